@@ -1,0 +1,1 @@
+"""Penstock: elastic stream processing on Apache Spark."""

@@ -1,0 +1,1 @@
+"""Streams to lanes (seed 000)."""

@@ -1,0 +1,1 @@
+"""Key groups to nodes (seed 004)."""

@@ -1,0 +1,1 @@
+"""The loop: observe, decide, act, remember; its guards and its ports."""

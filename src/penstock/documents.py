@@ -1,0 +1,91 @@
+"""JSON documents checked against their JSON Schema, refused with one sentence."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from jsonschema import Draft202012Validator
+from jsonschema.exceptions import ValidationError, best_match
+
+from penstock.errors import InvalidInput
+
+Document = Mapping[str, Any]
+Schema = Mapping[str, Any]
+
+
+def read_document(path: Path) -> Document:
+    """The JSON object in a file, or one sentence that says why there is none."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise InvalidInput(f"{path} cannot be read: {error.strerror}.") from error
+    except UnicodeDecodeError as error:
+        raise InvalidInput(f"{path} is not UTF-8 text (byte {error.start}).") from error
+    try:
+        document = json.loads(text, parse_constant=_refuse_constant)
+    except json.JSONDecodeError as error:
+        where = f"line {error.lineno}, column {error.colno}"
+        raise InvalidInput(f"{path} is not JSON: {error.msg} at {where}.") from error
+    except RecursionError as error:
+        raise InvalidInput(f"{path} is nested too deeply to be read.") from error
+    if not isinstance(document, dict):
+        raise InvalidInput(f"{path} must hold a JSON object, not {_kind(document)}.")
+    return document
+
+
+def _refuse_constant(name: str) -> None:
+    raise InvalidInput(f"{name} is not a JSON number; give a finite number.")
+
+
+def check_document(document: object, schema: Schema) -> None:
+    """Raise InvalidInput with one sentence if the document does not obey the schema."""
+    error = best_match(Draft202012Validator(schema).iter_errors(document))
+    if error is not None:
+        raise InvalidInput(_sentence(error))
+
+
+def _sentence(error: ValidationError) -> str:
+    where = "".join(f"[{p}]" if isinstance(p, int) else f".{p}" for p in error.absolute_path)
+    field = where.lstrip(".") or "the document"
+    rule, allowed, found = error.validator, error.validator_value, error.instance
+    if rule == "required":
+        missing = [name for name in allowed if name not in found]
+        return f"{field} lacks {', '.join(map(repr, missing))}; required: {', '.join(allowed)}."
+    if rule == "additionalProperties":
+        known = sorted(error.schema.get("properties", {}))
+        unknown = sorted(set(found) - set(known))
+        return f"{field} has unknown {', '.join(map(repr, unknown))}; known: {', '.join(known)}."
+    if rule == "enum":
+        return f"{field} is {_shown(found)}; allowed: {', '.join(map(str, allowed))}."
+    if rule == "type":
+        kinds = allowed if isinstance(allowed, str) else " or ".join(allowed)
+        return f"{field} must be of type {kinds}, not {_kind(found)}."
+    return f"{field} is {_shown(found)}; {_limit(str(rule), allowed)}."
+
+
+def _limit(rule: str, allowed: object) -> str:
+    words = {
+        "minimum": "it must be at least",
+        "exclusiveMinimum": "it must be greater than",
+        "maximum": "it must be at most",
+        "exclusiveMaximum": "it must be less than",
+        "minItems": "its least number of entries is",
+        "maxItems": "its greatest number of entries is",
+        "minLength": "its least length is",
+        "pattern": "it must match",
+        "const": "it must be",
+    }
+    if rule in ("anyOf", "oneOf"):
+        return "it has none of the allowed forms (see penstock schema)"
+    return f"{words.get(rule, f'it breaks the rule {rule}')} {allowed}"
+
+
+def _shown(value: object) -> str:
+    text = json.dumps(value, default=str)
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def _kind(value: object) -> str:
+    kinds = {dict: "object", list: "array", str: "string", bool: "boolean", type(None): "null"}
+    return kinds.get(type(value), "number")

@@ -1,0 +1,1 @@
+"""Rates of the near future."""

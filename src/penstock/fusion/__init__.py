@@ -1,0 +1,1 @@
+"""Operators to components (seed 001; the Order step of seed 002)."""

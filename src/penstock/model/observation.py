@@ -1,0 +1,114 @@
+"""What was measured in one period. Missing measurements are None or NaN, never zero."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class OperatorObservation:
+    """Rows that crossed an operator's edges."""
+
+    name: str
+    arrival_rate_per_s: float
+    emission_rate_per_s: float
+
+    @property
+    def selectivity(self) -> float:
+        """Rows out for each row in; NaN when nothing came in."""
+        if not self.arrival_rate_per_s > 0:
+            return float("nan")
+        return self.emission_rate_per_s / self.arrival_rate_per_s
+
+
+@dataclass(frozen=True)
+class KeyGroups:
+    """The key groups of one component, as columns in order of their partition number."""
+
+    load_s: Floats  # processor-seconds used in the period
+    state_bytes: Floats  # NaN where unknown
+    node: NDArray[np.str_]  # where the group's task last ran; "" where unknown
+
+    def __post_init__(self) -> None:
+        if not len(self.load_s) == len(self.state_bytes) == len(self.node):
+            raise ValueError("the columns of KeyGroups must be of one length")
+
+
+@dataclass(frozen=True)
+class ComponentObservation:
+    """The work of one component.
+
+    `service_time_s` is processor-seconds for each row that arrives; NaN when nothing arrived.
+    """
+
+    name: str
+    operators: tuple[str, ...]
+    arrival_rate_per_s: float
+    service_time_s: float
+    parallelism: int
+    busy_s: float
+    backlog_rows: float = 0.0
+    arrival_scv: float = 1.0
+    service_scv: float = 1.0
+    key_groups: KeyGroups | None = None
+
+    @property
+    def service_rate_per_s(self) -> float:
+        """Rows one processor can serve in a second."""
+        return 1.0 / self.service_time_s if self.service_time_s > 0 else float("nan")
+
+
+@dataclass(frozen=True)
+class NodeObservation:
+    """One executor."""
+
+    name: str
+    slots: int
+    busy_s: float
+    draining: bool = False
+
+
+@dataclass(frozen=True)
+class LatencyObservation:
+    """Latency of the results of a period, from the ledger."""
+
+    count: int
+    mean_s: float
+    p95_s: float
+    max_s: float
+    in_time_share: float  # of results within the topology's bound
+
+
+@dataclass(frozen=True)
+class BatchObservation:
+    """The micro-batches that ended in a period (components run together)."""
+
+    count: int
+    mean_duration_s: float
+    mean_overhead_s: float  # duration less the work divided by the processors that shared it
+    mean_rows: float
+
+
+@dataclass(frozen=True)
+class Observation:
+    """Everything measured in the period that ended at `at_s`."""
+
+    at_s: float
+    period_s: float
+    arrival_rate_per_s: float  # offered by the sources, admitted or not
+    backlog_rows: float  # arrived and not yet in a committed batch
+    operators: tuple[OperatorObservation, ...] = ()
+    components: tuple[ComponentObservation, ...] = ()
+    nodes: tuple[NodeObservation, ...] = ()
+    latency: LatencyObservation | None = None
+    batches: BatchObservation | None = None
+    missing: tuple[str, ...] = field(default=())  # names of what could not be measured
+
+    @property
+    def processors(self) -> int:
+        """Slots of the nodes that are not draining."""
+        return sum(node.slots for node in self.nodes if not node.draining)

@@ -1,0 +1,47 @@
+"""Where results go. Each kind is data; spark/ carries it out."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from penstock.errors import InvalidTopology
+
+FILE_FORMATS = ("parquet", "json", "csv", "orc")
+OUTPUT_MODES = ("append", "update", "complete")
+
+
+@dataclass(frozen=True)
+class Files:
+    """One directory per batch below `path`, published whole: exactly once."""
+
+    path: str
+    format: str = "parquet"
+
+    def __post_init__(self) -> None:
+        if not self.path:
+            raise InvalidTopology("Files(path) is empty; name a directory.")
+        if self.format not in FILE_FORMATS:
+            allowed = ", ".join(FILE_FORMATS)
+            raise InvalidTopology(f"Files(format) is {self.format!r}; allowed: {allowed}.")
+
+
+@dataclass(frozen=True)
+class ForeachBatch:
+    """A function of (DataFrame, batch id); a batch repeated after a failure has the same id."""
+
+    function: Callable[[Any, int], None]
+
+
+@dataclass(frozen=True)
+class Console:
+    """The first rows of each batch, printed."""
+
+    rows: int = 20
+
+
+@dataclass(frozen=True)
+class Memory:
+    """Rows kept in the driver, for tests and small looks: `run.rows(sink)`."""
+
+
+Sink = Files | ForeachBatch | Console | Memory

@@ -1,0 +1,228 @@
+"""A topology as its user declares it: sources, operators with keys, sinks, a latency bound.
+
+Nothing here knows Spark: an operator is a function (or SQL text) that is only called when the
+topology is built, so the same declaration can be checked, drawn and simulated without a session.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import networkx as nx
+
+from penstock.errors import InvalidTopology
+from penstock.model.durations import parse_duration_s
+from penstock.model.sinks import OUTPUT_MODES, Sink
+
+LEAST_LATENCY_S = 0.05  # a micro-batch that does nothing takes longer than this
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+Names = str | Iterable[str]
+
+
+@dataclass(frozen=True)
+class Source:
+    """An input: a description that spark/ knows how to read, or a function of the session."""
+
+    name: str
+    reader: Any
+
+
+@dataclass(frozen=True)
+class Operator:
+    """A named step from DataFrames to a DataFrame.
+
+    `key` is None when it is to be inferred from Spark's analysed plan.
+    """
+
+    name: str
+    upstreams: tuple[str, ...]
+    function: Callable[..., Any] | None = None
+    sql: str | None = None
+    key: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True)
+class SinkBinding:
+    """A sink and the operator (or source) it takes its rows from."""
+
+    name: str
+    upstream: str
+    sink: Sink
+    output_mode: str = "append"
+
+
+class Topology:
+    """The graph of operators, with sources, sinks and a latency bound.
+
+    >>> road = Topology("road", max_latency="5s")
+    >>> road.max_latency_s
+    5.0
+    """
+
+    def __init__(self, name: str, max_latency: str | float) -> None:
+        if not isinstance(name, str) or not name or "/" in name or name.startswith("."):
+            raise InvalidTopology(
+                f"Topology(name) is {name!r}; give a text without '/' or leading dot."
+            )
+        self.name = name
+        self.max_latency_s = parse_duration_s(max_latency, f"topology {name!r}: max_latency")
+        if self.max_latency_s < LEAST_LATENCY_S:
+            raise InvalidTopology(
+                f"topology {name!r}: max_latency is {max_latency!r}; no micro-batch is faster "
+                f"than {LEAST_LATENCY_S:g} s, so give at least that."
+            )
+        self._sources: dict[str, Source] = {}
+        self._operators: dict[str, Operator] = {}
+        self._sinks: dict[str, SinkBinding] = {}
+
+    @property
+    def sources(self) -> tuple[Source, ...]:
+        """Sources in the order they were declared."""
+        return tuple(self._sources.values())
+
+    @property
+    def operators(self) -> tuple[Operator, ...]:
+        """Operators in the order they were declared; see `ordered` for upstreams first."""
+        return tuple(self._operators.values())
+
+    @property
+    def sinks(self) -> tuple[SinkBinding, ...]:
+        """Sinks in the order they were declared."""
+        return tuple(self._sinks.values())
+
+    def source(self, name: str, reader: Any) -> str:
+        """Declare an input; returns its name, to be used as an upstream."""
+        self._claim(name, "source")
+        self._sources[name] = Source(name, reader)
+        return name
+
+    def operator(
+        self, upstream: Names, *, key: Names | None = None, name: str | None = None
+    ) -> Callable[[Function], Function]:
+        """Declare a function of the upstreams' DataFrames as an operator (a decorator)."""
+
+        def declare(function: Function) -> Function:
+            self.add(name or function.__name__, function, upstream, key=key)
+            return function
+
+        return declare
+
+    def add(
+        self,
+        name: str,
+        step: Callable[..., Any] | str,
+        upstream: Names,
+        *,
+        key: Names | None = None,
+    ) -> str:
+        """Declare an operator given as a function, or as SQL text that names its upstreams."""
+        self._claim(name, "operator")
+        upstreams = _names(upstream, f"operator {name!r}: upstream")
+        keys = None if key is None else _names(key, f"operator {name!r}: key")
+        if isinstance(step, str):
+            self._operators[name] = Operator(name, upstreams, sql=step, key=keys)
+        elif callable(step):
+            self._operators[name] = Operator(name, upstreams, function=step, key=keys)
+        else:
+            raise InvalidTopology(
+                f"operator {name!r}: step is {step!r}; give a function DataFrame -> DataFrame or "
+                "SQL text."
+            )
+        return name
+
+    def sink(self, name: str, upstream: str, sink: Sink, *, mode: str = "append") -> str:
+        """Send an upstream's rows to a sink."""
+        self._claim(name, "sink")
+        if not isinstance(sink, Sink):
+            raise InvalidTopology(
+                f"sink {name!r}: sink is {sink!r}; give Files, ForeachBatch, Console or Memory."
+            )
+        if mode not in OUTPUT_MODES:
+            raise InvalidTopology(
+                f"sink {name!r}: mode is {mode!r}; allowed: {', '.join(OUTPUT_MODES)}."
+            )
+        self._sinks[name] = SinkBinding(name, upstream, sink, mode)
+        return name
+
+    def ordered(self) -> tuple[Operator, ...]:
+        """Operators with every upstream before its downstreams; the declared order breaks ties."""
+        rank = {name: position for position, name in enumerate(self._operators)}
+        graph = self.graph()
+        order = nx.lexicographical_topological_sort(graph, key=lambda node: rank.get(node, -1))
+        return tuple(self._operators[node] for node in order if node in self._operators)
+
+    def graph(self) -> "nx.DiGraph[str]":
+        """Sources, operators and sinks as a directed graph."""
+        graph: nx.DiGraph[str] = nx.DiGraph()
+        graph.add_nodes_from([*self._sources, *self._operators, *self._sinks])
+        for operator in self._operators.values():
+            graph.add_edges_from((upstream, operator.name) for upstream in operator.upstreams)
+        graph.add_edges_from((binding.upstream, binding.name) for binding in self._sinks.values())
+        return graph
+
+    def check(self) -> None:
+        """Refuse what can be refused without Spark, each with a sentence that names the field."""
+        if not self._sources:
+            raise InvalidTopology(f"topology {self.name!r} has no source; add one with source().")
+        if not self._sinks:
+            raise InvalidTopology(f"topology {self.name!r} has no sink; add one with sink().")
+        known = [*self._sources, *self._operators]
+        for operator in self._operators.values():
+            for upstream in operator.upstreams:
+                if upstream not in known:
+                    raise InvalidTopology(
+                        f"operator {operator.name!r}: upstream {upstream!r} is unknown; known: "
+                        f"{', '.join(known)}."
+                    )
+        for binding in self._sinks.values():
+            if binding.upstream not in known:
+                raise InvalidTopology(
+                    f"sink {binding.name!r}: upstream {binding.upstream!r} is unknown; known: "
+                    f"{', '.join(known)}."
+                )
+        self._check_paths()
+
+    def _check_paths(self) -> None:
+        graph = self.graph()
+        if not nx.is_directed_acyclic_graph(graph):
+            edges = nx.find_cycle(graph)
+            path = " -> ".join([edges[0][0], *(edge[1] for edge in edges)])
+            raise InvalidTopology(
+                f"operator {edges[0][1]!r}: upstream {edges[0][0]!r} closes the cycle {path}; a "
+                "topology that runs together must have none."
+            )
+        for operator in self._operators.values():
+            if not any(node in self._sinks for node in nx.descendants(graph, operator.name)):
+                raise InvalidTopology(
+                    f"operator {operator.name!r} feeds no sink; send it to one with sink(), or "
+                    "remove it."
+                )
+        for source in self._sources:
+            if not any(node in self._sinks for node in nx.descendants(graph, source)):
+                raise InvalidTopology(f"source {source!r} feeds no sink; connect or remove it.")
+
+    def _claim(self, name: str, what: str) -> None:
+        if not isinstance(name, str) or not name.isidentifier():
+            raise InvalidTopology(
+                f"{what} name {name!r} must be an identifier (letters, digits, underscores)."
+            )
+        for kind, taken in (
+            ("source", self._sources), ("operator", self._operators), ("sink", self._sinks),
+        ):  # fmt: skip
+            if name in taken:
+                raise InvalidTopology(
+                    f"{what} {name!r}: the name is taken by a {kind}; names must be unique."
+                )
+
+
+def _names(value: Names, field: str) -> tuple[str, ...]:
+    names: Sequence[str] = [value] if isinstance(value, str) else list(value)
+    if not names:
+        raise InvalidTopology(f"{field} is empty; name at least one.")
+    for name in names:
+        if not isinstance(name, str):
+            raise InvalidTopology(f"{field} holds {name!r}; names must be text.")
+    if len(set(names)) < len(names):
+        raise InvalidTopology(f"{field} names {', '.join(names)}; each may stand once.")
+    return tuple(names)

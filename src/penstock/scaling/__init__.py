@@ -1,0 +1,1 @@
+"""Components to parallelism (seeds 002 and 003)."""

@@ -1,0 +1,1 @@
+"""A simulated cluster behind the loop's ports."""

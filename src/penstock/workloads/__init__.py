@@ -1,0 +1,1 @@
+"""Seeded generators, rate profiles and example topologies."""
