@@ -1,0 +1,57 @@
+"""The few things the loop needs from the world; spark/ and sim/ each provide them."""
+
+from collections.abc import Mapping
+from typing import Protocol
+
+from penstock.control.actions import Action, Outcome
+from penstock.model.decision import Decision, ScalingPlan
+from penstock.model.observation import Observation
+
+
+class Clock(Protocol):
+    """Time, real or simulated."""
+
+    def now_s(self) -> float:
+        """Seconds since the epoch."""
+
+    def wait_s(self, seconds: float) -> bool:
+        """Let time pass; False when the run was stopped meanwhile."""
+
+
+class Measurer(Protocol):
+    """Where observations come from."""
+
+    def observe(self) -> Observation | None:
+        """What was measured since the last call; None while there is nothing to say."""
+
+
+class Actuator(Protocol):
+    """What carries actions out."""
+
+    def unavailable(self) -> Mapping[str, str]:
+        """Action names that cannot be carried out here, each with the reason."""
+
+    def executors(self) -> int:
+        """Executors asked for at present, without those being drained."""
+
+    def slots_per_executor(self) -> int:
+        """Processors of one executor."""
+
+    def act(self, action: Action) -> Outcome:
+        """Carry an action out; a failure is an Outcome that is not done, never an exception."""
+
+
+class History(Protocol):
+    """What is remembered of a run."""
+
+    def observed(self, observation: Observation) -> None:
+        """Keep an observation."""
+
+    def decided(
+        self, at_s: float, policy: str, decision: Decision[ScalingPlan], guarded: ScalingPlan,
+        reasons: tuple[str, ...], dry_run: bool,
+    ) -> None:  # fmt: skip
+        """Keep a decision, what the guards made of it, and why."""
+
+    def acted(self, at_s: float, outcome: Outcome) -> None:
+        """Keep what was done and what it cost."""

@@ -1,0 +1,38 @@
+"""What every scaling policy is given, and the form of its answer."""
+
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+from penstock.model.decision import Decision, Limits, ScalingPlan
+from penstock.model.observation import Observation
+
+
+@dataclass(frozen=True)
+class ScalingContext:
+    """Everything a policy may look at; it has no clock and no other memory.
+
+    `edges` joins components by name, upstream first. Processors shared in "time" belong to all
+    components at once (one query); shared in "space", each component has its own.
+    """
+
+    window: tuple[Observation, ...]  # oldest first; the last one is the newest
+    current: ScalingPlan
+    limits: Limits
+    edges: tuple[tuple[str, str], ...] = ()
+    sharing: Literal["time", "space"] = "time"
+
+    @property
+    def newest(self) -> Observation | None:
+        """The latest observation, if there is any."""
+        return self.window[-1] if self.window else None
+
+
+class ScalingPolicy(Protocol):
+    """Suggests processors; bounds, cooldowns and steps are the guards' business."""
+
+    @property
+    def name(self) -> str:
+        """The name by which it is chosen on the command line."""
+
+    def decide(self, context: ScalingContext) -> Decision[ScalingPlan]:
+        """A plan for the next period, with its reasons."""
