@@ -109,10 +109,10 @@ class RateProfile:
             rounds = np.maximum(np.ceil(target / self.rows) - 1.0, 0.0)
             local = np.clip(target - rounds * self.rows, 0.0, self.rows)
             return np.asarray(rounds * self.duration_s + self._first_reaching(local))
-        beyond = np.maximum(target - self.rows, 0.0)
-        last = self._rates[-1]
-        after = beyond / last if last > 0 else np.where(beyond > 0, np.inf, 0.0)
-        return np.asarray(self._first_reaching(np.minimum(target, self.rows)) + after)
+        beyond, last = np.maximum(target - self.rows, 0.0), self._rates[-1]
+        held = beyond / last if last > 0 else np.full(target.shape, np.inf)
+        within = self._first_reaching(np.minimum(target, self.rows))
+        return np.where(beyond > 0, self.duration_s + held, within)
 
     def scaled(self, factor: float) -> "RateProfile":
         """The same shape with every rate times a factor."""
