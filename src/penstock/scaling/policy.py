@@ -20,11 +20,19 @@ class ScalingContext:
     limits: Limits
     edges: tuple[tuple[str, str], ...] = ()
     sharing: Literal["time", "space"] = "time"
+    changed_at_s: float | None = None  # when `current` came into force; None: before the window
 
     @property
     def newest(self) -> Observation | None:
         """The latest observation, if there is any."""
         return self.window[-1] if self.window else None
+
+    @property
+    def in_force_s(self) -> float:
+        """For how long the current plan has been in force; infinite when it never changed."""
+        if self.changed_at_s is None or self.newest is None:
+            return float("inf")
+        return self.newest.at_s - self.changed_at_s
 
 
 class ScalingPolicy(Protocol):
