@@ -1,11 +1,14 @@
 """What the loop may ask of a cluster, and what came of it."""
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 
 @dataclass(frozen=True)
 class SetExecutors:
     """Bring the number of executors to `total`; surplus ones are drained, not cut off."""
+
+    NAME: ClassVar[str] = "executors"  # as in Actuator.unavailable() and in the history
 
     total: int
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from penstock.control.actions import Action, Outcome
-from penstock.model.decision import Decision, ScalingPlan
+from penstock.control.records import ActionRecord, DecisionRecord, FailureRecord
 from penstock.model.observation import Observation
 
 
@@ -29,7 +29,7 @@ class Actuator(Protocol):
     """What carries actions out."""
 
     def unavailable(self) -> Mapping[str, str]:
-        """Action names that cannot be carried out here, each with the reason."""
+        """Action names (`SetExecutors.NAME`...) that cannot be carried out here, with the reason."""
 
     def executors(self) -> int:
         """Executors asked for at present, without those being drained."""
@@ -42,16 +42,19 @@ class Actuator(Protocol):
 
 
 class History(Protocol):
-    """What is remembered of a run."""
+    """What is remembered of a run; records may wait in memory until `flush`."""
 
     def observed(self, observation: Observation) -> None:
         """Keep an observation."""
 
-    def decided(
-        self, at_s: float, policy: str, decision: Decision[ScalingPlan], guarded: ScalingPlan,
-        reasons: tuple[str, ...], dry_run: bool,
-    ) -> None:  # fmt: skip
+    def decided(self, record: DecisionRecord) -> None:
         """Keep a decision, what the guards made of it, and why."""
 
-    def acted(self, at_s: float, outcome: Outcome) -> None:
+    def acted(self, record: ActionRecord) -> None:
         """Keep what was done and what it cost."""
+
+    def failed(self, record: FailureRecord) -> None:
+        """Keep that a stage of the loop failed."""
+
+    def flush(self) -> None:
+        """Make everything kept so far visible to readers; called once a period."""

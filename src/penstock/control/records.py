@@ -1,0 +1,50 @@
+"""What a history keeps of each period beside the observation; written and read in the same form."""
+
+from dataclasses import dataclass
+
+from penstock.control.actions import Outcome
+from penstock.model.decision import Decision, ScalingPlan
+
+
+@dataclass(frozen=True)
+class RunRecord:
+    """One run of a topology under the loop."""
+
+    topology: str
+    policy: str
+    started_at_s: float
+    period_s: float
+    max_latency_s: float
+    slots_per_executor: int = 1
+    dry_run: bool = False
+    ended_at_s: float | None = None
+
+
+@dataclass(frozen=True)
+class DecisionRecord:
+    """What a policy suggested, what the guards made of it, and why."""
+
+    at_s: float
+    policy: str
+    current: ScalingPlan
+    decision: Decision[ScalingPlan]
+    guarded: ScalingPlan
+    guard_reasons: tuple[str, ...] = ()
+    dry_run: bool = False
+
+
+@dataclass(frozen=True)
+class ActionRecord:
+    """What was done and what it cost."""
+
+    at_s: float
+    outcome: Outcome
+
+
+@dataclass(frozen=True)
+class FailureRecord:
+    """A stage of the loop that failed in a period; the loop went on."""
+
+    at_s: float
+    stage: str
+    message: str
