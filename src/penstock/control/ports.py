@@ -29,7 +29,7 @@ class Actuator(Protocol):
     """What carries actions out."""
 
     def unavailable(self) -> Mapping[str, str]:
-        """Action names (`SetExecutors.NAME`...) that cannot be carried out here, with the reason."""
+        """Names of actions (as `SetExecutors.NAME`) that cannot be carried out here, and why."""
 
     def executors(self) -> int:
         """Executors asked for at present, without those being drained."""

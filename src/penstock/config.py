@@ -1,0 +1,261 @@
+"""The options of a run as data, read from a file, the environment and the command line.
+
+Each option carries its name, kind, default, range and description; docs/options.md is made from
+them by `python -m penstock.config > docs/options.md`. A later source wins over an earlier one:
+TOML file, then environment, then command line.
+"""
+
+import math
+import os
+import sys
+import tomllib
+from collections.abc import Mapping
+from dataclasses import Field, dataclass, field, fields
+from pathlib import Path
+from typing import Any, Literal
+
+from penstock.errors import InvalidInput
+from penstock.model.durations import parse_duration_s
+
+Kind = Literal["integer", "number", "duration", "switch", "text"]
+
+DEFAULT_FILE = Path("penstock.toml")
+TABLE = "penstock"  # of the TOML file, so that it can be a part of a larger one
+
+
+@dataclass(frozen=True)
+class Option:
+    """What a person needs to know of an option."""
+
+    name: str  # as on the command line and in the file: words joined by "-"
+    kind: Kind
+    default: str  # as a person would write it
+    description: str
+    least: float = -math.inf
+    greatest: float = math.inf
+
+    @property
+    def variable(self) -> str:
+        """Its environment variable."""
+        return "PENSTOCK_" + self.name.upper().replace("-", "_")
+
+    @property
+    def allowed(self) -> str:
+        """Its range in words."""
+        if self.kind == "switch":
+            return "true or false"
+        if self.kind == "text":
+            return "any text"
+        unit = " s" if self.kind == "duration" else ""
+        return f"{self.least:g}{unit} to {self.greatest:g}{unit}"
+
+    def read(self, raw: object, where: str) -> int | float | bool | str:
+        """The value in its own type, or a sentence that says what is allowed."""
+        label = f"{self.name} ({where})"
+        if self.kind == "text":
+            return self._text(raw, label)
+        if self.kind == "switch":
+            return self._switch(raw, label)
+        read = parse_duration_s if self.kind == "duration" else self._number
+        value = read(raw, label)  # type: ignore[arg-type]  # both refuse what they cannot read
+        if not self.least <= value <= self.greatest:
+            raise InvalidInput(f"{label} is {raw!r}; allowed: {self.allowed}.")
+        return int(value) if self.kind == "integer" else value
+
+    def _text(self, raw: object, label: str) -> str:
+        if not isinstance(raw, str) or not raw.strip():
+            raise InvalidInput(f"{label} is {raw!r}; give a text that is not empty.")
+        return raw
+
+    def _switch(self, raw: object, label: str) -> bool:
+        words = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
+        if isinstance(raw, bool):
+            return raw
+        if isinstance(raw, str) and raw.lower() in words:
+            return words[raw.lower()]
+        raise InvalidInput(f"{label} is {raw!r}; allowed: true or false.")
+
+    def _number(self, raw: object, label: str) -> float:
+        try:
+            value = math.nan if isinstance(raw, bool) else float(raw)  # type: ignore[arg-type]
+        except (TypeError, ValueError, OverflowError):
+            value = math.nan
+        whole = self.kind == "integer"
+        if math.isnan(value) or (whole and not value.is_integer()):
+            wanted = "a whole number" if whole else "a number"
+            raise InvalidInput(f"{label} is {raw!r}; give {wanted}, {self.allowed}.")
+        return value
+
+
+def _option(default: Any, name: str, kind: Kind, description: str, **more: Any) -> Any:
+    shown = f"{default:g}s" if kind == "duration" else str(default).lower()
+    told = Option(name, kind, more.pop("shown", shown), description, **more)
+    return field(default=default, metadata={"option": told})
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The options of a run, each in its own type; `OPTIONS` describes them."""
+
+    period_s: float = _option(
+        5.0, "period", "duration", "Time between two decisions.", least=0.1, greatest=3600
+    )
+    policy: str = _option("incremental", "policy", "text", "The scaling policy, by its name.")
+    executors_min: int = _option(
+        1, "executors-min", "integer", "Fewest executors.", least=1, greatest=10_000
+    )
+    executors_max: int = _option(
+        4, "executors-max", "integer", "Most executors.", least=1, greatest=10_000
+    )
+    threshold_min: float = _option(
+        0.5,
+        "threshold-min",
+        "number",
+        "Input over capacity below which the incremental policy takes a processor away.",
+        least=0,
+        greatest=10,
+    )
+    threshold_max: float = _option(
+        0.8,
+        "threshold-max",
+        "number",
+        "Input over capacity above which the incremental policy adds a processor.",
+        least=0,
+        greatest=10,
+    )
+    cooldown_out_s: float = _option(
+        10.0,
+        "cooldown-out",
+        "duration",
+        "Least time from any act to scaling out.",
+        least=0.001,
+        greatest=86_400,
+    )
+    cooldown_in_s: float = _option(
+        30.0,
+        "cooldown-in",
+        "duration",
+        "Least time from any act to scaling in.",
+        least=0.001,
+        greatest=86_400,
+    )
+    step_out: int = _option(
+        2, "step-out", "integer", "Most executors added at once.", least=1, greatest=10_000
+    )
+    step_in: int = _option(
+        1, "step-in", "integer", "Most executors removed at once.", least=1, greatest=10_000
+    )
+    stale_after_periods: int = _option(
+        3,
+        "stale-after-periods",
+        "integer",
+        "Periods after which an observation is too old to scale in on.",
+        least=1,
+        greatest=1000,
+    )
+    window: int = _option(
+        60,
+        "window",
+        "integer",
+        "Observations a policy may look back on.",
+        least=1,
+        greatest=100_000,
+    )
+    dry_run: bool = _option(False, "dry-run", "switch", "Decide and remember, but never act.")
+    history: str = _option(
+        "penstock.sqlite", "history", "text",
+        "Where the history is kept: a file (SQLite) or an SQLAlchemy URL.",
+    )  # fmt: skip
+
+    def __post_init__(self) -> None:
+        if self.executors_min > self.executors_max:
+            raise InvalidInput(
+                f"executors-min is {self.executors_min}; it must be at most executors-max, "
+                f"which is {self.executors_max}."
+            )
+        if self.threshold_min >= self.threshold_max:
+            raise InvalidInput(
+                f"threshold-min is {self.threshold_min:g}; it must be below threshold-max, "
+                f"which is {self.threshold_max:g}."
+            )
+
+
+def _told(item: Field[Any]) -> Option:
+    option = item.metadata["option"]
+    assert isinstance(option, Option)
+    return option
+
+
+_FIELD_OF = {_told(item).name: item.name for item in fields(Settings)}
+OPTIONS: tuple[Option, ...] = tuple(_told(item) for item in fields(Settings))
+
+
+def read_settings(
+    file: Path | None = None,
+    environment: Mapping[str, str] | None = None,
+    command_line: Mapping[str, object] | None = None,
+) -> Settings:
+    """Settings from all sources, the later over the earlier.
+
+    Without a file given, `penstock.toml` in the working directory is read if there is one. A value
+    of None on the command line means the option was not given.
+    """
+    environment = os.environ if environment is None else environment
+    values = _from_file(file)
+    for option in OPTIONS:
+        if option.variable in environment:
+            raw = environment[option.variable]
+            values[_FIELD_OF[option.name]] = option.read(raw, option.variable)
+        given = (command_line or {}).get(option.name)
+        if given is not None:
+            values[_FIELD_OF[option.name]] = option.read(given, f"--{option.name}")
+    return Settings(**values)
+
+
+def _from_file(file: Path | None) -> dict[str, Any]:
+    if file is None and not DEFAULT_FILE.is_file():
+        return {}
+    path = file or DEFAULT_FILE
+    try:
+        document = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InvalidInput(f"{path} cannot be read: {error.strerror}.") from error
+    except UnicodeDecodeError as error:
+        raise InvalidInput(f"{path} is not UTF-8 text (byte {error.start}).") from error
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        raise InvalidInput(f"{path} is not TOML: {error}.") from error
+    table = document.get(TABLE, {})
+    if not isinstance(table, dict):
+        raise InvalidInput(f"{path}: {TABLE} must be a table of options, not {table!r}.")
+    known = {option.name: option for option in OPTIONS}
+    unknown = sorted(set(table) - set(known))
+    if unknown:
+        raise InvalidInput(f"{path}: unknown option {unknown[0]!r}; known: {', '.join(known)}.")
+    return {_FIELD_OF[name]: known[name].read(raw, str(path)) for name, raw in table.items()}
+
+
+def options_page() -> str:
+    """docs/options.md."""
+    lines = [
+        "# Options",
+        "",
+        "Made from `src/penstock/config.py` by `python -m penstock.config > docs/options.md`.",
+        "",
+        "An option can be set in a TOML file (table `[penstock]` of `penstock.toml` in the",
+        "working directory, or of the file given with `--config`), in the environment, and on the",
+        "command line; the later wins over the earlier. Durations are written as `5s`, `250ms`,",
+        "`2 minutes` or plain seconds.",
+        "",
+        "| option | environment | type | default | allowed | what it does |",
+        "|---|---|---|---|---|---|",
+    ]
+    lines += [
+        f"| `{o.name}` | `{o.variable}` | {o.kind} | `{o.default}` | {o.allowed} "
+        f"| {o.description} |"
+        for o in OPTIONS
+    ]
+    return "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    sys.stdout.write(options_page())

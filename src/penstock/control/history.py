@@ -1,0 +1,217 @@
+"""What is remembered of runs, in SQLite or any database SQLAlchemy speaks to.
+
+One writer for each run (the loop), any number of readers. A period is one transaction.
+"""
+
+import threading
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+from sqlalchemy import Connection, Engine, Select, Table, insert, select, update
+from sqlalchemy.exc import InterfaceError, OperationalError, SQLAlchemyError, TimeoutError
+
+from penstock.control import history_rows as rows
+from penstock.control import history_tables as t
+from penstock.control.records import ActionRecord, DecisionRecord, FailureRecord, RunRecord
+from penstock.errors import InvalidInput, Unavailable
+from penstock.model.observation import Observation
+
+MOST_WAITING_ROWS = 100_000  # kept while the database is away; then the oldest periods go
+
+Record = TypeVar("Record")
+
+
+class HistoryStore:
+    """A database of runs."""
+
+    def __init__(self, where: str, create: bool = True) -> None:
+        """Open a file or SQLAlchemy URL; made if missing and `create`, refused otherwise."""
+        self._engine = t.connect(where, create)
+        self.where = self._engine.url.render_as_string(hide_password=True)
+
+    def begin(self, run: RunRecord) -> "RunHistory":
+        """A new run, to be written through what is returned."""
+        with self._engine.begin() as connection:
+            made = connection.execute(insert(t.runs), asdict(run)).inserted_primary_key
+        assert made is not None
+        return RunHistory(self._engine, int(made[0]))
+
+    def runs(self) -> dict[int, RunRecord]:
+        """All runs by number, oldest first."""
+        with self._reading() as connection:
+            found = connection.execute(select(t.runs).order_by(t.runs.c.id)).mappings().all()
+        return {r["id"]: RunRecord(**{k: v for k, v in r.items() if k != "id"}) for r in found}
+
+    def latest_run(self) -> int:
+        """The number of the newest run."""
+        runs = self.runs()
+        if not runs:
+            raise InvalidInput(f"{self.where} holds no run yet.")
+        return max(runs)
+
+    def read_observations(
+        self, run: int, since_s: float | None = None, until_s: float | None = None
+    ) -> list[Observation]:
+        """The observations of a run in the order they were made, exactly as they were written."""
+        with self._reading() as connection:
+            parents = _fetch(connection, t.observations, run, since_s, until_s)
+            if not parents:
+                return []
+            first, last = parents[0]["seq"], parents[-1]["seq"]
+            parts = [
+                _parts_by_seq(connection, table, run, first, last)
+                for table in (t.operators, t.components, t.nodes)
+            ]
+        return [
+            rows.read_observation(p, *(by_seq.get(p["seq"], []) for by_seq in parts))
+            for p in parents
+        ]
+
+    def read_decisions(
+        self, run: int, since_s: float | None = None, until_s: float | None = None
+    ) -> list[DecisionRecord]:
+        """The decisions of a run, oldest first."""
+        return self._read(t.decisions, rows.read_decision, run, since_s, until_s)
+
+    def read_actions(
+        self, run: int, since_s: float | None = None, until_s: float | None = None
+    ) -> list[ActionRecord]:
+        """What was done in a run, oldest first."""
+        return self._read(t.actions, rows.read_action, run, since_s, until_s)
+
+    def read_failures(
+        self, run: int, since_s: float | None = None, until_s: float | None = None
+    ) -> list[FailureRecord]:
+        """What failed in the loop of a run, oldest first."""
+        return self._read(t.failures, rows.read_failure, run, since_s, until_s)
+
+    def _read(
+        self, table: Table, read: Callable[[rows.Row], Record], run: int,
+        since_s: float | None, until_s: float | None,
+    ) -> list[Record]:  # fmt: skip
+        with self._reading() as connection:
+            return [read(row) for row in _fetch(connection, table, run, since_s, until_s)]
+
+    @contextmanager
+    def _reading(self) -> Iterator[Connection]:
+        """A connection; what the database says when it fails becomes one sentence."""
+        try:
+            with self._engine.connect() as connection:
+                yield connection
+        except SQLAlchemyError as error:
+            reason = " ".join(str(getattr(error, "orig", error)).split())
+            raise Unavailable(f"the history {self.where} cannot be read: {reason}.") from error
+
+    def close(self) -> None:
+        """Let go of the database."""
+        self._engine.dispose()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:  # fmt: skip
+        self.close()
+
+
+class RunHistory:
+    """The History port over one run of a store.
+
+    Records wait in memory until `flush` writes them in one transaction. When the database is away
+    they go on waiting, up to a limit; what it refuses for good is let go, so that one bad record
+    cannot stop all later ones.
+    """
+
+    def __init__(self, engine: Engine, run_id: int) -> None:
+        self.run_id = run_id
+        self._engine = engine
+        self._lock = threading.Lock()
+        self._waiting: rows.Rows = []
+        self._seq = 0
+
+    def observed(self, observation: Observation) -> None:
+        """Keep an observation."""
+        with self._lock:
+            self._seq += 1
+            self._waiting += rows.observation_rows(observation, self.run_id, self._seq)
+
+    def decided(self, record: DecisionRecord) -> None:
+        """Keep a decision."""
+        self._keep(t.decisions, rows.decision_row(record, self.run_id))
+
+    def acted(self, record: ActionRecord) -> None:
+        """Keep what was done."""
+        self._keep(t.actions, rows.action_row(record, self.run_id))
+
+    def failed(self, record: FailureRecord) -> None:
+        """Keep a failure of the loop."""
+        self._keep(t.failures, rows.failure_row(record, self.run_id))
+
+    def flush(self) -> None:
+        """Write what waits."""
+        with self._lock:
+            by_table: dict[Table, list[dict[str, Any]]] = defaultdict(list)
+            for table, row in self._waiting:
+                by_table[table].append(row)
+            try:
+                with self._engine.begin() as connection:
+                    for table in t.metadata.sorted_tables:
+                        if table in by_table:
+                            connection.execute(insert(table), by_table[table])
+            except (OperationalError, InterfaceError, TimeoutError):
+                self._shorten()
+                raise
+            except Exception:
+                self._waiting = []
+                raise
+            self._waiting = []
+
+    def end(self, at_s: float) -> None:
+        """Write what waits and note when the run ended."""
+        self.flush()
+        with self._engine.begin() as connection:
+            ended = update(t.runs).where(t.runs.c.id == self.run_id).values(ended_at_s=at_s)
+            connection.execute(ended)
+
+    def _keep(self, table: Table, row: dict[str, Any]) -> None:
+        with self._lock:
+            self._waiting.append((table, row))
+
+    def _shorten(self) -> None:
+        """Drop the oldest periods whole: a part without its observation could not be written."""
+        while len(self._waiting) > MOST_WAITING_ROWS:
+            del self._waiting[0]
+            while self._waiting and self._waiting[0][0] is not t.observations:
+                del self._waiting[0]
+
+
+def _fetch(
+    connection: Connection, table: Table, run: int, since_s: float | None, until_s: float | None
+) -> list[rows.Row]:
+    order = table.c.seq if "seq" in table.c else table.c.id
+    query: Select[Any] = select(table).where(table.c.run_id == run).order_by(order)
+    if since_s is not None:
+        query = query.where(table.c.at_s >= since_s)
+    if until_s is not None:
+        query = query.where(table.c.at_s <= until_s)
+    return list(connection.execute(query).mappings())
+
+
+def _parts_by_seq(
+    connection: Connection, table: Table, run: int, first: int, last: int
+) -> dict[int, list[rows.Row]]:
+    query = (
+        select(table)
+        .where(table.c.run_id == run, table.c.seq.between(first, last))
+        .order_by(table.c.seq, table.c.position)
+    )
+    found: dict[int, list[rows.Row]] = defaultdict(list)
+    for row in connection.execute(query).mappings():
+        found[row["seq"]].append(row)
+    return found

@@ -1,0 +1,236 @@
+"""Observations and records as rows of the history, and back, without loss.
+
+Numbers are made plain (a numpy integer would become bytes in SQLite); NaN becomes NULL and an
+infinity inside JSON the text "inf", as neither database keeps them there.
+"""
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+from sqlalchemy import RowMapping, Table
+
+from penstock.control import history_tables as t
+from penstock.control.actions import Outcome, SetExecutors
+from penstock.control.records import ActionRecord, DecisionRecord, FailureRecord
+from penstock.model.decision import Decision, ScalingPlan
+from penstock.model.observation import (
+    BatchObservation,
+    ComponentObservation,
+    KeyGroups,
+    LatencyObservation,
+    NodeObservation,
+    Observation,
+    OperatorObservation,
+)  # fmt: skip
+
+Row = RowMapping
+Part = OperatorObservation | ComponentObservation | NodeObservation
+Rows = list[tuple[Table, dict[str, Any]]]
+
+
+def observation_rows(observation: Observation, run_id: int, seq: int) -> Rows:
+    """The rows of one observation, parent first."""
+    o = observation
+    key = {"run_id": run_id, "seq": seq}
+    parent = key | {
+        "at_s": _number(o.at_s),
+        "period_s": _number(o.period_s),
+        "arrival_rate_per_s": _number(o.arrival_rate_per_s),
+        "backlog_rows": _number(o.backlog_rows),
+        "missing": list(o.missing),
+    }
+    parent |= _prefixed("latency", o.latency) | _prefixed("batch", o.batches)
+    rows: Rows = [(t.observations, parent)]
+    several: tuple[tuple[Table, Sequence[Part]], ...] = (
+        (t.operators, o.operators),
+        (t.components, o.components),
+        (t.nodes, o.nodes),
+    )
+    for table, parts in several:
+        for position, part in enumerate(parts):
+            rows.append((table, key | {"position": position} | _part(part)))
+    return rows
+
+
+def _prefixed(
+    prefix: str, part: LatencyObservation | BatchObservation | None
+) -> dict[str, float | None]:
+    columns = [c.name for c in t.observations.c if c.name.startswith(prefix + "_")]
+    if part is None:
+        return dict.fromkeys(columns)
+    values = asdict(part)
+    return {c: _number(values[c.removeprefix(prefix + "_")]) for c in columns}
+
+
+def _part(part: Part) -> dict[str, Any]:
+    values: dict[str, Any] = {}
+    for name, value in vars(part).items():
+        if isinstance(value, KeyGroups):
+            values[name] = {
+                "load_s": _json_numbers(value.load_s),
+                "state_bytes": _json_numbers(value.state_bytes),
+                "node": [str(node) for node in value.node],
+            }
+        elif isinstance(value, tuple):
+            values[name] = list(value)
+        elif value is None or isinstance(value, str | bool):
+            values[name] = value
+        else:
+            values[name] = _number(value)
+    return values
+
+
+def read_observation(
+    row: Row, operators: Sequence[Row], components: Sequence[Row], nodes: Sequence[Row]
+) -> Observation:
+    """The observation of its rows; the parts come in order of their position."""
+    latency = batches = None
+    if row["latency_count"] is not None:
+        latency = LatencyObservation(
+            count=row["latency_count"],
+            **_floats(row, "mean_s", "p95_s", "max_s", "in_time_share", prefix="latency_"),
+        )
+    if row["batch_count"] is not None:
+        batches = BatchObservation(
+            count=row["batch_count"],
+            **_floats(row, "mean_duration_s", "mean_overhead_s", "mean_rows", prefix="batch_"),
+        )
+    return Observation(
+        **_floats(row, "at_s", "period_s", "arrival_rate_per_s", "backlog_rows"),
+        operators=tuple(
+            OperatorObservation(
+                name=r["name"], **_floats(r, "arrival_rate_per_s", "emission_rate_per_s")
+            )
+            for r in operators
+        ),
+        components=tuple(map(_component, components)),
+        nodes=tuple(
+            NodeObservation(
+                name=r["name"], slots=r["slots"], draining=r["draining"], **_floats(r, "busy_s")
+            )
+            for r in nodes
+        ),
+        latency=latency,
+        batches=batches,
+        missing=tuple(row["missing"]),
+    )
+
+
+def _component(row: Row) -> ComponentObservation:
+    groups = row["key_groups"]
+    return ComponentObservation(
+        name=row["name"],
+        operators=tuple(row["operators"]),
+        parallelism=row["parallelism"],
+        **_floats(
+            row, "arrival_rate_per_s", "service_time_s", "busy_s", "backlog_rows",
+            "arrival_scv", "service_scv",
+        ),
+        key_groups=None if groups is None else KeyGroups(
+            load_s=_array(groups["load_s"]),
+            state_bytes=_array(groups["state_bytes"]),
+            node=np.array(groups["node"], dtype=np.str_),
+        ),
+    )  # fmt: skip
+
+
+def decision_row(record: DecisionRecord, run_id: int) -> dict[str, Any]:
+    """The row of a decision."""
+    row: dict[str, Any] = {
+        "run_id": run_id,
+        "at_s": _number(record.at_s),
+        "policy": record.policy,
+        "reasons": list(record.decision.reasons),
+        "guard_reasons": list(record.guard_reasons),
+        "infeasible": record.decision.infeasible,
+        "dry_run": bool(record.dry_run),
+    }
+    plans = {
+        "current": record.current, "suggested": record.decision.plan, "guarded": record.guarded
+    }  # fmt: skip
+    for name, plan in plans.items():
+        row[f"{name}_processors"] = int(plan.processors)
+        row[f"{name}_parallelism"] = {c: int(n) for c, n in plan.parallelism.items()}
+    return row
+
+
+def read_decision(row: Row) -> DecisionRecord:
+    """The decision of its row."""
+    current, suggested, guarded = (
+        ScalingPlan(row[f"{name}_parallelism"], row[f"{name}_processors"])
+        for name in ("current", "suggested", "guarded")
+    )
+    return DecisionRecord(
+        at_s=row["at_s"],
+        policy=row["policy"],
+        current=current,
+        decision=Decision(suggested, tuple(row["reasons"]), row["infeasible"]),
+        guarded=guarded,
+        guard_reasons=tuple(row["guard_reasons"]),
+        dry_run=row["dry_run"],
+    )
+
+
+def action_row(record: ActionRecord, run_id: int) -> dict[str, Any]:
+    """The row of an action."""
+    outcome = record.outcome
+    return {
+        "run_id": run_id,
+        "at_s": _number(record.at_s),
+        "action": outcome.action.NAME,
+        "arguments": {"total": int(outcome.action.total)},
+        "done": bool(outcome.done),
+        "detail": _text(outcome.detail),
+        "took_s": _number(outcome.took_s),
+    }
+
+
+def read_action(row: Row) -> ActionRecord:
+    """The action of its row."""
+    action = SetExecutors(**row["arguments"])
+    outcome = Outcome(action, row["done"], row["detail"], **_floats(row, "took_s"))
+    return ActionRecord(row["at_s"], outcome)
+
+
+def failure_row(record: FailureRecord, run_id: int) -> dict[str, Any]:
+    """The row of a failure."""
+    return {
+        "run_id": run_id,
+        "at_s": _number(record.at_s),
+        "stage": record.stage,
+        "message": _text(record.message),
+    }
+
+
+def read_failure(row: Row) -> FailureRecord:
+    """The failure of its row."""
+    return FailureRecord(row["at_s"], row["stage"], row["message"])
+
+
+def _text(value: str) -> str:
+    """PostgreSQL refuses NUL in text; messages from outside may hold one."""
+    return value.replace("\0", "\\0")
+
+
+def _number(value: Any) -> float | None:
+    if isinstance(value, int | np.integer):
+        return int(value)
+    return None if math.isnan(value) else float(value)
+
+
+def _floats(row: Row, *names: str, prefix: str = "") -> dict[str, float]:
+    found = {name: row[prefix + name] for name in names}
+    return {name: math.nan if v is None else float(v) for name, v in found.items()}
+
+
+def _json_numbers(values: Iterable[float]) -> list[float | str | None]:
+    return [
+        None if math.isnan(v) else float(v) if math.isfinite(v) else str(float(v)) for v in values
+    ]
+
+
+def _array(values: Iterable[float | str | None]) -> np.ndarray[Any, np.dtype[np.float64]]:
+    return np.array([math.nan if v is None else float(v) for v in values], dtype=np.float64)

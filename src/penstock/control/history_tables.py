@@ -1,0 +1,228 @@
+"""The tables of a history, and how a database becomes one.
+
+A float column holds NULL where the observation holds NaN (SQLite knows no NaN). Rows of a period
+are joined by (run_id, seq), which the one writer of a run counts, so a period is written without
+asking the database for keys.
+"""
+
+import os
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import (
+    JSON,
+    BigInteger,
+    Boolean,
+    Column,
+    Double,
+    Engine,
+    ForeignKey,
+    ForeignKeyConstraint,
+    Index,
+    Integer,
+    MetaData,
+    Table,
+    Text,
+    create_engine,
+    event,
+    insert,
+    inspect,
+    make_url,
+    select,
+)  # fmt: skip
+from sqlalchemy.engine import URL
+from sqlalchemy.engine.interfaces import DBAPIConnection
+from sqlalchemy.exc import ArgumentError, DatabaseError, NoSuchModuleError
+from sqlalchemy.pool import ConnectionPoolEntry, StaticPool
+
+from penstock.errors import InvalidInput, Unavailable
+
+SCHEMA_VERSION = 1
+SQLITE_BUSY_S = 5.0  # readers never block in WAL mode; this is for a second writer
+
+metadata = MetaData()
+
+# SQLite counts only a column of type INTEGER by itself.
+_Id = BigInteger().with_variant(Integer, "sqlite")
+
+
+def _float(name: str) -> Column[float]:
+    return Column(name, Double, nullable=True)
+
+
+version = Table(
+    "penstock_history", metadata, Column("version", Integer, primary_key=True, autoincrement=False)
+)
+runs = Table(
+    "runs", metadata,
+    Column("id", _Id, primary_key=True),
+    Column("topology", Text, nullable=False),
+    Column("policy", Text, nullable=False),
+    _float("started_at_s"), _float("period_s"), _float("max_latency_s"),
+    Column("slots_per_executor", Integer, nullable=False),
+    Column("dry_run", Boolean, nullable=False),
+    _float("ended_at_s"),
+)  # fmt: skip
+observations = Table(
+    "observations", metadata,
+    Column("run_id", _Id, ForeignKey(runs.c.id), primary_key=True),
+    Column("seq", _Id, primary_key=True, autoincrement=False),
+    _float("at_s"), _float("period_s"), _float("arrival_rate_per_s"), _float("backlog_rows"),
+    # All NULL when there was no latency, or no batch, to observe; a count says there was.
+    Column("latency_count", BigInteger), _float("latency_mean_s"), _float("latency_p95_s"),
+    _float("latency_max_s"), _float("latency_in_time_share"),
+    Column("batch_count", BigInteger), _float("batch_mean_duration_s"),
+    _float("batch_mean_overhead_s"), _float("batch_mean_rows"),
+    Column("missing", JSON, nullable=False),
+    Index("observations_by_time", "run_id", "at_s"),
+)  # fmt: skip
+
+
+def _part(name: str, *columns: Column[Any]) -> Table:
+    """A table of what an observation holds several of, in order of `position`."""
+    return Table(
+        name, metadata,
+        Column("run_id", _Id, primary_key=True),
+        Column("seq", _Id, primary_key=True, autoincrement=False),
+        Column("position", Integer, primary_key=True, autoincrement=False),
+        Column("name", Text, nullable=False),
+        *columns,
+        ForeignKeyConstraint(["run_id", "seq"], [observations.c.run_id, observations.c.seq]),
+    )  # fmt: skip
+
+
+operators = _part("operators", _float("arrival_rate_per_s"), _float("emission_rate_per_s"))
+components = _part(
+    "components",
+    Column("operators", JSON, nullable=False),
+    _float("arrival_rate_per_s"), _float("service_time_s"),
+    Column("parallelism", BigInteger, nullable=False),
+    _float("busy_s"), _float("backlog_rows"), _float("arrival_scv"), _float("service_scv"),
+    # Columns of key groups as arrays: {"load_s": [...], "state_bytes": [...], "node": [...]}.
+    Column("key_groups", JSON(none_as_null=True)),
+)  # fmt: skip
+nodes = _part(
+    "nodes",
+    Column("slots", BigInteger, nullable=False),
+    _float("busy_s"),
+    Column("draining", Boolean, nullable=False),
+)
+
+
+def _event(name: str, *columns: Column[Any]) -> Table:
+    return Table(
+        name, metadata,
+        Column("id", _Id, primary_key=True),
+        Column("run_id", _Id, ForeignKey(runs.c.id), nullable=False),
+        _float("at_s"),
+        *columns,
+        Index(f"{name}_by_time", "run_id", "at_s"),
+    )  # fmt: skip
+
+
+decisions = _event(
+    "decisions",
+    Column("policy", Text, nullable=False),
+    Column("current_processors", BigInteger, nullable=False),
+    Column("suggested_processors", BigInteger, nullable=False),
+    Column("guarded_processors", BigInteger, nullable=False),
+    Column("current_parallelism", JSON, nullable=False),
+    Column("suggested_parallelism", JSON, nullable=False),
+    Column("guarded_parallelism", JSON, nullable=False),
+    Column("reasons", JSON, nullable=False),
+    Column("guard_reasons", JSON, nullable=False),
+    Column("infeasible", Text),
+    Column("dry_run", Boolean, nullable=False),
+)
+actions = _event(
+    "actions",
+    Column("action", Text, nullable=False),
+    Column("arguments", JSON, nullable=False),
+    Column("done", Boolean, nullable=False),
+    Column("detail", Text, nullable=False),
+    _float("took_s"),
+)
+failures = _event(
+    "failures", Column("stage", Text, nullable=False), Column("message", Text, nullable=False)
+)
+
+
+def connect(where: str, create: bool) -> Engine:
+    """An engine on a history of our version; an empty database becomes one if `create`."""
+    url = _url(where)
+    file = Path(url.database) if url.drivername.startswith("sqlite") and url.database else None
+    if file is not None and str(file) != ":memory:":
+        _touch_private(file, create)
+    engine = _engine(url)
+    shown = url.render_as_string(hide_password=True)
+    try:
+        _check_version(engine, shown, create)
+    except DatabaseError as error:
+        engine.dispose()
+        reason = " ".join(str(error.orig).split())
+        raise Unavailable(f"the history {shown} cannot be opened: {reason}.") from error
+    except InvalidInput:
+        engine.dispose()
+        raise
+    return engine
+
+
+def _url(where: str) -> URL:
+    try:
+        url = make_url(where) if "://" in where else URL.create("sqlite", database=where)
+        url.get_dialect()
+    except (ArgumentError, NoSuchModuleError, ValueError) as error:
+        raise InvalidInput(
+            f"history is {where!r}; give a file or an SQLAlchemy URL such as "
+            "postgresql+psycopg://user@host/name."
+        ) from error
+    return url
+
+
+def _engine(url: URL) -> Engine:
+    try:
+        if not url.drivername.startswith("sqlite"):
+            return create_engine(url, pool_pre_ping=True)
+        if url.database in (None, "", ":memory:"):
+            sharing = {"check_same_thread": False}
+            return create_engine(url, poolclass=StaticPool, connect_args=sharing)
+        engine = create_engine(url, connect_args={"timeout": SQLITE_BUSY_S})
+    except ImportError as error:
+        raise Unavailable(f"history: the database driver is not installed ({error}).") from error
+    event.listen(engine, "connect", _write_ahead)
+    return engine
+
+
+def _write_ahead(connection: DBAPIConnection, _: ConnectionPoolEntry) -> None:
+    """WAL, so that readers and the writer do not wait for each other."""
+    cursor = connection.cursor()
+    for pragma in ("journal_mode = WAL", "synchronous = NORMAL", "foreign_keys = ON"):
+        cursor.execute(f"PRAGMA {pragma}")
+    cursor.close()
+
+
+def _touch_private(file: Path, create: bool) -> None:
+    """Make the file readable by its owner only; SQLite gives its companions the same mode."""
+    if not create and not file.exists():
+        raise InvalidInput(f"there is no history at {file}; give another with --db.")
+    if file.is_dir():
+        raise InvalidInput(f"history is {str(file)!r}, a directory; give a file or a URL.")
+    try:
+        if not file.exists():
+            os.close(os.open(file, os.O_CREAT | os.O_RDWR, 0o600))
+    except OSError as error:
+        raise InvalidInput(f"history {file} cannot be made: {error.strerror}.") from error
+
+
+def _check_version(engine: Engine, shown: str, create: bool) -> None:
+    with engine.begin() as connection:
+        if not inspect(connection).has_table(version.name):
+            if not create:
+                raise InvalidInput(f"{shown} holds no history of Penstock.")
+            metadata.create_all(connection)
+            connection.execute(insert(version), {"version": SCHEMA_VERSION})
+        found = connection.execute(select(version.c.version)).scalar()
+    if found != SCHEMA_VERSION:
+        raise InvalidInput(
+            f"{shown} is a history of form {found}; this Penstock reads form {SCHEMA_VERSION}."
+        )

@@ -1,0 +1,192 @@
+"""The loop: observe, decide, guard, act, remember.
+
+It knows no platform: Spark and the simulator stand behind the same ports. Nothing that fails in it
+may reach the query: each stage is caught at the loop's border, told in one line, remembered where
+that is possible, and tried again in the next period.
+"""
+
+import logging
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal, TypeVar
+
+from penstock.control.actions import Outcome, SetExecutors
+from penstock.control.guards import Guard, GuardContext, apply_guards, resized
+from penstock.control.ports import Actuator, Clock, History, Measurer
+from penstock.control.records import ActionRecord, DecisionRecord, FailureRecord
+from penstock.control.step import Step
+from penstock.model.decision import Limits, ScalingPlan
+from penstock.model.observation import Observation
+from penstock.scaling.policy import ScalingContext, ScalingPolicy
+
+log = logging.getLogger(__name__)
+
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True)
+class _Cluster:
+    """What the actuator says of itself in a period."""
+
+    executors: int
+    slots: int
+    cannot_scale: str | None
+
+
+class Loop:
+    """Runs a scaling policy against a cluster.
+
+    `edges` and `sharing` are handed to the policy as they are. `on_step` sees every step, for a
+    live view; it is a stage like the others and may fail.
+    """
+
+    def __init__(
+        self,
+        clock: Clock,
+        measurer: Measurer,
+        actuator: Actuator,
+        history: History,
+        policy: ScalingPolicy,
+        limits: Limits,
+        guards: Sequence[Guard],
+        period_s: float,
+        dry_run: bool = False,
+        window: int = 60,
+        edges: tuple[tuple[str, str], ...] = (),
+        sharing: Literal["time", "space"] = "time",
+        on_step: Callable[[Step], None] | None = None,
+    ) -> None:
+        self._clock, self._measurer, self._actuator = clock, measurer, actuator
+        self._history, self._policy, self._limits = history, policy, limits
+        self._guards, self._period_s, self._dry_run = tuple(guards), period_s, dry_run
+        self._edges, self._sharing, self._on_step = edges, sharing, on_step
+        self._window: deque[Observation] = deque(maxlen=window)
+        self._parallelism: dict[str, int] = {}
+        self._last_act_at_s: float | None = None
+        self._failures: list[FailureRecord] = []
+
+    def run(self, steps: int | None = None) -> None:
+        """Step once a period until the clock is stopped, or `steps` times.
+
+        Periods are counted from the start, so they do not drift; one that was overrun is skipped.
+        """
+        start_s, taken, period = self._clock.now_s(), 0, 0
+        while steps is None or taken < steps:
+            elapsed_s = self._clock.now_s() - start_s
+            period = max(period + 1, int(elapsed_s // self._period_s) + 1)
+            if not self._clock.wait_s(period * self._period_s - elapsed_s):
+                return
+            self.step()
+            taken += 1
+
+    def step(self) -> Step:
+        """One period; it never raises what a port or the policy raised."""
+        self._failures = []
+        at_s = self._clock.now_s()
+        observation = self._attempt("measurer", self._measurer.observe, at_s)
+        if observation is not None:
+            self._window.append(observation)
+            self._attempt("history", lambda: self._history.observed(observation), at_s)
+        cluster = self._attempt("actuator", self._look_at_cluster, at_s)
+        step = Step(at_s, observation)
+        # Without anything new a policy would only repeat its last answer, and repeat its act.
+        if observation is not None and cluster is not None:
+            record = self._attempt("policy", lambda: self._decide(at_s, cluster), at_s)
+            if record is not None:
+                step = self._carry_out(step, record, cluster)
+        return self._remember(step)
+
+    def _look_at_cluster(self) -> _Cluster:
+        return _Cluster(
+            self._actuator.executors(),
+            self._actuator.slots_per_executor(),
+            self._actuator.unavailable().get(SetExecutors.NAME),
+        )
+
+    def _decide(self, at_s: float, cluster: _Cluster) -> DecisionRecord:
+        current = ScalingPlan(self._current_parallelism(), cluster.executors * cluster.slots)
+        decision = self._policy.decide(
+            ScalingContext(tuple(self._window), current, self._limits, self._edges, self._sharing)
+        )
+        # Whole executors first, so that guards do not argue about a part of one.
+        whole = -(-decision.plan.processors // cluster.slots) * cluster.slots
+        guarded = apply_guards(
+            self._guards,
+            ScalingPlan(decision.plan.parallelism, whole),
+            GuardContext(
+                at_s, current, self._limits, self._window[-1], self._last_act_at_s, self._sharing
+            ),
+        )
+        return DecisionRecord(
+            at_s, self._policy.name, current, decision, guarded.plan, guarded.reasons, self._dry_run
+        )
+
+    def _current_parallelism(self) -> dict[str, int]:
+        """As measured; what was last decided where it was not measured yet."""
+        measured = {c.name: c.parallelism for c in self._window[-1].components}
+        return {**self._parallelism, **measured}
+
+    def _carry_out(self, step: Step, record: DecisionRecord, cluster: _Cluster) -> Step:
+        wanted = executors_for(record.guarded.processors, cluster.slots, self._limits)
+        outcome, held = None, None
+        if wanted != cluster.executors:
+            if self._dry_run:
+                held = "dry run: not carried out"
+            elif cluster.cannot_scale is not None:
+                held = f"advice only: {cluster.cannot_scale}"
+            else:
+                outcome = self._act(step.at_s, SetExecutors(wanted))
+        if outcome is not None and outcome.done:
+            self._last_act_at_s = step.at_s
+            self._parallelism = dict(
+                resized(record.guarded, wanted * cluster.slots, self._sharing).parallelism
+            )
+        return replace(
+            step,
+            decision=record,
+            executors_before=cluster.executors,
+            executors_wanted=wanted,
+            outcome=outcome,
+            held_because=held,
+        )
+
+    def _act(self, at_s: float, action: SetExecutors) -> Outcome:
+        outcome = self._attempt("actuator", lambda: self._actuator.act(action), at_s)
+        return outcome or Outcome(action, done=False, detail=self._failures[-1].message)
+
+    def _remember(self, step: Step) -> Step:
+        """Write the period in one go; a history that fails must not keep the loop from acting."""
+        record, outcome = step.decision, step.outcome
+        if record is not None:
+            self._attempt("history", lambda: self._history.decided(record), step.at_s)
+        if outcome is not None:
+            self._attempt(
+                "history", lambda: self._history.acted(ActionRecord(step.at_s, outcome)), step.at_s
+            )
+        for failure in tuple(self._failures):
+            self._attempt("history", lambda f=failure: self._history.failed(f), step.at_s)  # type: ignore[misc]
+        self._attempt("history", self._history.flush, step.at_s)
+        step = replace(step, failures=tuple(self._failures))
+        log.log(logging.INFO if step.changes else logging.DEBUG, "%s", step.line())
+        if self._on_step is not None:
+            on_step = self._on_step
+            self._attempt("view", lambda: on_step(step), step.at_s)
+        return step
+
+    def _attempt(self, stage: str, call: Callable[[], Result], at_s: float) -> Result | None:
+        """The border: the query must outlive any fault of a port or a policy, whatever its type."""
+        try:
+            return call()
+        except Exception as error:  # noqa: BLE001
+            message = " ".join(f"{type(error).__name__}: {error}".split())
+            self._failures.append(FailureRecord(at_s, stage, message))
+            log.warning("%s failed, going on: %s", stage, message)
+            return None
+
+
+def executors_for(processors: int, slots_per_executor: int, limits: Limits) -> int:
+    """Executors that hold so many processors, but whole ones within the limit, and at least one."""
+    enough = -(-processors // slots_per_executor)
+    most = max(1, limits.max_processors // slots_per_executor)
+    return max(1, min(enough, most))

@@ -1,0 +1,60 @@
+"""What happened in one period of the loop, as data and as one line for a person."""
+
+from dataclasses import dataclass
+from datetime import UTC, datetime, tzinfo
+
+from penstock.control.actions import Outcome
+from penstock.control.records import DecisionRecord, FailureRecord
+from penstock.model.observation import Observation
+
+
+@dataclass(frozen=True)
+class Step:
+    """One period: what was seen, what was decided, what was done, what failed."""
+
+    at_s: float
+    observation: Observation | None = None
+    decision: DecisionRecord | None = None
+    executors_before: int | None = None
+    executors_wanted: int | None = None
+    outcome: Outcome | None = None
+    held_because: str | None = None  # why a wanted change was not carried out
+    failures: tuple[FailureRecord, ...] = ()
+
+    @property
+    def changes(self) -> bool:
+        """Whether another number of executors was wanted."""
+        return self.executors_wanted != self.executors_before
+
+    def line(self, zone: tzinfo | None = None) -> str:
+        """The decision in one line; the time is local unless a zone is given."""
+        time = clock_time(self.at_s, zone)
+        if self.decision is None:
+            return f"{time} no decision: {self._why_none()}"
+        what = (
+            f"executors {self.executors_before} -> {self.executors_wanted}"
+            if self.changes
+            else f"executors stay {self.executors_before}"
+        )
+        return f"{time} {what} ({self.decision.policy}): {'; '.join(self._reasons(self.decision))}"
+
+    def _why_none(self) -> str:
+        if self.failures:
+            return "; ".join(f"{f.stage} failed: {f.message}" for f in self.failures)
+        return "nothing was observed"
+
+    def _reasons(self, record: DecisionRecord) -> list[str]:
+        reasons = [*record.decision.reasons, *record.guard_reasons]
+        if record.decision.infeasible:
+            reasons.append(f"infeasible: {record.decision.infeasible}")
+        if self.held_because:
+            reasons.append(self.held_because)
+        if self.outcome is not None and not self.outcome.done:
+            reasons.append(f"not done: {self.outcome.detail}")
+        reasons += [f"{f.stage} failed: {f.message}" for f in self.failures]
+        return reasons or ["nothing to change"]
+
+
+def clock_time(at_s: float, zone: tzinfo | None = None) -> str:
+    """The time of day of a moment, local unless a zone is given."""
+    return datetime.fromtimestamp(at_s, tz=UTC).astimezone(zone).strftime("%H:%M:%S")
