@@ -1,0 +1,143 @@
+"""What every History promises, on a fake, SQLite and PostgreSQL."""
+
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from contract import postgres
+from contract.fakes import FakeHistory, observation, rich_observation
+from contract.same import same
+
+from penstock.control.actions import Outcome, SetExecutors
+from penstock.control.history import HistoryStore
+from penstock.control.records import ActionRecord, DecisionRecord, FailureRecord, RunRecord
+from penstock.model.decision import Decision, ScalingPlan
+
+RUN = RunRecord("road", "incremental", 1000.0, 5.0, 5.0, slots_per_executor=2)
+DECISION = DecisionRecord(
+    at_s=1000.0,
+    policy="incremental",
+    current=ScalingPlan({"a": 1, "b": 2}, 2),
+    decision=Decision(ScalingPlan({"a": 4, "b": 2}, 4), ("a: 410/s > 380/s", "œ"), "too much"),
+    guarded=ScalingPlan({"a": 3, "b": 2}, 3),
+    guard_reasons=("bounds: 4 processors wanted, maximum 3",),
+    dry_run=True,
+)
+ACTION = ActionRecord(1000.5, Outcome(SetExecutors(3), done=False, detail="no\nroom", took_s=0.25))
+FAILURE = FailureRecord(1001.0, "policy", "ZeroDivisionError: division by zero")
+
+
+@dataclass
+class Opened:
+    """A history to write to, and its readers."""
+
+    port: Any
+    observations: Any
+    decisions: Any
+    actions: Any
+    failures: Any
+
+
+@pytest.fixture(scope="module")
+def postgres_url() -> Iterator[str]:
+    reason = postgres.missing()
+    if reason:
+        pytest.skip(reason)
+    with postgres.server() as url:
+        yield url
+
+
+@pytest.fixture(params=["fake", "sqlite", "postgresql"])
+def history(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Opened]:
+    if request.param == "fake":
+        fake = FakeHistory()
+        yield Opened(
+            fake, lambda: fake.observations, lambda: fake.decisions, lambda: fake.actions,
+            lambda: fake.failures,
+        )  # fmt: skip
+        return
+    if request.param == "sqlite":
+        where = str(tmp_path / "history.sqlite")
+    else:
+        where = request.getfixturevalue("postgres_url")
+    with HistoryStore(where) as store, HistoryStore(where, create=False) as reader:
+        port = store.begin(RUN)
+        run = port.run_id
+        yield Opened(
+            port,
+            lambda: reader.read_observations(run),
+            lambda: reader.read_decisions(run),
+            lambda: reader.read_actions(run),
+            lambda: reader.read_failures(run),
+        )
+
+
+def test_an_observation_comes_back_exactly(history: Opened) -> None:
+    written = [rich_observation(1000.0), observation(1005.0), rich_observation(1010.0)]
+    for one in written:
+        history.port.observed(one)
+        history.port.flush()
+    read = history.observations()
+    assert len(read) == 3
+    assert all(same(a, b) for a, b in zip(written, read, strict=True))
+
+
+def test_decisions_actions_and_failures_come_back_exactly(history: Opened) -> None:
+    history.port.decided(DECISION)
+    history.port.acted(ACTION)
+    history.port.failed(FAILURE)
+    history.port.flush()
+    assert history.decisions() == [DECISION]
+    assert history.actions() == [ACTION]
+    assert history.failures() == [FAILURE]
+
+
+def test_readers_see_whole_periods_only(history: Opened) -> None:
+    history.port.observed(observation(1000.0))
+    history.port.decided(DECISION)
+    assert history.observations() == []
+    assert history.decisions() == []
+    history.port.flush()
+    assert len(history.observations()) == len(history.decisions()) == 1
+
+
+def test_flushing_nothing_is_fine_and_writes_nothing_twice(history: Opened) -> None:
+    history.port.flush()
+    history.port.observed(observation())
+    history.port.flush()
+    history.port.flush()
+    assert len(history.observations()) == 1
+
+
+def test_records_keep_their_order(history: Opened) -> None:
+    for at_s in (1003.0, 1001.0, 1002.0):
+        history.port.failed(FailureRecord(at_s, "policy", "x"))
+    history.port.flush()
+    assert [failure.at_s for failure in history.failures()] == [1003.0, 1001.0, 1002.0]
+
+
+def test_one_may_read_while_another_writes(history: Opened) -> None:
+    seen: list[int] = []
+    done = threading.Event()
+    trouble: list[BaseException] = []
+
+    def read() -> None:
+        try:
+            while not done.is_set():
+                seen.append(len(history.observations()))
+        except BaseException as error:  # noqa: BLE001 - told to the test below
+            trouble.append(error)
+
+    reader = threading.Thread(target=read)
+    reader.start()
+    for k in range(50):
+        history.port.observed(rich_observation(1000.0 + k))
+        history.port.flush()
+    done.set()
+    reader.join(timeout=30)
+    assert not trouble
+    assert seen == sorted(seen)
+    assert len(history.observations()) == 50
