@@ -4,8 +4,8 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from contract.fakes import FakeActuator
 
+from contract.fakes import FakeActuator
 from penstock.control.actions import Outcome, SetExecutors
 
 ACTUATORS: dict[str, Callable[[], Any]] = {

@@ -5,8 +5,8 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from contract.fakes import FakeClock, wait_until
 
+from contract.fakes import FakeClock, wait_until
 from penstock.control.clock import WallClock
 
 CLOCKS: list[Callable[[], Any]] = [FakeClock, WallClock]

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from contract import postgres
 from contract.fakes import FakeHistory, observation, rich_observation
 from contract.same import same
-
 from penstock.control.actions import Outcome, SetExecutors
 from penstock.control.history import HistoryStore
 from penstock.control.records import ActionRecord, DecisionRecord, FailureRecord, RunRecord

@@ -4,8 +4,8 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from contract.fakes import FakeMeasurer, observation, rich_observation
 
+from contract.fakes import FakeMeasurer, observation, rich_observation
 from penstock.model.observation import Observation
 
 

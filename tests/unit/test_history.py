@@ -1,0 +1,255 @@
+"""The history as a store: what it refuses, what it keeps private, what it survives."""
+
+import math
+import os
+import sqlite3
+import stat
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from sqlalchemy.exc import OperationalError
+
+from contract.fakes import observation, rich_observation
+from contract.same import same
+from penstock.control import history as history_module
+from penstock.control.actions import Outcome, SetExecutors
+from penstock.control.history import HistoryStore
+from penstock.control.records import ActionRecord, FailureRecord, RunRecord
+from penstock.errors import InvalidInput, PenstockError, Unavailable
+from penstock.model.observation import (
+    ComponentObservation,
+    KeyGroups,
+    NodeObservation,
+    Observation,
+)
+
+RUN = RunRecord("road", "static", 1000.0, 5.0, 5.0)
+
+
+def test_runs_are_listed_with_their_end(tmp_path: Path) -> None:
+    with HistoryStore(str(tmp_path / "h.sqlite")) as store:
+        first, second = store.begin(RUN), store.begin(RUN)
+        second.end(2000.0)
+        runs = store.runs()
+        assert list(runs) == [first.run_id, second.run_id]
+        assert runs[first.run_id] == RUN
+        assert runs[second.run_id].ended_at_s == 2000.0
+        assert store.latest_run() == second.run_id
+
+
+def test_runs_do_not_mix_and_times_select(tmp_path: Path) -> None:
+    with HistoryStore(str(tmp_path / "h.sqlite")) as store:
+        first, second = store.begin(RUN), store.begin(RUN)
+        for k in range(6):
+            (first if k % 2 else second).observed(rich_observation(1000.0 + k))
+        first.flush()
+        second.flush()
+        assert [o.at_s for o in store.read_observations(first.run_id)] == [1001.0, 1003.0, 1005.0]
+        some = store.read_observations(second.run_id, since_s=1001.0, until_s=1004.0)
+        assert [o.at_s for o in some] == [1002.0, 1004.0]
+        assert all(len(o.components) == 2 for o in some)
+        assert store.read_observations(99) == []
+
+
+def test_the_file_is_for_its_owner_only(tmp_path: Path) -> None:
+    path = tmp_path / "h.sqlite"
+    before = os.umask(0)
+    try:
+        with HistoryStore(str(path)) as store:
+            store.begin(RUN).end(1.0)
+            modes = {f.name: stat.S_IMODE(f.stat().st_mode) for f in tmp_path.iterdir()}
+    finally:
+        os.umask(before)
+    assert set(modes.values()) == {0o600}
+
+
+def test_sqlite_lets_readers_in_while_it_writes(tmp_path: Path) -> None:
+    path = tmp_path / "h.sqlite"
+    with HistoryStore(str(path)), sqlite3.connect(path) as plain:
+        assert plain.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+    plain.close()
+
+
+def test_another_form_of_the_history_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "h.sqlite"
+    HistoryStore(str(path)).close()
+    plain = sqlite3.connect(path)
+    plain.execute("UPDATE penstock_history SET version = 99")
+    plain.commit()
+    plain.close()
+    with pytest.raises(InvalidInput, match="form 99; this Penstock reads form 1"):
+        HistoryStore(str(path))
+
+
+def _garbage(folder: Path) -> str:
+    path = folder / "x"
+    path.write_bytes(bytes(range(256)) * 20)
+    return str(path)
+
+
+def _other_database(folder: Path) -> str:
+    path = folder / "other.sqlite"
+    plain = sqlite3.connect(path)
+    plain.execute("CREATE TABLE mine (x)")
+    plain.commit()
+    plain.close()
+    return str(path)
+
+
+@pytest.mark.parametrize(
+    ("make", "kind"),
+    [
+        (lambda folder: str(folder / "absent.sqlite"), InvalidInput),
+        (lambda folder: str(folder), InvalidInput),
+        (_garbage, Unavailable),
+        (_other_database, InvalidInput),
+        (lambda folder: "nonsense://host/db", InvalidInput),
+        (lambda folder: "postgresql+psycopg://u@127.0.0.1:1/x", Unavailable),
+    ],
+    ids=["absent", "directory", "garbage", "other", "dialect", "no server"],
+)
+def test_what_is_no_history_is_refused_in_one_sentence(
+    tmp_path: Path, make: object, kind: type[PenstockError]
+) -> None:
+    with pytest.raises(kind) as refusal:
+        HistoryStore(make(tmp_path), create=False)  # type: ignore[operator]
+    assert "\n" not in str(refusal.value)
+    assert str(refusal.value).endswith(".")
+
+
+def test_a_password_is_never_shown() -> None:
+    with pytest.raises(Unavailable) as refusal:
+        HistoryStore("postgresql+psycopg://u:hunter2@127.0.0.1:1/x", create=False)
+    assert "hunter2" not in str(refusal.value)
+
+
+def test_what_could_not_be_written_is_written_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with HistoryStore(str(tmp_path / "h.sqlite")) as store:
+        run = store.begin(RUN)
+        with monkeypatch.context() as away:
+
+            def refuse() -> None:
+                raise OperationalError("insert", {}, Exception("away"))
+
+            away.setattr(run._engine, "begin", refuse)
+            run.observed(observation(1000.0))
+            with pytest.raises(OperationalError):
+                run.flush()
+            run.observed(observation(1005.0))
+            with pytest.raises(OperationalError):
+                run.flush()
+        run.flush()
+        assert [o.at_s for o in store.read_observations(run.run_id)] == [1000.0, 1005.0]
+
+
+def test_what_waits_is_bounded_by_dropping_the_oldest_periods(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(history_module, "MOST_WAITING_ROWS", 15)
+    with HistoryStore(str(tmp_path / "h.sqlite")) as store:
+        run = store.begin(RUN)
+        with monkeypatch.context() as away:
+
+            def refuse() -> None:
+                raise OperationalError("insert", {}, Exception("away"))
+
+            away.setattr(run._engine, "begin", refuse)
+            for k in range(4):  # 7 rows each
+                run.observed(rich_observation(1000.0 + k))
+                with pytest.raises(OperationalError):
+                    run.flush()
+        run.flush()
+        kept = store.read_observations(run.run_id)
+        assert [o.at_s for o in kept] == [1002.0, 1003.0]
+        assert same(kept[0], rich_observation(1002.0))
+
+
+def test_a_record_the_database_refuses_does_not_stop_later_ones(tmp_path: Path) -> None:
+    with HistoryStore(str(tmp_path / "h.sqlite")) as store:
+        run = store.begin(RUN)
+        run.observed(observation(nodes=(NodeObservation("n", 2**80, 1.0),)))
+        with pytest.raises(Exception, match="too large"):
+            run.flush()
+        run.failed(FailureRecord(1.0, "policy", "a\0b"))
+        run.flush()
+        assert len(store.read_failures(run.run_id)) == 1
+
+
+def test_numbers_of_numpy_are_kept_as_numbers(tmp_path: Path) -> None:
+    with HistoryStore(str(tmp_path / "h.sqlite")) as store:
+        run = store.begin(RUN)
+        node = NodeObservation("n", np.int64(4), np.float32(0.5))  # type: ignore[arg-type]
+        run.observed(observation(np.float64(1000.0), nodes=(node,)))
+        total = np.int64(3)
+        run.acted(ActionRecord(1.0, Outcome(SetExecutors(total), True, "")))  # type: ignore[arg-type]
+        run.flush()
+        assert store.read_observations(run.run_id)[0].nodes == (NodeObservation("n", 4, 0.5),)
+        assert store.read_actions(run.run_id)[0].outcome.action == SetExecutors(3)
+
+
+def test_memory_serves_a_run_that_need_not_last() -> None:
+    with HistoryStore("sqlite://") as store:
+        run = store.begin(RUN)
+        run.observed(observation())
+        run.flush()
+        assert len(store.read_observations(run.run_id)) == 1
+
+
+numbers = st.floats(allow_nan=True, allow_infinity=True).map(lambda x: 0.0 if x == 0 else x)
+texts = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), min_size=1)
+
+
+@st.composite
+def groups(draw: st.DrawFn) -> KeyGroups:
+    size = draw(st.integers(0, 5))
+    of_size = st.lists(numbers, min_size=size, max_size=size)
+    names = draw(st.lists(texts.filter(lambda x: "\0" not in x), min_size=size, max_size=size))
+    return KeyGroups(
+        np.array(draw(of_size), dtype=float),
+        np.array(draw(of_size), dtype=float),
+        np.array(names, dtype=np.str_),
+    )
+
+
+observations = st.builds(
+    Observation,
+    at_s=st.floats(0, 2e9),
+    period_s=numbers,
+    arrival_rate_per_s=numbers,
+    backlog_rows=numbers,
+    components=st.lists(
+        st.builds(
+            ComponentObservation,
+            name=texts,
+            operators=st.lists(texts).map(tuple),
+            arrival_rate_per_s=numbers,
+            service_time_s=numbers,
+            parallelism=st.integers(0, 2**40),
+            busy_s=numbers,
+            key_groups=st.none() | groups(),
+        ),
+        max_size=3,
+    ).map(tuple),
+    missing=st.lists(texts).map(tuple),
+)
+
+
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(written=st.lists(observations, min_size=1, max_size=3))
+def test_any_observation_comes_back_exactly(
+    tmp_path_factory: pytest.TempPathFactory, written: list[Observation]
+) -> None:
+    with HistoryStore("sqlite://") as store:
+        run = store.begin(RUN)
+        for one in written:
+            run.observed(one)
+        run.flush()
+        read = store.read_observations(run.run_id)
+    assert len(read) == len(written)
+    assert all(same(a, b) for a, b in zip(written, read, strict=True))
+    assert all(math.isfinite(o.at_s) for o in read)
