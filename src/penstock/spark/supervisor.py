@@ -1,0 +1,255 @@
+"""The process that owns an embedded cluster's master and worker, and ends them without fail.
+
+It is run as a script, with the standard library only, so that it starts at once and does not
+depend on how Penstock was imported. It ends everything when the pipe on its standard input
+closes (the program that started it is gone, however it went), on SIGTERM, or when master or
+worker dies. Should it be killed itself, the kernel kills master and worker (PR_SET_PDEATHSIG),
+and executors leave when they lose their worker. What outlives a worker is handed to this process
+by the kernel (PR_SET_CHILD_SUBREAPER), so nothing below it can be missed.
+"""
+
+import argparse
+import contextlib
+import ctypes
+import json
+import os
+import re
+import select
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from types import FrameType
+from typing import NoReturn
+
+_PR_SET_PDEATHSIG = 1
+_PR_SET_CHILD_SUBREAPER = 36
+_POLL_S = 0.1
+_GRACE_S = 5.0  # between SIGTERM and SIGKILL
+
+_MASTER_READY = re.compile(r"Starting Spark master at (spark://\S+)")
+_MASTER_PAGE = re.compile(r"Bound MasterWebUI to .*http://\S+:(\d+)")
+_WORKER_READY = re.compile(r"(Successfully registered with master)")
+
+
+@dataclass(frozen=True)
+class ClusterState:
+    """What is written down about a running cluster, for whoever wants to use or end it."""
+
+    directory: str
+    slots: int
+    memory_mb: int
+    supervisor_pid: int
+    supervisor_started: int  # the kernel's start time: tells a reused pid from the real one
+    master_url: str = ""
+    page_url: str = ""
+    failure: str = ""  # a sentence when the cluster could not be started
+
+
+class _Ended(Exception):
+    """Someone wants the cluster to end, or it fell over."""
+
+
+def process_started(pid: int) -> int | None:
+    """Start time of a live process in clock ticks since boot; None when there is none."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace")
+    except OSError:
+        return None
+    fields = stat.rpartition(")")[2].split()
+    return None if fields[0] in "ZX" else int(fields[19])
+
+
+def last_lines(log: Path, count: int = 5) -> str:
+    """The end of a log on one line; empty when there is none."""
+    try:
+        lines = log.read_text(encoding="utf-8", errors="replace").split("\n")
+    except OSError:
+        return ""
+    return " | ".join([line.strip() for line in lines if line.strip()][-count:])
+
+
+def write_state(path: Path, state: ClusterState) -> None:
+    """Publish the state whole, readable by its owner only."""
+    draft = path.with_suffix(".new")
+    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+        json.dump(asdict(state), file)
+    draft.replace(path)
+
+
+class Supervisor:
+    """Starts master and worker, watches them, and ends them."""
+
+    def __init__(self, options: argparse.Namespace) -> None:
+        self._directory = Path(options.directory)
+        self._spark_home = Path(options.spark_home)
+        self._slots: int = options.slots
+        self._memory_mb: int = options.memory_mb
+        self._state_path = Path(options.state)
+        self._limit_s: float = options.limit_s
+        self._parent = None if options.detached else os.getppid()
+        self._children: dict[str, int] = {}
+        self._gone: set[int] = set()
+
+    def run(self) -> int:
+        """Until the end of the cluster; the exit code."""
+        signal.signal(signal.SIGTERM, _end)
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
+        _prctl(_PR_SET_CHILD_SUBREAPER, 1)
+        started = False
+        try:
+            self._start()
+            started = True
+            while True:
+                self._watch(_POLL_S * 5)
+        except _Ended as reason:
+            if not started:
+                self._publish(failure=str(reason))
+            return 0 if started else 1
+        finally:
+            signal.signal(signal.SIGTERM, signal.SIG_IGN)
+            self._end_all()
+            if started:  # otherwise whoever asked for the cluster may want to see the logs
+                self._state_path.unlink(missing_ok=True)
+                shutil.rmtree(self._directory, ignore_errors=True)
+
+    def _start(self) -> None:
+        here = ("--host", "127.0.0.1", "--port", "0", "--webui-port", "0")
+        self._spawn("master", "org.apache.spark.deploy.master.Master", *here)
+        page_url = f"http://127.0.0.1:{self._logged('master', _MASTER_PAGE)}"
+        master_url = self._logged("master", _MASTER_READY)
+        self._spawn(
+            "worker", "org.apache.spark.deploy.worker.Worker", *here,
+            "--cores", str(self._slots), "--memory", f"{self._memory_mb}M",
+            "--work-dir", str(self._directory / "work"), master_url,
+        )  # fmt: skip
+        self._logged("worker", _WORKER_READY)
+        self._publish(master_url=master_url, page_url=page_url)
+
+    def _spawn(self, name: str, main_class: str, *arguments: str) -> None:
+        supervisor = os.getpid()
+
+        def die_with_supervisor() -> None:
+            _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+            if os.getppid() != supervisor:
+                os._exit(1)
+
+        with open(self._log(name), "wb") as log:
+            process = subprocess.Popen(
+                [str(self._spark_home / "bin" / "spark-class"), main_class, *arguments],
+                stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=self._directory,
+                preexec_fn=die_with_supervisor,  # noqa: PLW1509 - this process has one thread
+            )  # fmt: skip
+        self._children[name] = process.pid
+
+    def _logged(self, name: str, wanted: re.Pattern[str]) -> str:
+        """Wait until a child's log holds a line."""
+        deadline = time.monotonic() + self._limit_s
+        while time.monotonic() < deadline:
+            text = self._log(name).read_text(encoding="utf-8", errors="replace")
+            if found := wanted.search(text):
+                return found.group(1)
+            self._watch(_POLL_S)
+        raise _Ended(
+            f"The cluster's {name} was not ready within {self._limit_s:g} s; the end of its log: "
+            f"{last_lines(self._log(name))}"
+        )
+
+    def _watch(self, timeout_s: float) -> None:
+        """Let a little time pass; raise when the cluster has to end."""
+        if self._parent is None:
+            time.sleep(timeout_s)
+        else:
+            readable, _, _ = select.select([0], [], [], timeout_s)
+            # A fork of the parent may hold the pipe open after it, so its pid is watched as well.
+            if (readable and not os.read(0, 1)) or os.getppid() != self._parent:
+                raise _Ended("The program that started the cluster is gone.")
+        self._reap()
+        for name, pid in self._children.items():
+            if pid in self._gone:
+                raise _Ended(
+                    f"The cluster's {name} ended by itself; the end of its log: "
+                    f"{last_lines(self._log(name))}"
+                )
+
+    def _end_all(self) -> None:
+        for name in ("worker", "master"):  # the worker's own shutdown ends its executors
+            pid = self._children.get(name)
+            if pid is not None and pid not in self._gone:
+                _signal(pid, signal.SIGTERM)
+                self._until_gone({pid}, _GRACE_S)
+        while left := _children_of(os.getpid()):
+            for pid in left:
+                _signal(pid, signal.SIGKILL)
+            self._until_gone(left, _GRACE_S)
+
+    def _until_gone(self, pids: set[int], limit_s: float) -> None:
+        deadline = time.monotonic() + limit_s
+        while not pids <= self._gone and time.monotonic() < deadline:
+            self._reap()
+            time.sleep(_POLL_S / 2)
+
+    def _reap(self) -> None:
+        with contextlib.suppress(ChildProcessError):
+            while (pid := os.waitpid(-1, os.WNOHANG)[0]) > 0:
+                self._gone.add(pid)
+
+    def _publish(self, *, master_url: str = "", page_url: str = "", failure: str = "") -> None:
+        state = ClusterState(
+            str(self._directory), self._slots, self._memory_mb, os.getpid(),
+            process_started(os.getpid()) or 0, master_url, page_url, failure,
+        )  # fmt: skip
+        write_state(self._state_path, state)
+
+    def _log(self, name: str) -> Path:
+        return self._directory / "logs" / f"{name}.log"
+
+
+def _end(_signal_number: int, _frame: FrameType | None) -> NoReturn:
+    raise _Ended("The cluster was asked to end.")
+
+
+def _prctl(option: int, value: int) -> None:
+    if sys.platform == "linux":
+        ctypes.CDLL(None, use_errno=True).prctl(option, value, 0, 0, 0)
+
+
+def _signal(pid: int, number: signal.Signals) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, number)
+
+
+def _children_of(parent: int) -> set[int]:
+    """Pids of a process's children, dead ones not counted (empty where there is no /proc)."""
+    children = set()
+    for entry in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError, IndexError):
+            fields = entry.read_text(encoding="ascii", errors="replace").rpartition(")")[2].split()
+            if int(fields[1]) == parent and fields[0] not in "ZX":
+                children.add(int(entry.parent.name))
+    return children
+
+
+def main() -> int:
+    """Read the options and supervise."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0] if __doc__ else None)
+    parser.add_argument("--directory", required=True)
+    parser.add_argument("--spark-home", required=True)
+    parser.add_argument("--slots", type=int, required=True)
+    parser.add_argument("--memory-mb", type=int, required=True)
+    parser.add_argument("--state", required=True)
+    parser.add_argument("--limit-s", type=float, default=60.0)
+    parser.add_argument("--detached", action="store_true", help="live on after the starter")
+    options = parser.parse_args()
+    if options.detached and os.fork():
+        return 0  # the starter need not wait for the one that stays
+    return Supervisor(options).run()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
