@@ -1,0 +1,88 @@
+"""Nodes of a simulated cluster: asked for, started after a delay, drained when given up."""
+
+import math
+from dataclasses import dataclass, replace
+
+from penstock.sim.scenario import ClusterSpec
+
+
+@dataclass(frozen=True)
+class Node:
+    """One executor; it works from `live_at_s` until it drains, and is there until `gone_at_s`."""
+
+    name: str
+    slots: int
+    live_at_s: float
+    draining: bool = False
+    gone_at_s: float = math.inf
+
+
+class Cluster:
+    """All nodes there ever were."""
+
+    def __init__(self, spec: ClusterSpec) -> None:
+        self._spec = spec
+        self._nodes = [Node(f"node-{n}", spec.slots, 0.0) for n in range(spec.executors)]
+
+    @property
+    def executors(self) -> int:
+        """Nodes asked for, started or not, without those being drained."""
+        return sum(not node.draining for node in self._nodes)
+
+    def present(self, now_s: float) -> tuple[Node, ...]:
+        """Nodes that run, drained ones included."""
+        return tuple(node for node in self._nodes if node.live_at_s <= now_s < node.gone_at_s)
+
+    def processors(self, now_s: float) -> int:
+        """Slots that take new work."""
+        return sum(node.slots for node in self.present(now_s) if not node.draining)
+
+    def next_start_s(self, after_s: float) -> float:
+        """When the next node becomes live; inf if none is starting."""
+        starts = (n.live_at_s for n in self._nodes if n.live_at_s > after_s and not n.draining)
+        return min(starts, default=math.inf)
+
+    def scale(self, total: int, now_s: float) -> int:
+        """Ask for a number of nodes; returns how many are new, negative for those given up.
+
+        Nodes that still start are given up first, then the youngest.
+        """
+        change = total - self.executors
+        for _ in range(change):
+            name = f"node-{len(self._nodes)}"
+            self._nodes.append(Node(name, self._spec.slots, now_s + self._spec.startup_s))
+        kept = [index for index, node in enumerate(self._nodes) if not node.draining]
+        youngest_first = sorted(kept, key=lambda i: (-self._nodes[i].live_at_s, -i))
+        for index in youngest_first[: max(0, -change)]:
+            self._nodes[index] = replace(self._nodes[index], draining=True)
+        return change
+
+    def release(self, at_s: float) -> None:
+        """Let the nodes that drain go at a moment, when what they worked on is done.
+
+        One given up while it started is gone as it would have become live: it never was there.
+        """
+        for index, node in enumerate(self._nodes):
+            if node.draining and math.isinf(node.gone_at_s):
+                self._nodes[index] = replace(node, gone_at_s=max(at_s, node.live_at_s))
+
+    def node_seconds(self, until_s: float) -> float:
+        """Time for which nodes were there, added over all of them."""
+        return sum(
+            max(0.0, min(node.gone_at_s, until_s) - node.live_at_s)
+            for node in self._nodes
+            if node.live_at_s < until_s
+        )
+
+
+def divided(slots: int, weights: dict[str, float]) -> dict[str, int]:
+    """Slots for each name in proportion to its weight, one at least, all of them used.
+
+    Each further slot goes to the name with the most weight for each slot it has (the first of
+    equals), which is what keeps the busiest least busy.
+    """
+    given = dict.fromkeys(weights, 1)
+    for _ in range(slots - len(given)):
+        neediest = max(given, key=lambda name: weights[name] / given[name])
+        given[neediest] += 1
+    return given

@@ -1,0 +1,120 @@
+"""The Observation of a period, filled from what was counted as it would be on Spark."""
+
+import math
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from penstock.model.observation import (
+    BatchObservation,
+    ComponentObservation,
+    NodeObservation,
+    OperatorObservation,
+)
+from penstock.sim.cluster import Node
+from penstock.sim.network import Network
+from penstock.sim.tally import Batch, OperatorTally, Tally
+
+
+def observed_operators(
+    tallies: Mapping[str, OperatorTally], period_s: float, known: bool
+) -> tuple[OperatorObservation, ...]:
+    """Rows over each operator's edges per second; NaN when nothing reported in the period."""
+    if not known:
+        return tuple(OperatorObservation(name, math.nan, math.nan) for name in tallies)
+    return tuple(
+        OperatorObservation(name, tally.served_rows / period_s, tally.emitted_rows / period_s)
+        for name, tally in tallies.items()
+    )
+
+
+def observed_batches(batches: Sequence[Batch]) -> BatchObservation:
+    """Means over the batches that ended in a period; NaN when none did."""
+    if not batches:
+        return BatchObservation(0, math.nan, math.nan, math.nan)
+    return BatchObservation(
+        len(batches),
+        float(np.mean([batch.duration_s for batch in batches])),
+        float(np.mean([batch.overhead_s for batch in batches])),
+        float(np.mean([batch.rows for batch in batches])),
+    )
+
+
+def observed_nodes(nodes: Sequence[Node], busy_s: float) -> tuple[NodeObservation, ...]:
+    """Nodes that are there, with the busy time divided evenly over their slots."""
+    slots = sum(node.slots for node in nodes)
+    return tuple(
+        NodeObservation(node.name, node.slots, busy_s * node.slots / slots, node.draining)
+        for node in nodes
+    )
+
+
+def components_together(
+    network: Network, tally: Tally, period_s: float, processors: int, known: bool
+) -> tuple[ComponentObservation, ...]:
+    """Components that share all processors in time; rates are of the rows of finished batches."""
+    groups = dict[str, list[str]]()
+    for operator in network.operators.values():
+        groups.setdefault(network.component_of(operator), []).append(operator.name)
+    observed = []
+    for name, members in groups.items():
+        rows = sum(tally.operators[entry].served_rows for entry in _entries(network, members))
+        work_s = sum(tally.operators[member].work_s for member in members)
+        observed.append(
+            ComponentObservation(
+                name=name,
+                operators=tuple(members),
+                arrival_rate_per_s=rows / period_s if known else math.nan,
+                service_time_s=work_s / rows if rows else math.nan,
+                parallelism=processors,
+                busy_s=sum(tally.operators[member].busy_s for member in members),
+                service_scv=_fused_scv(network, members, tally, work_s, rows),
+            )
+        )
+    return tuple(observed)
+
+
+def components_apart(
+    network: Network,
+    tally: Tally,
+    period_s: float,
+    servers: Mapping[str, int],
+    queued_rows: Mapping[str, int],
+) -> tuple[ComponentObservation, ...]:
+    """Operators that each have their own processors and queue."""
+    return tuple(
+        ComponentObservation(
+            name=name,
+            operators=(name,),
+            arrival_rate_per_s=counts.offered_rows / period_s,
+            service_time_s=counts.work_s / counts.served_rows if counts.served_rows else math.nan,
+            parallelism=servers[name],
+            busy_s=counts.busy_s,
+            backlog_rows=float(queued_rows[name]),
+            service_scv=network.operators[name].service.variation,
+        )
+        for name, counts in tally.operators.items()
+    )
+
+
+def _entries(network: Network, members: Sequence[str]) -> list[str]:
+    """Operators of a component that take rows from outside it."""
+    inside = set(members)
+    return [
+        member
+        for member in members
+        if any(upstream.name not in inside for upstream in network.operators[member].upstreams)
+    ]
+
+
+def _fused_scv(
+    network: Network, members: Sequence[str], tally: Tally, work_s: float, rows: int
+) -> float:
+    """Squared coefficient of variation of a row's time over all operators of a component."""
+    if not rows or not work_s:
+        return 1.0
+    variance = 0.0
+    for member in members:
+        service = network.operators[member].service
+        variance += tally.operators[member].served_rows * service.variation * service.mean_s**2
+    return (variance / rows) / (work_s / rows) ** 2

@@ -1,0 +1,137 @@
+"""A scenario under the real loop and a policy, from its start to its end."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from penstock.config import Settings
+from penstock.control.guards import Guard, standard_guards
+from penstock.control.loop import Loop
+from penstock.control.ports import History
+from penstock.control.records import ActionRecord, DecisionRecord, FailureRecord
+from penstock.control.step import Step
+from penstock.model.observation import Observation
+from penstock.scaling.policy import ScalingPolicy
+from penstock.sim.scenario import Scenario
+from penstock.sim.tally import Results
+from penstock.sim.world import SimulatedWorld
+
+
+@dataclass(frozen=True)
+class SimulationResult:
+    """What a run did; latencies of all results as columns.
+
+    With selectivities of 1 and no copies, arrived rows are results and held rows together.
+    """
+
+    scenario: Scenario
+    policy: str
+    steps: tuple[Step, ...]
+    results: Results
+    arrived_rows: int
+    held_rows: int
+    executor_seconds: float
+
+    @property
+    def observations(self) -> tuple[Observation, ...]:
+        """One a period."""
+        return tuple(step.observation for step in self.steps if step.observation is not None)
+
+    @property
+    def changes(self) -> tuple[Step, ...]:
+        """Periods in which executors were added or removed."""
+        return tuple(step for step in self.steps if step.outcome is not None and step.outcome.done)
+
+    @property
+    def executors(self) -> NDArray[np.int64]:
+        """Executors at the end of each observed period, drained ones included."""
+        return np.asarray([len(seen.nodes) for seen in self.observations], dtype=np.int64)
+
+    @property
+    def in_time_share(self) -> float:
+        """Share of results within the latency bound; NaN without results."""
+        return self.results.in_time_share(self.scenario.max_latency_s)
+
+    @property
+    def static_executor_seconds(self) -> tuple[float, float]:
+        """What the least and the greatest number of executors would have used."""
+        cluster, duration_s = self.scenario.cluster, self.scenario.duration_s
+        return cluster.min_executors * duration_s, cluster.max_executors * duration_s
+
+
+class Forgetful:
+    """A History that keeps nothing: the result of a simulation holds it all."""
+
+    def observed(self, observation: Observation) -> None:
+        """Forget."""
+
+    def decided(self, record: DecisionRecord) -> None:
+        """Forget."""
+
+    def acted(self, record: ActionRecord) -> None:
+        """Forget."""
+
+    def failed(self, record: FailureRecord) -> None:
+        """Forget."""
+
+    def flush(self) -> None:
+        """Forget."""
+
+
+def simulate(
+    scenario: Scenario,
+    policy: ScalingPolicy,
+    *,
+    settings: Settings | None = None,
+    guards: Sequence[Guard] | None = None,
+    history: History | None = None,
+    on_step: Callable[[Step], None] | None = None,
+) -> SimulationResult:
+    """Run a scenario from start to end; deterministic from the scenario's seed.
+
+    Period and executors are the scenario's; `settings` gives cooldowns, steps and the window, and
+    `guards` replaces the standard ones.
+    """
+    settings = replace(settings or Settings(), period_s=scenario.period_s)
+    if guards is None:
+        guards = standard_guards(settings, scenario.cluster.slots)
+    world = SimulatedWorld(scenario)
+    steps = list[Step]()
+
+    def keep(step: Step) -> None:
+        steps.append(step)
+        if scenario.sharing == "space" and step.decision is not None and not settings.dry_run:
+            world.assign(step.decision.guarded.parallelism)
+        if on_step is not None:
+            on_step(step)
+
+    loop = Loop(
+        clock=world,
+        measurer=world,
+        actuator=world,
+        history=history or Forgetful(),
+        policy=policy,
+        limits=scenario.limits,
+        guards=guards,
+        period_s=scenario.period_s,
+        dry_run=settings.dry_run,
+        window=settings.window,
+        edges=world.network.component_edges(),
+        sharing=scenario.sharing,
+        on_step=keep,
+    )
+    loop.run()
+    rest = world.observe()  # what is left when the duration is not a multiple of the period
+    if rest is not None:
+        steps.append(Step(rest.at_s, rest))
+    return SimulationResult(
+        scenario,
+        policy.name,
+        tuple(steps),
+        Results.joined(world.results),
+        world.arrived_rows,
+        world.held_rows,
+        world.cluster.node_seconds(scenario.duration_s),
+    )

@@ -1,0 +1,197 @@
+"""A scenario: what is simulated, as frozen dataclasses that refuse what cannot run."""
+
+import math
+from dataclasses import dataclass, field
+from typing import Literal
+
+from penstock.errors import InvalidInput
+from penstock.model.decision import Limits
+from penstock.sim.service import ServiceTime
+from penstock.workloads.profiles import RateProfile
+
+
+@dataclass(frozen=True)
+class SourceSpec:
+    """An input whose rate follows a profile; Poisson arrivals, or evenly spaced ones."""
+
+    name: str
+    profile: RateProfile
+    arrivals: Literal["poisson", "regular"] = "poisson"
+
+    def __post_init__(self) -> None:
+        if self.arrivals not in ("poisson", "regular"):
+            raise InvalidInput(
+                f"source {self.name!r}: arrivals is {self.arrivals!r}; allowed: poisson, regular."
+            )
+
+
+@dataclass(frozen=True)
+class Upstream:
+    """Where rows come from, and the share of them that comes.
+
+    Edges of share 1 each carry every row; edges of a smaller share divide the rows among them.
+    """
+
+    name: str
+    share: float = 1.0
+
+
+@dataclass(frozen=True)
+class OperatorSpec:
+    """A step: time per row, rows out for each row in, and where its rows come from.
+
+    `processors` is the first parallelism when processors are shared in space. `component` names
+    the component it is fused into when they are shared in time; alone when empty. `sink` makes its
+    rows results even if other operators read them too.
+    """
+
+    name: str
+    upstreams: tuple[Upstream, ...]
+    service: ServiceTime
+    selectivity: float = 1.0
+    processors: int = 1
+    component: str = ""
+    sink: bool = False
+
+    def __post_init__(self) -> None:
+        what = f"operator {self.name!r}"
+        if not self.upstreams:
+            raise InvalidInput(f"{what}: from is empty; name at least one source or operator.")
+        if not (math.isfinite(self.selectivity) and self.selectivity >= 0):
+            raise InvalidInput(
+                f"{what}: selectivity is {self.selectivity!r}; it must be a finite number of at "
+                "least 0."
+            )
+        if self.processors < 1:
+            raise InvalidInput(f"{what}: processors is {self.processors}; it must be at least 1.")
+        names = [upstream.name for upstream in self.upstreams]
+        for upstream in self.upstreams:
+            if not 0 < upstream.share <= 1:
+                raise InvalidInput(
+                    f"{what}: from {upstream.name!r} has share {upstream.share!r}; it must be "
+                    "above 0 and at most 1."
+                )
+            if names.count(upstream.name) > 1:
+                raise InvalidInput(f"{what}: from names {upstream.name!r} more than once.")
+
+
+@dataclass(frozen=True)
+class BatchCost:
+    """The fixed cost of a micro-batch, O(K), and the trigger interval (0: back to back).
+
+    O(K) is fixed_s + per_processor_s * K, or, where a table of (K, seconds) is given, linear
+    between its entries and flat outside them.
+    """
+
+    fixed_s: float = 0.25
+    per_processor_s: float = 0.0
+    table: tuple[tuple[int, float], ...] = ()
+    trigger_s: float = 0.0
+
+    def __post_init__(self) -> None:
+        for name in ("fixed_s", "per_processor_s", "trigger_s"):
+            value = getattr(self, name)
+            if not (math.isfinite(value) and value >= 0):
+                raise InvalidInput(f"batch.{name} is {value!r}; it must be finite and at least 0.")
+        numbers = [processors for processors, _ in self.table]
+        if numbers != sorted(set(numbers)) or any(number < 1 for number in numbers):
+            raise InvalidInput("batch.table must list rising numbers of processors from 1 on.")
+        if any(not (math.isfinite(cost) and cost >= 0) for _, cost in self.table):
+            raise InvalidInput("batch.table must hold finite costs of at least 0 seconds.")
+        if not self.table and not self.fixed_s + self.per_processor_s > 0:
+            raise InvalidInput("batch.fixed_s is 0; a batch without fixed cost would never end.")
+        if self.table and min(cost for _, cost in self.table) <= 0:
+            raise InvalidInput("batch.table holds a cost of 0; such batches would never end.")
+
+    def overhead_s(self, processors: int) -> float:
+        """O(K)."""
+        if not self.table:
+            return self.fixed_s + self.per_processor_s * processors
+        lower = [entry for entry in self.table if entry[0] <= processors]
+        upper = [entry for entry in self.table if entry[0] >= processors]
+        if not lower or not upper:
+            return (lower[-1] if lower else upper[0])[1]
+        (k0, o0), (k1, o1) = lower[-1], upper[0]
+        return o0 if k1 == k0 else o0 + (o1 - o0) * (processors - k0) / (k1 - k0)
+
+
+@dataclass(frozen=True)
+class ClusterSpec:
+    """Executors: how many at first, least and at most, their slots, how long one takes to start."""
+
+    executors: int = 1
+    min_executors: int = 1
+    max_executors: int = 4
+    slots: int = 1
+    startup_s: float = 0.0
+
+    def __post_init__(self) -> None:
+        if self.slots < 1:
+            raise InvalidInput(f"cluster.slots is {self.slots}; it must be at least 1.")
+        if not 1 <= self.min_executors <= self.max_executors:
+            raise InvalidInput(
+                f"cluster.min_executors is {self.min_executors} and max_executors "
+                f"{self.max_executors}; they must rise from at least 1."
+            )
+        if not self.min_executors <= self.executors <= self.max_executors:
+            raise InvalidInput(
+                f"cluster.executors is {self.executors}; it must be between min_executors "
+                f"({self.min_executors}) and max_executors ({self.max_executors})."
+            )
+        if not (math.isfinite(self.startup_s) and self.startup_s >= 0):
+            raise InvalidInput(f"cluster.startup is {self.startup_s!r}; it must be at least 0 s.")
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """All of a simulated run except the policy.
+
+    A step with at most `jobs_per_step` rows is simulated row by row; with more, as that many jobs
+    of several rows, so latencies are known to about a step.
+    """
+
+    name: str
+    duration_s: float
+    max_latency_s: float
+    sources: tuple[SourceSpec, ...]
+    operators: tuple[OperatorSpec, ...]
+    cluster: ClusterSpec = field(default_factory=ClusterSpec)
+    sharing: Literal["time", "space"] = "time"
+    batch: BatchCost = field(default_factory=BatchCost)
+    period_s: float = 5.0
+    step_s: float = 0.1
+    jobs_per_step: int = 8
+    seed: int = 1
+
+    def __post_init__(self) -> None:
+        for name in ("duration_s", "max_latency_s", "period_s", "step_s"):
+            value = getattr(self, name)
+            if not (math.isfinite(value) and value > 0):
+                raise InvalidInput(f"{name} is {value!r}; it must be a finite time above 0.")
+        if self.step_s > self.period_s:
+            raise InvalidInput(
+                f"step_s is {self.step_s:g} and period_s {self.period_s:g}; a step must not be "
+                "longer than a period."
+            )
+        if self.jobs_per_step < 1:
+            raise InvalidInput(f"jobs_per_step is {self.jobs_per_step}; it must be at least 1.")
+        if self.seed < 0:
+            raise InvalidInput(f"seed is {self.seed}; it must be at least 0.")
+        if self.sharing not in ("time", "space"):
+            raise InvalidInput(f"sharing is {self.sharing!r}; allowed: time, space.")
+        least = self.cluster.min_executors * self.cluster.slots
+        if self.sharing == "space" and least < len(self.operators):
+            raise InvalidInput(
+                f"cluster.min_executors gives {least} processors, but sharing in space needs one "
+                f"for each of the {len(self.operators)} operators."
+            )
+
+    @property
+    def limits(self) -> Limits:
+        """What a policy may ask for."""
+        slots = self.cluster.slots
+        return Limits(
+            self.cluster.min_executors * slots,
+            self.cluster.max_executors * slots,
+            self.max_latency_s,
+        )

@@ -1,0 +1,226 @@
+"""Scenarios from TOML files; docs/simulator.md describes the form."""
+
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from penstock.documents import Schema, check_document
+from penstock.errors import InvalidInput
+from penstock.model.durations import parse_duration_s
+from penstock.sim.network import Network
+from penstock.sim.scenario import (
+    BatchCost,
+    ClusterSpec,
+    OperatorSpec,
+    Scenario,
+    SourceSpec,
+    Upstream,
+)
+from penstock.sim.service import USUAL_SCV, ServiceTime
+from penstock.workloads.profiles import named
+
+_TEXT = {"type": "string", "minLength": 1}
+_DURATION = {"type": ["string", "number"]}
+_COUNT = {"type": "integer", "minimum": 1, "maximum": 100_000}
+_LEAST_STEP_S = 0.001
+
+
+def _table(required: list[str], **properties: Any) -> dict[str, Any]:
+    return {
+        "type": "object",
+        "required": required,
+        "additionalProperties": False,
+        "properties": properties,
+    }
+
+
+SCHEMA: Schema = _table(
+    ["scenario", "source", "operator"],
+    scenario=_table(
+        ["name", "duration", "max_latency"],
+        name=_TEXT,
+        duration=_DURATION,
+        max_latency=_DURATION,
+        sharing={"enum": ["time", "space"]},
+        period=_DURATION,
+        step=_DURATION,
+        jobs_per_step=_COUNT,
+        seed={"type": "integer", "minimum": 0},
+    ),
+    cluster=_table(
+        [],
+        executors=_COUNT,
+        min_executors=_COUNT,
+        max_executors=_COUNT,
+        slots=_COUNT,
+        startup=_DURATION,
+    ),
+    batch=_table(
+        [],
+        fixed=_DURATION,
+        per_processor=_DURATION,
+        table={
+            "type": "array",
+            "items": {
+                "type": "array",
+                "prefixItems": [_COUNT, _DURATION],
+                "minItems": 2,
+                "maxItems": 2,
+            },
+        },
+        trigger=_DURATION,
+    ),
+    source={
+        "type": "array",
+        "minItems": 1,
+        "items": _table(
+            ["name", "rate"],
+            name=_TEXT,
+            rate={"type": "object"},
+            arrivals={"enum": ["poisson", "regular"]},
+        ),
+    },
+    operator={
+        "type": "array",
+        "minItems": 1,
+        "items": _table(
+            ["name", "from", "service"],
+            name=_TEXT,
+            **{
+                "from": {
+                    "type": "array",
+                    "minItems": 1,
+                    "items": {
+                        "type": ["string", "object"],
+                        "required": ["name"],
+                        "additionalProperties": False,
+                        "properties": {"name": _TEXT, "share": {"type": "number"}},
+                    },
+                }
+            },
+            service=_table(
+                ["mean"],
+                kind={"enum": list(USUAL_SCV)},
+                mean=_DURATION,
+                scv={"type": "number"},
+            ),
+            selectivity={"type": "number"},
+            processors=_COUNT,
+            component={"type": "string"},
+            sink={"type": "boolean"},
+        ),
+    },
+)
+
+
+def load_scenario(path: Path) -> Scenario:
+    """The scenario in a TOML file, or one sentence that names the field that is wrong."""
+    try:
+        document = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InvalidInput(f"{path} cannot be read: {error.strerror}.") from error
+    except UnicodeDecodeError as error:
+        raise InvalidInput(f"{path} is not UTF-8 text (byte {error.start}).") from error
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        raise InvalidInput(f"{path} is not TOML: {error}.") from error
+    try:
+        return scenario_of(document)
+    except InvalidInput as error:
+        raise InvalidInput(f"{path}: {error}") from error
+
+
+def scenario_of(document: Mapping[str, Any]) -> Scenario:
+    """The scenario of a document in the form of the TOML file."""
+    check_document(document, SCHEMA)
+    head = document["scenario"]
+    optional: dict[str, Any] = {
+        "period_s": _duration_s(head, "period", "scenario", 5.0),
+        "step_s": _duration_s(head, "step", "scenario", 0.1),
+    }
+    if optional["step_s"] < _LEAST_STEP_S:
+        raise InvalidInput(f"scenario.step is {head['step']!r}; it must be at least 1 ms.")
+    for name in ("sharing", "jobs_per_step", "seed"):
+        if name in head:
+            optional[name] = head[name]
+    if head.get("sharing") == "space" and "batch" in document:
+        raise InvalidInput("batch is given, but sharing is 'space'; only 'time' has batches.")
+    scenario = Scenario(
+        name=head["name"],
+        duration_s=_duration_s(head, "duration", "scenario"),
+        max_latency_s=_duration_s(head, "max_latency", "scenario"),
+        sources=tuple(_source(entry) for entry in document["source"]),
+        operators=tuple(_operator(entry) for entry in document["operator"]),
+        cluster=_cluster(document.get("cluster", {})),
+        batch=_batch(document.get("batch", {})),
+        **optional,
+    )
+    if scenario.sharing == "space" and any(operator.component for operator in scenario.operators):
+        raise InvalidInput("an operator has a component, but sharing is 'space'; leave it out.")
+    Network(scenario)  # refuses what only the whole graph shows
+    return scenario
+
+
+def _duration_s(
+    table: Mapping[str, Any], name: str, where: str, default: float | None = None
+) -> float:
+    if name not in table and default is not None:
+        return default
+    return parse_duration_s(table[name], f"{where}.{name}")
+
+
+def _duration_or_zero_s(table: Mapping[str, Any], name: str, where: str, default: float) -> float:
+    value = table.get(name, default)
+    if not isinstance(value, bool) and value in (0, "0", "0s"):
+        return 0.0
+    return parse_duration_s(value, f"{where}.{name}")
+
+
+def _cluster(table: Mapping[str, Any]) -> ClusterSpec:
+    least = table.get("min_executors", 1)
+    return ClusterSpec(
+        executors=table.get("executors", least),
+        min_executors=least,
+        max_executors=table.get("max_executors", max(4, least)),
+        slots=table.get("slots", 1),
+        startup_s=_duration_or_zero_s(table, "startup", "cluster", 0.0),
+    )
+
+
+def _batch(table: Mapping[str, Any]) -> BatchCost:
+    if "table" in table and ("fixed" in table or "per_processor" in table):
+        raise InvalidInput("batch has a table and also fixed or per_processor; give one of them.")
+    return BatchCost(
+        fixed_s=_duration_or_zero_s(table, "fixed", "batch", 0.25),
+        per_processor_s=_duration_or_zero_s(table, "per_processor", "batch", 0.0),
+        table=tuple(
+            (entry[0], parse_duration_s(entry[1], f"batch.table[{number}][1]"))
+            for number, entry in enumerate(table.get("table", []))
+        ),
+        trigger_s=_duration_or_zero_s(table, "trigger", "batch", 0.0),
+    )
+
+
+def _source(entry: Mapping[str, Any]) -> SourceSpec:
+    try:
+        profile = named(entry["rate"])
+    except InvalidInput as error:
+        raise InvalidInput(f"source {entry['name']!r}: rate: {error}") from error
+    return SourceSpec(entry["name"], profile, entry.get("arrivals", "poisson"))
+
+
+def _operator(entry: Mapping[str, Any]) -> OperatorSpec:
+    service, what = entry["service"], f"operator {entry['name']!r}"
+    mean_s = parse_duration_s(service["mean"], f"{what}: service.mean")
+    try:
+        law = ServiceTime(service.get("kind", "exponential"), mean_s, service.get("scv"))
+    except InvalidInput as error:
+        raise InvalidInput(f"{what}: {error}") from error
+    upstreams = tuple(
+        Upstream(up) if isinstance(up, str) else Upstream(up["name"], float(up.get("share", 1.0)))
+        for up in entry["from"]
+    )
+    return OperatorSpec(
+        entry["name"], upstreams, law, float(entry.get("selectivity", 1.0)),
+        entry.get("processors", 1), entry.get("component", ""), entry.get("sink", False),
+    )  # fmt: skip

@@ -1,0 +1,164 @@
+"""The simulated cluster behind the ports of the loop: its clock, its measurer and its actuator."""
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from penstock.control.actions import Action, Outcome, SetExecutors
+from penstock.model.observation import ComponentObservation, Observation
+from penstock.sim.cluster import Cluster, divided
+from penstock.sim.microbatch import TimeSharing
+from penstock.sim.network import Network
+from penstock.sim.observing import (
+    components_apart,
+    components_together,
+    observed_batches,
+    observed_nodes,
+    observed_operators,
+)
+from penstock.sim.queueing import SpaceSharing
+from penstock.sim.scenario import Scenario
+from penstock.sim.tally import Results, Tally
+
+
+class SimulatedWorld:
+    """Time passes only in `wait_s`; the same scenario and the same acts give the same world.
+
+    It is Clock, Measurer and Actuator at once. Time starts at 0.
+    """
+
+    def __init__(self, scenario: Scenario) -> None:
+        self.scenario = scenario
+        self.network = Network(scenario)
+        self.cluster = Cluster(scenario.cluster)
+        self.arrived_rows = 0
+        self.results = list[Results]()
+        rng = np.random.default_rng(scenario.seed)
+        self._engine: SpaceSharing | TimeSharing
+        if scenario.sharing == "space":
+            self._engine = SpaceSharing(scenario, self.network, rng)
+        else:
+            self._engine = TimeSharing(scenario, self.network, rng, self.cluster.processors)
+        self._apart = scenario.sharing == "space"
+        self._wanted = {operator.name: operator.processors for operator in scenario.operators}
+        self._loads_s = dict.fromkeys(self.network.operators, 0.0)
+        self._tally = Tally.of(self.network.operators)
+        self._observed_at_s = 0.0
+        self._fit()
+
+    # Clock
+
+    def now_s(self) -> float:
+        """Simulated seconds since the start."""
+        return self._engine.now_s
+
+    def wait_s(self, seconds: float) -> bool:
+        """Simulate so much; False when the scenario ends before."""
+        until_s = self.now_s() + max(0.0, seconds)
+        end_s = self.scenario.duration_s
+        over = until_s > end_s + 1e-9
+        until_s = min(until_s, end_s)
+        while self.now_s() < until_s:
+            start_s = self.cluster.next_start_s(self.now_s())
+            self._engine.advance(min(until_s, start_s), self._tally)
+            if start_s <= until_s:
+                self._fit()
+        return not over
+
+    # Measurer
+
+    def observe(self) -> Observation | None:
+        """What was measured since the last call; None when no time has passed."""
+        now_s, tally = self.now_s(), self._tally
+        period_s = now_s - self._observed_at_s
+        if period_s <= 0:
+            return None
+        results = Results.of(tally.results)
+        self.results.append(results)
+        self.arrived_rows += tally.arrived_rows
+        backlog_rows = self._engine.held_rows
+        # Without rows there is no batch to report, and nothing that it could.
+        known = self._apart or bool(tally.batches) or tally.arrived_rows == backlog_rows == 0
+        busy_s = sum(counts.busy_s for counts in tally.operators.values())
+        observation = Observation(
+            at_s=now_s,
+            period_s=period_s,
+            arrival_rate_per_s=tally.arrived_rows / period_s,
+            backlog_rows=float(backlog_rows),
+            operators=observed_operators(tally.operators, period_s, known),
+            components=self._components(period_s, known),
+            nodes=observed_nodes(self.cluster.present(now_s), busy_s),
+            latency=results.observed(self.scenario.max_latency_s),
+            batches=None if self._apart else observed_batches(tally.batches),
+            missing=() if known else ("operators", "components"),
+        )
+        self._loads_s = {name: counts.work_s for name, counts in tally.operators.items()}
+        self._tally, self._observed_at_s = Tally.of(self.network.operators), now_s
+        return observation
+
+    # Actuator
+
+    def unavailable(self) -> Mapping[str, str]:
+        """Everything can be done here."""
+        return {}
+
+    def executors(self) -> int:
+        """Executors asked for, without those being drained."""
+        return self.cluster.executors
+
+    def slots_per_executor(self) -> int:
+        """Processors of one executor."""
+        return self.scenario.cluster.slots
+
+    def act(self, action: Action) -> Outcome:
+        """Carry an action out: new executors come after the start-up delay, surplus ones drain.
+
+        Processors shared in space are divided anew by the work of the last period; `assign` says
+        otherwise.
+        """
+        if not isinstance(action, SetExecutors) or action.total < 1:
+            return Outcome(action, done=False, detail="only SetExecutors of at least 1 is possible")
+        change = self.cluster.scale(action.total, self.now_s())
+        self._wanted = divided(action.total * self.scenario.cluster.slots, self._loads_s)
+        self.cluster.release(self._fit())
+        delay_s = self.scenario.cluster.startup_s
+        detail = f"{change} new, live in {delay_s:g} s" if change > 0 else f"{-change} drained"
+        return Outcome(action, done=True, detail=detail)
+
+    def assign(self, parallelism: Mapping[str, int]) -> None:
+        """Say how processors shared in space are divided; those of a sum too large wait for slots.
+
+        An operator that is not named keeps what it has.
+        """
+        for name, processors in parallelism.items():
+            if name in self._wanted:
+                self._wanted[name] = max(1, processors)
+        self._fit()
+
+    def _fit(self) -> float:
+        """Hand out the slots there are; returns when slots that were taken away are idle."""
+        if isinstance(self._engine, TimeSharing):
+            return self._engine.busy_until_s
+        slots = self.cluster.processors(self.now_s())
+        fits = sum(self._wanted.values()) <= slots
+        return self._engine.resize(
+            self._wanted if fits else divided(slots, {n: float(k) for n, k in self._wanted.items()})
+        )
+
+    @property
+    def held_rows(self) -> int:
+        """Rows that arrived and are not results yet."""
+        return self._engine.held_rows
+
+    def _components(self, period_s: float, known: bool) -> tuple[ComponentObservation, ...]:
+        if isinstance(self._engine, TimeSharing):
+            processors = self.cluster.processors(self.now_s())
+            return components_together(self.network, self._tally, period_s, processors, known)
+        stations = self._engine.stations
+        return components_apart(
+            self.network,
+            self._tally,
+            period_s,
+            {name: station.servers for name, station in stations.items()},
+            {name: station.queued_rows for name, station in stations.items()},
+        )
