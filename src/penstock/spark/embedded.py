@@ -105,11 +105,11 @@ class EmbeddedCluster:
         self._secret = write_configuration(self._directory)
         state_path = self._directory / "state.json"
         command = supervisor_command(self._directory, state_path, self._slots, self._memory_mb)
-        self._process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
-            stderr=(self._directory / "logs" / "supervisor.log").open("wb"),
-            env=environment(self._directory), start_new_session=True,
-        )  # fmt: skip
+        with (self._directory / "logs" / "supervisor.log").open("wb") as log:
+            self._process = subprocess.Popen(
+                command, stdin=subprocess.PIPE, stdout=log, stderr=log,
+                env=environment(self._directory), start_new_session=True,
+            )  # fmt: skip
         try:
             self._state = await_state(state_path, self._start_limit_s, self._process)
         except BaseException:

@@ -1,0 +1,178 @@
+"""Executors up and down on a running session: the loop's actuator on Spark.
+
+Growth is a request to the cluster manager for a total. Without dynamic allocation Spark removes
+nothing when the total falls, so surplus executors are chosen here and decommissioned: they finish
+their tasks, take no more, and leave. The youngest go first, since the oldest hold most state.
+
+Shuffle files of a batch in flight leave with an executor; Spark then repeats the tasks that wrote
+them, so nothing is lost. Migrating them instead (`spark.storage.decommission.enabled`) never ends
+while a streaming query keeps writing new ones: the executor was only cut off by the kill timeout.
+"""
+
+import time
+from collections.abc import Callable, Mapping
+
+from pyspark.sql import SparkSession
+
+from penstock.control.actions import Action, Outcome, SetExecutors
+from penstock.errors import InvalidInput, PenstockError, Unavailable
+from penstock.spark import handles
+
+GROW_LIMIT_S = 60.0
+DRAIN_LIMIT_S = 60.0
+_FORCE_KILL_S = 30
+_POLL_S = 0.1
+_NEVER = "3650d"
+
+
+def executor_settings(initial: int, maximum: int, slots: int = 1) -> dict[str, str]:
+    """Session settings that let the number of executors start at `initial` and be changed.
+
+    A standalone master gives an application all executors that `spark.cores.max` allows at once,
+    unless dynamic allocation is on: only then does it wait to be told a number. So dynamic
+    allocation is on, with waiting times so long that it never acts after telling that number.
+    """
+    if not 1 <= initial <= maximum:
+        raise InvalidInput(
+            f"executors: the initial number is {initial}; it must be from 1 to the maximum of "
+            f"{maximum}."
+        )
+    if slots < 1:
+        raise InvalidInput(f"executors: slots is {slots}; an executor needs at least 1.")
+    return {
+        # Without it one executor would take all the cores of its worker.
+        "spark.executor.cores": str(slots),
+        # The cluster manager's own bound: nothing here can ask for more.
+        "spark.cores.max": str(maximum * slots),
+        "spark.executor.instances": str(initial),
+        "spark.dynamicAllocation.enabled": "true",
+        "spark.dynamicAllocation.initialExecutors": str(initial),
+        "spark.dynamicAllocation.minExecutors": str(initial),
+        "spark.dynamicAllocation.maxExecutors": str(maximum),
+        "spark.dynamicAllocation.schedulerBacklogTimeout": _NEVER,
+        "spark.dynamicAllocation.executorIdleTimeout": _NEVER,
+        # Allowed without an external shuffle service only with this.
+        "spark.dynamicAllocation.shuffleTracking.enabled": "true",
+        # Executors are removed by draining; a stuck one is cut off.
+        "spark.decommission.enabled": "true",
+        "spark.storage.decommission.enabled": "false",
+        "spark.storage.decommission.shuffleBlocks.enabled": "false",
+        "spark.executor.decommission.forceKillTimeout": f"{_FORCE_KILL_S}s",
+        # A batch whose shuffle files left with a drained executor is repeated, not counted failed.
+        "spark.stage.ignoreDecommissionFetchFailure": "true",
+    }
+
+
+class SparkExecutors:
+    """Carries SetExecutors out on a session; implements control.ports.Actuator."""
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        *,
+        grow_limit_s: float = GROW_LIMIT_S,
+        drain_limit_s: float = DRAIN_LIMIT_S,
+    ) -> None:
+        self._spark = spark
+        self._grow_limit_s = grow_limit_s
+        self._drain_limit_s = drain_limit_s
+        conf = spark.sparkContext.getConf()
+        self._slots = int(conf.get("spark.executor.cores", "0"))
+        self._most = _most(conf.get("spark.cores.max"), self._slots)
+        self._unavailable = self._why_unavailable()
+        initial = conf.get("spark.executor.instances")
+        self._asked = int(initial) if initial is not None and not self._unavailable else None
+        self._took_over = False
+
+    def unavailable(self) -> Mapping[str, str]:
+        """Actions that cannot be carried out here, each with the reason."""
+        return {SetExecutors.__name__: self._unavailable} if self._unavailable else {}
+
+    def executors(self) -> int:
+        """Executors asked for at present; a local master counts as one."""
+        if self._unavailable and self._spark.sparkContext.master.startswith("local"):
+            return 1
+        return len(self._active()) if self._asked is None else self._asked
+
+    def slots_per_executor(self) -> int:
+        """Processors of one executor."""
+        return self._slots or self._spark.sparkContext.defaultParallelism
+
+    def act(self, action: Action) -> Outcome:
+        """Bring the number of executors to the total; waits, with a limit, until it is so."""
+        began_s = time.monotonic()
+        try:
+            self._check(action.total)
+            detail = self._carry_out(action.total)
+            return Outcome(action, True, detail, time.monotonic() - began_s)
+        except PenstockError as reason:
+            return Outcome(action, False, str(reason), time.monotonic() - began_s)
+
+    def _check(self, total: int) -> None:
+        if self._unavailable:
+            raise Unavailable(self._unavailable)
+        if total < 1:
+            raise InvalidInput(f"{total} executors were wanted; a query needs at least 1.")
+        if self._most is not None and total > self._most:
+            raise InvalidInput(
+                f"{total} executors were wanted; spark.cores.max allows {self._most}."
+            )
+
+    def _carry_out(self, total: int) -> str:
+        if not self._took_over:
+            handles.stop_allocation_manager(self._spark)
+            self._took_over = True
+        before = [executor.id for executor in self._active()]
+        handles.request_total_executors(self._spark, total)
+        self._asked = total
+        if len(before) <= total:
+            self._until(
+                lambda: len(self._active()) >= total, self._grow_limit_s, f"have {total} executors"
+            )
+            return f"{len(before)} -> {total} executors"
+        drained = self._drain_to(total)
+        return f"{len(before)} -> {total} executors; drained {', '.join(drained)}"
+
+    def _drain_to(self, total: int) -> list[str]:
+        """Drain the youngest until `total` are left; also ones that were still on their way."""
+        drained: list[str] = []
+
+        def settled() -> bool:
+            present = handles.executors(self._spark)
+            active = [executor for executor in present if executor.active]
+            for executor in active[total:]:
+                handles.decommission_executor(self._spark, executor.id)
+                drained.append(executor.id)
+            return not any(executor.id in drained for executor in present)
+
+        self._until(settled, self._drain_limit_s, "see the drained executors leave")
+        return drained
+
+    def _until(self, condition: Callable[[], bool], limit_s: float, what: str) -> None:
+        deadline = time.monotonic() + limit_s
+        while not condition():
+            if time.monotonic() > deadline:
+                raise Unavailable(
+                    f"Waited {limit_s:g} s to {what}; there are {len(self._active())} now."
+                )
+            time.sleep(_POLL_S)
+
+    def _active(self) -> list[handles.ExecutorInfo]:
+        return [executor for executor in handles.executors(self._spark) if executor.active]
+
+    def _why_unavailable(self) -> str:
+        broken = handles.probe(self._spark)
+        for name in ("request_total_executors", "decommission_executor", "executors"):
+            if name in broken:
+                return broken[name]
+        standalone = self._spark.sparkContext.master.startswith("spark://")
+        if standalone and not self._slots:
+            return (
+                "spark.executor.cores is not set, so one executor takes all cores of a worker; "
+                "build the session with executor_settings()."
+            )
+        return ""
+
+
+def _most(cores_max: str | None, slots: int) -> int | None:
+    return int(cores_max) // slots if cores_max is not None and slots else None

@@ -1,0 +1,106 @@
+"""The handles answer on the pinned Spark, and say so where they cannot."""
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from pyspark.sql import SparkSession
+from pyspark.sql.streaming import StreamingQuery
+
+from penstock.errors import Unavailable
+from penstock.spark import handles
+
+pytestmark = pytest.mark.spark
+
+
+def until(condition: Callable[[], object], limit_s: float = 60) -> None:
+    """Wait for a condition, and fail when it does not come."""
+    deadline = time.monotonic() + limit_s
+    while not condition():
+        assert time.monotonic() < deadline, "the condition did not come in time"
+        time.sleep(0.05)
+
+
+@pytest.fixture(scope="module")
+def query(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> StreamingQuery:
+    """A stateful query that has done some batches and is over."""
+    place = tmp_path_factory.mktemp("query")
+    (place / "in").mkdir()
+    rows = spark.range(1000)
+    for part in range(3):
+        rows.coalesce(1).write.mode("append").parquet(str(place / "in" / f"p={part}"))
+    running = (
+        spark.readStream.schema("id long").option("maxFilesPerTrigger", 1)
+        .parquet(str(place / "in" / "*"))
+        .selectExpr("id % 7 as k").groupBy("k").count()
+        .writeStream.outputMode("update").format("noop")
+        .option("checkpointLocation", str(place / "checkpoint"))
+        .trigger(availableNow=True).start()
+    )  # fmt: skip
+    assert running.awaitTermination(120)
+    return running
+
+
+def test_only_what_needs_executors_is_unavailable_on_a_local_master(spark: SparkSession) -> None:
+    broken = handles.probe(spark)
+    assert set(broken) == {"request_total_executors", "decommission_executor"}
+    assert all("local[2]" in reason for reason in broken.values())
+
+
+def test_a_changed_spark_is_reported_and_not_raised() -> None:
+    gone = SimpleNamespace(
+        sparkContext=SimpleNamespace(master="spark://x", _jsc=None, _jvm=None),
+        conf=SimpleNamespace(get=lambda key, default: default),
+    )
+    broken = handles.probe(gone)  # type: ignore[arg-type]
+    assert set(broken) >= {"executors", "jobs_of_group", "stage_tasks", "state_location"}
+    assert all(reason.endswith(".") for reason in broken.values())
+
+
+def test_jobs_of_a_query_are_its_batches(spark: SparkSession, query: StreamingQuery) -> None:
+    jobs = handles.jobs_of_group(spark, str(query.runId))
+    assert {job.batch_id for job in jobs} == {0, 1, 2}
+    assert {job.status for job in jobs} == {"SUCCEEDED"}
+    later = handles.jobs_of_group(spark, str(query.runId), after_job=jobs[0].id)
+    assert later == jobs[1:]
+
+
+def test_tasks_count_every_row_once(spark: SparkSession, query: StreamingQuery) -> None:
+    jobs = handles.jobs_of_group(spark, str(query.runId))
+    ids = tuple(stage for job in jobs for stage in job.stage_ids)
+    until(lambda: all(stage.completed_ms for stage in handles.stages(spark, ids)))
+    found = handles.stages(spark, ids)
+    tasks = [handles.stage_tasks(spark, stage.id, stage.attempt) for stage in found]
+    assert sum(int(column.input_records.sum()) for column in tasks) == 3 * 1000
+    written = sum(int(column.shuffle_records_written.sum()) for column in tasks)
+    read = sum(int(column.shuffle_records_read.sum()) for column in tasks)
+    assert written == read == 3 * 7
+    assert sum(stage.input_records for stage in found) == 3 * 1000
+    for stage, column in zip(found, tasks, strict=True):
+        assert len(column) == stage.tasks
+        assert set(column.status.tolist()) == {"SUCCESS"}
+        assert sorted(column.partition.tolist()) == list(range(stage.tasks))
+        assert int(column.run_time_ms.sum()) == stage.run_time_ms
+
+
+def test_unknown_stages_and_groups_are_empty(spark: SparkSession) -> None:
+    assert handles.stages(spark, (10**6,)) == ()
+    assert len(handles.stage_tasks(spark, 10**6)) == 0
+    assert handles.jobs_of_group(spark, "nobody") == ()
+
+
+def test_a_reported_state_location_is_found_again(
+    spark: SparkSession, tmp_path: Path
+) -> None:  # fmt: skip
+    run = "11111111-2222-3333-4444-555555555555"
+    key = handles.StateStoreKey(f"file:{tmp_path}/state", run, operator=0, partition=3)
+    assert handles.state_location(spark, key) is None
+    handles.report_state_location(spark, key, "some_host", "17")
+    assert handles.state_location(spark, key) == "17"
+
+
+def test_requesting_executors_of_a_local_master_is_refused(spark: SparkSession) -> None:
+    with pytest.raises(Unavailable):
+        handles.request_total_executors(spark, 2)
