@@ -72,9 +72,12 @@ def demands(context: ScalingContext) -> Demands:
     source = _with_work(context)
     measured = {component.name: component for component in (source or newest).components}
     names = sorted({*measured, *context.current.parallelism})
-    factor = _offered_over_served(newest, source) if context.sharing == "time" else 1.0
-    share = _excess_share(context, newest)
-    found = tuple(_demand(name, measured.get(name), context, factor, share) for name in names)
+    services = last_service_times_s(context.window)
+    flow = _flow(context, newest, source)
+    found = tuple(
+        _demand(name, measured.get(name), services.get(name, math.nan), context, flow)
+        for name in names
+    )
     gaps = [gap for gap in newest.missing if not gap.startswith(HARMLESS_GAPS)]
     gaps += [f"demand of {demand.name}" for demand in found if not demand.known]
     if context.sharing == "time" and source is not newest:
@@ -82,86 +85,100 @@ def demands(context: ScalingContext) -> Demands:
     return Demands(found, tuple(gaps))
 
 
+@dataclass(frozen=True)
+class _Flow:
+    """What brings a component's measured rate to the present: new rows and backlog a second."""
+
+    fresh: float
+    behind: float
+
+
+def _flow(context: ScalingContext, newest: Observation, source: Observation | None) -> _Flow:
+    if context.sharing == "space" or source is None:
+        return _Flow(1.0, 0.0)
+    reference = source.arrival_rate_per_s
+    if not reference > 0:
+        return _Flow(1.0, 0.0)
+    rate = newest.arrival_rate_per_s
+    behind = excess_rows(context, newest) / context.limits.max_latency_s
+    return _Flow(rate / reference, behind / reference)
+
+
 def _demand(
     name: str,
     measured: ComponentObservation | None,
+    service_time_s: float,
     context: ScalingContext,
-    factor: float,
-    excess_share: float,
+    flow: _Flow,
 ) -> Demand:
     current = context.current.parallelism.get(name)
     if measured is None:
-        rate = 0.0 if context.sharing == "time" and _idle(context.window[-1]) else math.nan
+        rate = 0.0 if context.sharing == "time" and idle(context.window[-1]) else math.nan
         return Demand(name, rate, 0.0, math.nan, current or 1)
-    arrivals = measured.arrival_rate_per_s * factor
-    behind = arrivals * excess_share
+    behind = measured.arrival_rate_per_s * flow.behind
     if context.sharing == "space":
-        behind += measured.backlog_rows / context.limits.max_latency_s
+        behind = measured.backlog_rows / context.limits.max_latency_s
     return Demand(
         name=name,
-        arrival_rate_per_s=arrivals,
+        arrival_rate_per_s=measured.arrival_rate_per_s * flow.fresh,
         backlog_rate_per_s=behind,
-        service_time_s=last_service_time_s(context.window, name),
+        service_time_s=service_time_s,
         parallelism=current if current is not None else max(1, measured.parallelism),
         arrival_scv=_positive(measured.arrival_scv),
         service_scv=_positive(measured.service_scv),
     )
 
 
-def last_service_time_s(window: tuple[Observation, ...], name: str) -> float:
-    """The newest known service time; it outlives a period in which nothing arrived."""
-    for observation in reversed(window):
+def last_service_times_s(window: tuple[Observation, ...]) -> dict[str, float]:
+    """The newest known service times; they outlive a period in which nothing arrived."""
+    found: dict[str, float] = {}
+    for observation in window:
         for component in observation.components:
-            if component.name == name and component.service_time_s >= 0:
-                return component.service_time_s
-    return math.nan
+            if component.service_time_s >= 0:
+                found[component.name] = component.service_time_s
+    return found
 
 
 def _with_work(context: ScalingContext) -> Observation | None:
     """The newest observation whose component rates mean something.
 
     A batch longer than a period leaves periods in which no batch ended: their component rates
-    are zero while rows are waiting, so an older period speaks for them.
+    say nothing while rows are waiting, so an older period speaks for them.
     """
     newest = context.window[-1]
-    if context.sharing == "space" or newest.batches is None or _idle(newest):
+    if context.sharing == "space" or idle(newest):
         return newest
     for observation in reversed(context.window):
-        if observation.batches is not None and observation.batches.count > 0:
+        if _has_rates(observation):
             return observation
     return None
 
 
-def _idle(observation: Observation) -> bool:
+def _has_rates(observation: Observation) -> bool:
+    ended = observation.batches is None or observation.batches.count > 0
+    rates = [component.arrival_rate_per_s for component in observation.components]
+    offered = observation.arrival_rate_per_s > 0
+    return ended and offered and bool(rates) and all(map(math.isfinite, rates))
+
+
+def idle(observation: Observation) -> bool:
+    """Whether nothing comes and nothing waits."""
     return observation.arrival_rate_per_s == 0 and observation.backlog_rows == 0
 
 
-def _served_rate_per_s(observation: Observation) -> float:
-    batches = observation.batches
-    if batches is None or not observation.period_s > 0:
-        return math.nan
-    return batches.count * batches.mean_rows / observation.period_s
-
-
-def _offered_over_served(newest: Observation, source: Observation | None) -> float:
-    """Component rates are of rows served; this brings them to the rows offered."""
-    served = _served_rate_per_s(source) if source is not None else math.nan
-    factor = newest.arrival_rate_per_s / served if served > 0 else 1.0
-    return factor if math.isfinite(factor) else 1.0
-
-
-def _excess_share(context: ScalingContext, newest: Observation) -> float:
-    """Backlog beyond what is under way, as a share of the arrivals of one latency bound.
+def excess_rows(context: ScalingContext, observation: Observation) -> float:
+    """Backlog of a query beyond what is normally under way.
 
     Batches run back to back hold 1.5 batches of rows on average (one that runs, half of one that
     gathers): these are not behind. More than one bound's worth is, whatever the batches' size.
     """
-    rate, bound = newest.arrival_rate_per_s, context.limits.max_latency_s
-    if context.sharing == "space" or not rate > 0 or not newest.backlog_rows > 0:
+    rate, bound = observation.arrival_rate_per_s, context.limits.max_latency_s
+    if context.sharing == "space" or not observation.backlog_rows > 0:
         return 0.0
-    rows = newest.batches.mean_rows if newest.batches and newest.batches.count else 0.0
-    under_way = min(1.5 * rows, rate * bound)
-    return max(0.0, newest.backlog_rows - under_way) / (rate * bound)
+    batches = observation.batches
+    rows = batches.mean_rows if batches is not None and batches.count else 0.0
+    under_way = min(1.5 * rows, rate * bound) if rate >= 0 else 0.0
+    return max(0.0, observation.backlog_rows - under_way)
 
 
 def _positive(scv: float) -> float:

@@ -28,7 +28,7 @@ def policy(name: str, **options: Any) -> ScalingPolicy:
     if name not in POLICIES:
         raise InvalidInput(f"policy is {name!r}; known: {', '.join(names())}.")
     kind = POLICIES[name]
-    known = [field.name for field in fields(kind)]
+    known = [field.name for field in fields(kind) if field.init]
     for option in options:
         if option not in known:
             allowed = ", ".join(known) or "none"
