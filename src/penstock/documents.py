@@ -1,6 +1,7 @@
 """JSON documents checked against their JSON Schema, refused with one sentence."""
 
 import json
+import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -17,25 +18,43 @@ Schema = Mapping[str, Any]
 def read_document(path: Path) -> Document:
     """The JSON object in a file, or one sentence that says why there is none."""
     try:
-        text = path.read_text(encoding="utf-8")
+        content = path.read_bytes()
     except OSError as error:
         raise InvalidInput(f"{path} cannot be read: {error.strerror}.") from error
-    except UnicodeDecodeError as error:
-        raise InvalidInput(f"{path} is not UTF-8 text (byte {error.start}).") from error
+    return parse_document(content, str(path))
+
+
+def parse_document(content: bytes, name: str) -> Document:
+    """The JSON object in the content of what is called `name`."""
     try:
-        document = json.loads(text, parse_constant=_refuse_constant)
+        document = json.loads(
+            content.decode("utf-8"), parse_constant=_refuse_constant, parse_float=_finite
+        )
+    except UnicodeDecodeError as error:
+        raise InvalidInput(f"{name} is not UTF-8 text (byte {error.start}).") from error
     except json.JSONDecodeError as error:
         where = f"line {error.lineno}, column {error.colno}"
-        raise InvalidInput(f"{path} is not JSON: {error.msg} at {where}.") from error
+        raise InvalidInput(f"{name} is not JSON: {error.msg} at {where}.") from error
     except RecursionError as error:
-        raise InvalidInput(f"{path} is nested too deeply to be read.") from error
+        raise InvalidInput(f"{name} is nested too deeply to be read.") from error
+    except ValueError as error:  # an integer of thousands of digits
+        raise InvalidInput(f"{name} holds a number that is too long to be read.") from error
     if not isinstance(document, dict):
-        raise InvalidInput(f"{path} must hold a JSON object, not {_kind(document)}.")
+        raise InvalidInput(f"{name} must hold a JSON object, not {_kind(document)}.")
     return document
 
 
 def _refuse_constant(name: str) -> None:
     raise InvalidInput(f"{name} is not a JSON number; give a finite number.")
+
+
+def _finite(digits: str) -> float:
+    """A literal such as 1e999 is a JSON number, but no float holds it."""
+    number = float(digits)
+    if not math.isfinite(number):
+        shown = digits if len(digits) <= 60 else digits[:57] + "..."
+        raise InvalidInput(f"{shown} is too large; give a finite number.")
+    return number
 
 
 def check_document(document: object, schema: Schema) -> None:

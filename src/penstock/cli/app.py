@@ -1,0 +1,59 @@
+"""The commands of `penstock` and where each is defined.
+
+A command's file is imported to print `--help`, so what it needs (Spark, a database, a plot) is
+imported inside its function, never at the top of the file.
+"""
+
+import sys
+from importlib.metadata import version
+from typing import Annotated, Final
+
+import typer
+
+from penstock.cli.advise import advise, schema
+from penstock.cli.border import Border
+from penstock.cli.history import history
+from penstock.cli.simulate import simulate
+
+app: Final = typer.Typer(
+    name="penstock",
+    cls=Border,
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="Example: penstock advise scaling load.json",
+)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        print(f"penstock {version('penstock')}")
+        raise typer.Exit
+
+
+@app.callback()
+def penstock(
+    _debug: Annotated[
+        bool, typer.Option("--debug", help="Show tracebacks; may stand anywhere in the command.")
+    ] = False,
+    _shown: Annotated[
+        bool,
+        typer.Option("--version", help="Print the version.", callback=_version, is_eager=True),
+    ] = False,
+) -> None:
+    """Keep a latency promise on Apache Spark streams with as few executors as possible.
+
+    Exit codes: 0 done, 1 failed, 2 bad input, 3 the request cannot be met, 130 interrupted.
+    """
+
+
+app.command(epilog="Example: penstock advise scaling load.json")(advise)
+app.command(epilog="Example: penstock schema scaling > scaling.schema.json")(schema)
+app.command(epilog="Example: penstock history --changes --last 10m")(history)
+app.command(epilog="Example: penstock simulate road.toml --policy incremental --seed 7")(simulate)
+
+
+def main() -> None:
+    """The entry point; ends the process with the exit code."""
+    app(prog_name="penstock", args=sys.argv[1:])

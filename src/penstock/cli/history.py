@@ -1,0 +1,196 @@
+"""`penstock history`: what was observed, decided and done in a run, and why."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from penstock.cli.output import JsonFlag, one_line, print_json
+from penstock.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from penstock.control.history import HistoryStore
+    from penstock.control.records import ActionRecord, DecisionRecord, FailureRecord, RunRecord
+    from penstock.model.observation import Observation
+
+
+class Kind(StrEnum):
+    """What can be shown of a run."""
+
+    observations = "observations"
+    decisions = "decisions"
+    actions = "actions"
+    failures = "failures"
+
+
+def history(
+    db: Annotated[
+        str | None,
+        typer.Option("--db", help="A file or SQLAlchemy URL; by default the option `history`."),
+    ] = None,
+    run: Annotated[
+        int | None, typer.Option("--run", metavar="N", help="Which run; by default the newest.")
+    ] = None,
+    runs: Annotated[bool, typer.Option("--runs", help="List the runs and nothing else.")] = False,
+    show: Annotated[
+        list[Kind] | None,
+        typer.Option("--show", help="What to show; may be repeated. By default all."),
+    ] = None,
+    changes: Annotated[
+        bool, typer.Option("--changes", help="Only decisions that wanted another number.")
+    ] = False,
+    last: Annotated[
+        str | None,
+        typer.Option("--last", metavar="DURATION", help="Only the last part, such as 10m."),
+    ] = None,
+    as_json: Annotated[bool, JsonFlag] = False,
+) -> None:
+    """Show what was observed, decided and done in a run, and why."""
+    from penstock.config import read_settings
+    from penstock.control.history import HistoryStore
+
+    where = db if db is not None else read_settings().history
+    with HistoryStore(where, create=False) as store:
+        if runs:
+            _print_runs(store.runs(), as_json)
+            return
+        number = _run_number(store, run)
+        kinds = tuple(show) if show else tuple(Kind)
+        found = _read(store, number, kinds, last)
+        if changes and Kind.decisions in found:
+            found[Kind.decisions] = [d for d in found[Kind.decisions] if _changes(d)]
+        record = store.runs()[number]
+    if as_json:
+        print_json({"run": {"id": number, **vars(record)}, **found})
+    else:
+        _print_events(number, record, found)
+
+
+def _run_number(store: HistoryStore, wanted: int | None) -> int:
+    known = store.runs()
+    if wanted is None:
+        return store.latest_run()
+    if wanted not in known:
+        numbers = f"{min(known)} to {max(known)}" if known else "none yet"
+        raise InvalidInput(f"--run is {wanted}; {store.where} holds: {numbers}.")
+    return wanted
+
+
+def _read(
+    store: HistoryStore, run: int, kinds: tuple[Kind, ...], last: str | None
+) -> dict[str, list[Any]]:
+    from penstock.model.durations import parse_duration_s
+
+    readers: dict[Kind, Callable[..., list[Any]]] = {
+        Kind.observations: store.read_observations,
+        Kind.decisions: store.read_decisions,
+        Kind.actions: store.read_actions,
+        Kind.failures: store.read_failures,
+    }
+    found = {str(kind): readers[kind](run) for kind in kinds}
+    if last is None:
+        return found
+    length_s = parse_duration_s(last, "--last")
+    newest_s = max((item.at_s for items in found.values() for item in items), default=0.0)
+    return {
+        kind: [item for item in items if item.at_s >= newest_s - length_s]
+        for kind, items in found.items()
+    }
+
+
+def _changes(decision: DecisionRecord) -> bool:
+    current = decision.current.processors
+    return not current == decision.decision.plan.processors == decision.guarded.processors
+
+
+def _print_runs(runs: dict[int, RunRecord], as_json: bool) -> None:
+    if as_json:
+        print_json([{"id": number, **vars(record)} for number, record in runs.items()])
+        return
+    rows = [
+        (
+            str(number), record.topology, record.policy, _date_time(record.started_at_s),
+            "" if record.ended_at_s is None else f"{record.ended_at_s - record.started_at_s:.0f} s",
+        )
+        for number, record in runs.items()
+    ]  # fmt: skip
+    _print_table(("run", "topology", "policy", "started", "lasted"), rows)
+
+
+def _print_events(number: int, record: RunRecord, found: dict[str, list[Any]]) -> None:
+    from penstock.control.step import clock_time
+
+    told: dict[str, tuple[str, Callable[[Any], str]]] = {
+        Kind.observations: ("observed", _observation_line),
+        Kind.decisions: ("decided", _decision_line),
+        Kind.actions: ("did", _action_line),
+        Kind.failures: ("failed", _failure_line),
+    }
+    events = sorted(
+        (
+            (item.at_s, told[kind][0], told[kind][1](item))
+            for kind, items in found.items()
+            for item in items
+        ),
+        key=lambda event: event[0],
+    )
+    title = f"run {number} of {record.topology}, {_date_time(record.started_at_s)}"
+    rows = [(clock_time(at_s), kind, what) for at_s, kind, what in events]
+    _print_table(("time", "", "what and why"), rows, title)
+
+
+def _observation_line(o: Observation) -> str:
+    line = f"input {o.arrival_rate_per_s:.4g}/s, backlog {o.backlog_rows:.4g} rows"
+    line += f", {len(o.nodes)} executors with {o.processors} processors"
+    if o.latency is not None:
+        late = 1 - o.latency.in_time_share
+        line += f", latency mean {o.latency.mean_s:.3g} s, p95 {o.latency.p95_s:.3g} s"
+        line += f", {late:.1%} late"
+    return line + (f", not measured: {', '.join(o.missing)}" if o.missing else "")
+
+
+def _decision_line(d: DecisionRecord) -> str:
+    before, after = d.current.processors, d.guarded.processors
+    what = f"processors {before} -> {after}" if before != after else f"processors stay {before}"
+    reasons = [*d.decision.reasons, *d.guard_reasons]
+    if d.decision.infeasible:
+        reasons.append(f"infeasible: {d.decision.infeasible}")
+    return f"{what} ({d.policy}{', dry run' if d.dry_run else ''}): {'; '.join(reasons)}"
+
+
+def _action_line(a: ActionRecord) -> str:
+    done = "done" if a.outcome.done else "not done"
+    return f"{a.outcome.action}: {done} in {a.outcome.took_s:.2g} s, {a.outcome.detail}"
+
+
+def _failure_line(f: FailureRecord) -> str:
+    return f"{f.stage}: {f.message}"
+
+
+def _date_time(at_s: float) -> str:
+    from datetime import UTC, datetime
+
+    return datetime.fromtimestamp(at_s, tz=UTC).astimezone().strftime("%Y-%m-%d %H:%M:%S")
+
+
+def _print_table(
+    heads: tuple[str, ...], cells: Sequence[tuple[str, ...]], title: str | None = None
+) -> None:
+    """A table in a terminal; elsewhere one line for each row, which other tools can read."""
+    rows = [tuple(one_line(cell) for cell in row) for row in cells]
+    if not sys.stdout.isatty():
+        for row in rows:
+            print("  ".join(row))
+        return
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(*heads, title=title)
+    for row in rows:
+        table.add_row(*map(Text, row))
+    Console().print(table)

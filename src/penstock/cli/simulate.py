@@ -1,0 +1,147 @@
+"""`penstock simulate`: a scenario under a policy on a simulated cluster."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from penstock.cli.output import JsonFlag, one_line, print_json
+from penstock.errors import Unavailable
+
+if TYPE_CHECKING:
+    from penstock.config import Settings
+    from penstock.control.step import Step
+    from penstock.scaling.policy import ScalingPolicy
+    from penstock.sim.run import SimulationResult
+    from penstock.sim.scenario import Scenario
+
+
+def simulate(
+    scenario: Annotated[
+        Path, typer.Argument(metavar="SCENARIO.toml", help="What is simulated (docs/simulator.md).")
+    ],
+    policy: Annotated[
+        str | None, typer.Option("--policy", help="The scaling policy; by default the option's.")
+    ] = None,
+    seed: Annotated[
+        int | None, typer.Option("--seed", min=0, help="Instead of the scenario's own.")
+    ] = None,
+    history: Annotated[
+        str | None,
+        typer.Option("--history", help="Also keep the run in this history (file or URL)."),
+    ] = None,
+    config: Annotated[
+        Path | None, typer.Option("--config", help="Options; by default penstock.toml, if any.")
+    ] = None,
+    as_json: Annotated[bool, JsonFlag] = False,
+) -> None:
+    """Run a scenario on a simulated cluster and show what the policy made of it."""
+    from dataclasses import replace
+
+    from penstock.config import read_settings
+    from penstock.control.chosen import chosen_policy
+    from penstock.sim.scenario_file import load_scenario
+
+    settings = read_settings(config, command_line={"policy": policy})
+    chosen = chosen_policy(settings)
+    wanted = load_scenario(scenario)
+    if seed is not None:
+        wanted = replace(wanted, seed=seed)
+    result = _run(wanted, chosen, settings, history)
+    if as_json:
+        print_json(_summary(result))
+    else:
+        _print_lines(result)
+    failures = [failure for step in result.steps for failure in step.failures]
+    if failures:
+        first = f"{failures[0].stage}: {failures[0].message}"
+        raise Unavailable(f"{len(failures)} stages of the loop failed, the first was {first}")
+
+
+def _run(
+    scenario: Scenario, policy: ScalingPolicy, settings: Settings, where: str | None
+) -> SimulationResult:
+    from penstock.control.history import HistoryStore
+    from penstock.control.records import RunRecord
+    from penstock.sim.run import simulate as run
+
+    with _progress(scenario.duration_s) as on_step:
+        if where is None:
+            return run(scenario, policy, settings=settings, on_step=on_step)
+        with HistoryStore(where) as store:
+            # A simulated run begins at its own time 0, as its observations say.
+            kept = store.begin(
+                RunRecord(
+                    scenario.name, policy.name, 0.0, scenario.period_s, scenario.max_latency_s,
+                    scenario.cluster.slots, settings.dry_run,
+                )
+            )  # fmt: skip
+            result = run(scenario, policy, settings=settings, history=kept, on_step=on_step)
+            kept.end(scenario.duration_s)
+            return result
+
+
+@contextmanager
+def _progress(duration_s: float) -> Iterator[Callable[[Step], None] | None]:
+    """A bar on the terminal, as the end is known; nothing where there is no terminal."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import Progress
+
+    with Progress(console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("simulating", total=duration_s)
+        yield lambda step: bar.update(task, completed=step.at_s)
+
+
+def _summary(result: SimulationResult) -> dict[str, Any]:
+    results, (least, most) = result.results, result.static_executor_seconds
+    return {
+        "scenario": result.scenario.name,
+        "policy": result.policy,
+        "seed": result.scenario.seed,
+        "duration_s": result.scenario.duration_s,
+        "max_latency_s": result.scenario.max_latency_s,
+        "arrived_rows": result.arrived_rows,
+        "result_rows": results.count,
+        "held_rows": result.held_rows,
+        "in_time_share": result.in_time_share,
+        "latency_mean_s": results.mean_s,
+        "latency_p95_s": results.quantile_s(0.95),
+        "executor_seconds": result.executor_seconds,
+        "static_min_executor_seconds": least,
+        "static_max_executor_seconds": most,
+        "decisions": [
+            {
+                "at_s": step.at_s,
+                "executors_before": step.executors_before,
+                "executors_wanted": step.executors_wanted,
+                "done": step.outcome is not None and step.outcome.done,
+                "reasons": [*step.decision.decision.reasons, *step.decision.guard_reasons],
+                "infeasible": step.decision.decision.infeasible,
+            }
+            for step in result.steps
+            if step.decision is not None
+        ],
+    }
+
+
+def _print_lines(result: SimulationResult) -> None:
+    from datetime import UTC
+
+    for step in result.changes:
+        print(one_line(step.line(UTC)))
+    s = _summary(result)
+    print(
+        f"{s['scenario']} under {s['policy']}, seed {s['seed']}: "
+        f"{s['in_time_share']:.1%} of {s['result_rows']} results within {s['max_latency_s']:g} s "
+        f"(mean {s['latency_mean_s']:.3g} s, p95 {s['latency_p95_s']:.3g} s); "
+        f"{s['executor_seconds']:.0f} executor-seconds, static minimum "
+        f"{s['static_min_executor_seconds']:.0f}, maximum {s['static_max_executor_seconds']:.0f}"
+    )

@@ -1,0 +1,141 @@
+"""The error contract: one line on stderr, an exit code, no traceback unless asked for."""
+
+import subprocess
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from penstock.cli import app
+from penstock.cli.border import Border
+from penstock.errors import InvalidInput, Unavailable
+
+
+def program(action: Callable[[], None]) -> typer.Typer:
+    """A program of one command behind the border, beside another so that it has a name."""
+    made = typer.Typer(cls=Border, pretty_exceptions_enable=False)
+    made.command("act")(lambda: action())
+    made.command("other")(lambda: None)
+    return made
+
+
+def raising(error: BaseException) -> Callable[[], None]:
+    def action() -> None:
+        raise error
+
+    return action
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "told"),
+    [
+        (InvalidInput("field is 3;\nit must be 4."), 2, "penstock: field is 3; it must be 4.\n"),
+        (Unavailable("no Java."), 1, "penstock: no Java.\n"),
+        (typer.BadParameter("not that"), 2, "not that. See penstock --help.\n"),
+        (KeyboardInterrupt(), 130, ""),
+        (typer.Exit(3), 3, ""),
+        (OSError(28, "No space left on device"), 1, "No space left on device.\n"),
+        (InvalidInput("bell \x07 and \x1b[31mred"), 2, "penstock: bell ? and ?[31mred\n"),
+        (
+            ZeroDivisionError("division by zero"),
+            1,
+            "penstock: internal error: ZeroDivisionError: division by zero (use --debug to see "
+            "where)\n",
+        ),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_each_kind_of_trouble_is_at_most_one_line(
+    error: BaseException, code: int, told: str
+) -> None:
+    result = CliRunner().invoke(program(raising(error)), ["act"])
+    assert result.exit_code == code
+    assert result.stderr.endswith(told)
+    assert result.stderr.count("\n") == (1 if told else 0)
+    assert result.stdout == ""
+
+
+@pytest.mark.parametrize("arguments", [["--debug", "act"], ["act", "--debug"]])
+def test_debug_shows_where_wherever_it_stands(arguments: list[str]) -> None:
+    result = CliRunner().invoke(program(raising(ZeroDivisionError("x"))), arguments)
+    assert result.exit_code == 1
+    assert "Traceback" in result.stderr
+    assert result.stderr.endswith("penstock: internal error: ZeroDivisionError: x\n")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["nonsense"], ["advise"], ["advise", "scaling"], ["history", "--run", "x"], ["--nonsense"],
+     ["history", "--show", "secrets"], ["simulate", "x.toml", "--seed", "-1"]],
+)  # fmt: skip
+def test_wrong_usage_is_one_line_and_exit_code_2(arguments: list[str]) -> None:
+    result = CliRunner().invoke(app, arguments)
+    assert result.exit_code == 2
+    assert result.stderr.count("\n") == 1
+    assert result.stderr.endswith(". See penstock --help.\n")
+
+
+def test_without_a_command_the_help_is_shown() -> None:
+    result = CliRunner().invoke(app, [])
+    assert result.exit_code == 2
+    assert "advise" in result.output
+    assert "penstock:" not in result.stderr
+
+
+def commands() -> list[str]:
+    group: Any = typer.main.get_command(app)
+    return sorted(group.commands)
+
+
+@pytest.mark.parametrize("command", commands())
+def test_every_help_ends_with_an_example_that_names_the_command(command: str) -> None:
+    result = CliRunner().invoke(app, [command, "--help"])
+    assert result.exit_code == 0
+    last = result.stdout.strip().splitlines()[-1].strip()
+    assert last.startswith(f"Example: penstock {command} ")
+
+
+def run(*arguments: str, **more: Any) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "penstock", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False, **more)
+
+
+def test_python_m_penstock_is_the_command() -> None:
+    done = run("--version")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("penstock ")
+
+
+def test_help_needs_nothing_heavy() -> None:
+    heavy = "{'pyspark', 'matplotlib', 'pandas', 'numpy', 'sqlalchemy', 'networkx', 'jsonschema'}"
+    code = (
+        "import sys, penstock.cli\n"
+        "try:\n    penstock.cli.app(['--help'])\n"
+        f"except SystemExit:\n    print(sorted({heavy} & set(sys.modules)), file=sys.stderr)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.stderr == "[]\n"
+
+
+@pytest.mark.parametrize("size", [1, 20_000], ids=["within a buffer", "beyond it"])
+def test_a_reader_that_leaves_early_causes_no_noise(size: int) -> None:
+    code = (
+        "from penstock.cli import app\n"
+        f"app.command('spill')(lambda: print('word ' * 10 * {size}))\n"
+        "app(['spill'])"
+    )
+    writer = subprocess.Popen(
+        [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    assert writer.stdout is not None
+    assert writer.stderr is not None
+    writer.stdout.close()
+    noise = writer.stderr.read()
+    writer.stderr.close()
+    assert writer.wait(timeout=60) == 1
+    assert noise == b""

@@ -1,0 +1,106 @@
+"""`penstock simulate`: a scenario from its file to its summary."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from penstock.cli import app
+from penstock.control.history import HistoryStore
+
+SCENARIO = """
+[scenario]
+name = "short"
+duration = "90s"
+max_latency = "5s"
+seed = 3
+
+[cluster]
+max_executors = 4
+
+[batch]
+fixed = "250ms"
+
+[[source]]
+name = "reports"
+rate = { profile = "constant", rate_per_s = 40 }
+
+[[operator]]
+name = "lookup"
+from = ["reports"]
+service = { mean = "40ms" }
+"""
+
+
+@pytest.fixture
+def scenario(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.chdir(tmp_path)
+    path = tmp_path / "short.toml"
+    path.write_text(SCENARIO, encoding="utf-8")
+    return str(path)
+
+
+def invoke(*arguments: str) -> Any:
+    return CliRunner().invoke(app, ["simulate", *arguments])
+
+
+def summary(*arguments: str) -> dict[str, Any]:
+    result = invoke(*arguments, "--json")
+    assert (result.exit_code, result.stderr) == (0, "")
+    answer: dict[str, Any] = json.loads(result.stdout)
+    return answer
+
+
+def test_an_overloaded_scenario_scales_out_and_says_why(scenario: str) -> None:
+    result = invoke(scenario)
+    assert (result.exit_code, result.stderr) == (0, "")
+    first, *_, last = result.stdout.splitlines()
+    assert "executors 1 -> 2 (incremental): " in first
+    assert last.startswith("short under incremental, seed 3: ")
+
+
+def test_the_summary_adds_up(scenario: str) -> None:
+    told = summary(scenario)
+    assert told["arrived_rows"] == told["result_rows"] + told["held_rows"]
+    used = told["executor_seconds"]
+    assert told["static_min_executor_seconds"] <= used <= told["static_max_executor_seconds"]
+    assert max(d["executors_wanted"] for d in told["decisions"]) > 1
+
+
+def test_the_seed_decides_and_can_be_given(scenario: str) -> None:
+    assert summary(scenario) == summary(scenario, "--seed", "3")
+    assert summary(scenario, "--seed", "4")["arrived_rows"] != summary(scenario)["arrived_rows"]
+
+
+def test_the_policy_can_be_given_and_is_checked(scenario: str) -> None:
+    still = summary(scenario, "--policy", "static")
+    assert {d["executors_wanted"] for d in still["decisions"]} == {1}
+    result = invoke(scenario, "--policy", "clever")
+    assert result.exit_code == 2
+    assert result.stderr.startswith("penstock: policy is 'clever'; known: ")
+
+
+def test_a_run_can_be_kept_in_a_history(scenario: str, tmp_path: Path) -> None:
+    told = summary(scenario, "--history", str(tmp_path / "h.sqlite"))
+    with HistoryStore(str(tmp_path / "h.sqlite"), create=False) as store:
+        run = store.latest_run()
+        assert len(store.read_decisions(run)) == len(told["decisions"])
+        assert store.runs()[run].ended_at_s == 90.0
+
+
+def test_options_come_from_the_file(scenario: str, tmp_path: Path) -> None:
+    (tmp_path / "penstock.toml").write_text('[penstock]\npolicy = "static"', encoding="utf-8")
+    assert summary(scenario)["policy"] == "static"
+
+
+@pytest.mark.parametrize("content", [None, b"", b"\xff\xfe", b"[scenario", b"[scenario]\nname = 3"])
+def test_a_bad_scenario_is_refused_in_one_line(tmp_path: Path, content: bytes | None) -> None:
+    path = tmp_path / "bad.toml"
+    if content is not None:
+        path.write_bytes(content)
+    result = invoke(str(path))
+    assert result.exit_code == 2
+    assert result.stderr.startswith("penstock: ")
+    assert result.stderr.count("\n") == 1
