@@ -6,6 +6,7 @@ ratios, fed by what comes to the first components, give the offered rates (seed 
 """
 
 import math
+from collections.abc import Mapping, Sequence
 
 from penstock.errors import InvalidInput
 from penstock.model.observation import ComponentObservation, Observation
@@ -13,29 +14,48 @@ from penstock.scaling.policy import ScalingContext
 from penstock.scaling.traffic import arrival_rates
 
 
+def routing_ratios(
+    context: ScalingContext, observation: Observation
+) -> dict[tuple[str, str], float] | None:
+    """Rows that come to a component for each row its upstreams served; None if not measured."""
+    measured = {component.name: component for component in observation.components}
+    edges = [edge for edge in context.edges if edge[0] in measured and edge[1] in measured]
+    upstreams: dict[str, list[str]] = {}
+    for upstream, downstream in edges:
+        upstreams.setdefault(downstream, []).append(upstream)
+    ratios = {}
+    for downstream, feeding in upstreams.items():
+        served = sum(served_rate_per_s(measured[up], observation.period_s) for up in feeding)
+        arrivals = measured[downstream].arrival_rate_per_s
+        ratio = arrivals / served if served > 0 else math.nan
+        if not math.isfinite(ratio):
+            return None
+        ratios.update({(up, downstream): ratio for up in feeding})
+    return ratios
+
+
 def offered_rates(context: ScalingContext, observation: Observation) -> dict[str, float]:
     """Arrival rate of each component without blocking; as measured where that cannot be said."""
-    measured = {component.name: component for component in observation.components}
-    rates = {name: component.arrival_rate_per_s for name, component in measured.items()}
-    edges = [edge for edge in context.edges if edge[0] in measured and edge[1] in measured]
-    ratios = {}
-    fed = {downstream for _, downstream in edges}
-    for downstream in fed:
-        upstreams = [up for up, down in edges if down == downstream]
-        served = sum(served_rate_per_s(measured[up], observation.period_s) for up in upstreams)
-        ratio = rates[downstream] / served if served > 0 else math.nan
-        if not math.isfinite(ratio):
-            return rates
-        ratios.update({(up, downstream): ratio for up in upstreams})
-    first = {name: rate for name, rate in rates.items() if name not in fed}
-    looped = all(name in fed for name in rates)
-    if not ratios or looped or not all(map(math.isfinite, first.values())):
+    rates = {item.name: item.arrival_rate_per_s for item in observation.components}
+    ratios = routing_ratios(context, observation)
+    if not ratios:
         return rates
+    fed = {downstream for _, downstream in ratios}
+    first = {name: rate for name, rate in rates.items() if name not in fed}
+    if not first or not all(map(math.isfinite, first.values())):
+        return rates
+    solved = propagated(sorted(rates), first, ratios)
+    return {name: max(rates[name], solved.get(name, 0.0)) for name in rates}
+
+
+def propagated(
+    names: Sequence[str], external: Mapping[str, float], ratios: Mapping[tuple[str, str], float]
+) -> dict[str, float]:
+    """Rates that follow from external ones; these alone where a loop has no steady state."""
     try:
-        solved = arrival_rates(sorted(rates), first, ratios)
+        return arrival_rates(names, external, ratios)
     except InvalidInput:
-        return rates  # a loop measured while it filled up: no steady state to speak of
-    return {name: max(rates[name], rate) for name, rate in solved.items()}
+        return dict(external)  # a loop measured while it filled up
 
 
 def served_rate_per_s(component: ComponentObservation, period_s: float) -> float:

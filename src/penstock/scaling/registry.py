@@ -4,13 +4,25 @@ from dataclasses import fields
 from typing import Any
 
 from penstock.errors import InvalidInput
+from penstock.scaling.autoscale import Autoscale
+from penstock.scaling.autoscale_plus import AutoscalePlus
+from penstock.scaling.drs import Drs
+from penstock.scaling.ds2 import Ds2
 from penstock.scaling.incremental import Incremental
 from penstock.scaling.policy import ScalingPolicy
+from penstock.scaling.rlearn import Rlearn
+from penstock.scaling.spark_dra import SparkDra
 from penstock.scaling.static import Static
 
 POLICIES: dict[str, type[Any]] = {
     "static": Static,
     "incremental": Incremental,
+    "drs": Drs,
+    "autoscale": Autoscale,
+    "autoscale_plus": AutoscalePlus,
+    "ds2": Ds2,
+    "spark-dra": SparkDra,
+    "rlearn": Rlearn,
 }
 
 

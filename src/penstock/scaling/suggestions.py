@@ -1,0 +1,81 @@
+"""What a policy of seed 002 suggests for each operator, and the plan that follows."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from penstock.model.decision import Decision, ScalingPlan
+from penstock.scaling.activity import NOTHING, SCALE_IN, SCALE_OUT
+from penstock.scaling.plans import change, separate_plan, shared_plan
+from penstock.scaling.policy import ScalingContext
+
+
+@dataclass(frozen=True)
+class Suggestion:
+    """One operator: from which degree to which, because of which estimate."""
+
+    name: str
+    current: int
+    wanted: int
+    level: float
+    rows: float  # expected in the next iteration of the window
+    capacity: float  # rows one task can process in it
+    rises: bool
+    why: str
+
+    @property
+    def action(self) -> int:
+        """Scale in, nothing, or scale out."""
+        if self.wanted == self.current:
+            return NOTHING
+        return SCALE_OUT if self.wanted > self.current else SCALE_IN
+
+    @property
+    def load(self) -> float:
+        """Processors that the expected rows keep busy."""
+        return self.rows / self.capacity if self.rows > 0 else 0.0
+
+    def processed(self, tasks: int) -> float:
+        """Rows it will process with that many tasks (8)."""
+        return min(self.rows, self.capacity * tasks)
+
+    def changed(self, wanted: int, why: str) -> "Suggestion":
+        """The same estimate with another outcome."""
+        return replace(self, wanted=wanted, why=why)
+
+    def line(self, given: int) -> str:
+        """For a person."""
+        because = f"activity level {self.level:.3g} by {self.why}"
+        return change(self.name, self.current, given, because)
+
+
+def grown_plan(context: ScalingContext, suggestions: Sequence[Suggestion]) -> Decision[ScalingPlan]:
+    """Each operator's own processors; the highest activity first when they run out."""
+    wanted = {suggestion.name: suggestion.wanted for suggestion in suggestions}
+    urgency = {suggestion.name: suggestion.level for suggestion in suggestions}
+    plan = separate_plan(context, wanted, urgency)
+    lines = tuple(
+        suggestion.line(plan.parallelism[suggestion.name])
+        for suggestion in sorted(suggestions, key=lambda suggestion: suggestion.name)
+    )
+    need = sum(math.floor(min(suggestion.load, 1e9)) + 1 for suggestion in suggestions)
+    sentence = None
+    if plan.processors >= context.limits.max_processors and need > context.limits.max_processors:
+        sentence = (
+            f"{need} processors are needed for what is expected, "
+            f"{context.limits.max_processors} are allowed"
+        )
+    return Decision(plan, lines, sentence)
+
+
+def pooled_plan(
+    context: ScalingContext, wanted: int, load: float, because: str
+) -> Decision[ScalingPlan]:
+    """Processors shared in time, within the limits."""
+    plan = shared_plan(context, wanted)
+    line = change("processors", max(1, context.current.processors), plan.processors, because)
+    most = context.limits.max_processors
+    sentence = None
+    if load >= most:
+        sentence = f"the expected load of {load:.3g} needs more than the {most} processors allowed"
+    return Decision(plan, (line,), sentence)
