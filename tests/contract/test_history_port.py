@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sqlalchemy import create_engine, text
 
 from contract import postgres
 from contract.fakes import FakeHistory, observation, rich_observation
@@ -48,6 +49,16 @@ def postgres_url() -> Iterator[str]:
         pytest.skip(reason)
     with postgres.server() as url:
         yield url
+
+
+@pytest.fixture
+def fresh_postgres_url(postgres_url: str) -> str:
+    """A database that holds nothing yet, on the same server."""
+    engine = create_engine(postgres_url, isolation_level="AUTOCOMMIT")
+    with engine.connect() as connection:
+        connection.execute(text("CREATE DATABASE fresh"))
+    engine.dispose()
+    return postgres_url.removesuffix("/postgres") + "/fresh"
 
 
 @pytest.fixture(params=["fake", "sqlite", "postgresql"])
@@ -141,3 +152,32 @@ def test_one_may_read_while_another_writes(history: Opened) -> None:
     assert not trouble
     assert seen == sorted(seen)
     assert len(history.observations()) == 50
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
+def test_several_may_make_the_same_history_at_once(
+    request: pytest.FixtureRequest, tmp_path: Path, kind: str
+) -> None:
+    if kind == "sqlite":
+        where = str(tmp_path / "new.sqlite")
+    else:
+        where = request.getfixturevalue("fresh_postgres_url")
+    begin = threading.Barrier(8)
+    numbers: list[int] = []
+    trouble: list[BaseException] = []
+
+    def make() -> None:
+        try:
+            begin.wait(timeout=30)
+            with HistoryStore(where) as store:
+                numbers.append(store.begin(RUN).run_id)
+        except BaseException as error:  # noqa: BLE001 - told to the test below
+            trouble.append(error)
+
+    makers = [threading.Thread(target=make) for _ in range(8)]
+    for maker in makers:
+        maker.start()
+    for maker in makers:
+        maker.join(timeout=60)
+    assert not trouble
+    assert len(set(numbers)) == 8

@@ -253,3 +253,22 @@ def test_any_observation_comes_back_exactly(
     assert len(read) == len(written)
     assert all(same(a, b) for a, b in zip(written, read, strict=True))
     assert all(math.isfinite(o.at_s) for o in read)
+
+
+def test_looking_at_another_database_does_not_change_it(tmp_path: Path) -> None:
+    path = Path(_other_database(tmp_path))
+    before = path.read_bytes()
+    with pytest.raises(InvalidInput, match="holds no history"):
+        HistoryStore(str(path), create=False)
+    assert path.read_bytes() == before
+    assert [file.name for file in tmp_path.iterdir()] == [path.name]
+
+
+def test_a_database_with_other_tables_can_hold_a_history_too(tmp_path: Path) -> None:
+    where = _other_database(tmp_path)
+    with HistoryStore(where) as store:
+        store.begin(RUN)
+    plain = sqlite3.connect(where)
+    names = {name for (name,) in plain.execute("SELECT name FROM sqlite_master WHERE type='table'")}
+    plain.close()
+    assert {name for name in names if not name.startswith("penstock_")} == {"mine"}

@@ -14,6 +14,7 @@ from sqlalchemy import (
     BigInteger,
     Boolean,
     Column,
+    Connection,
     Double,
     Engine,
     ForeignKey,
@@ -40,7 +41,10 @@ from penstock.errors import InvalidInput, Unavailable
 SCHEMA_VERSION = 1
 SQLITE_BUSY_S = 5.0  # readers never block in WAL mode; this is for a second writer
 
+CREATION_ATTEMPTS = 5  # several programs may find the same database empty at once
+
 metadata = MetaData()
+_PREFIX = "penstock_"  # the database may hold other things too
 
 # SQLite counts only a column of type INTEGER by itself.
 _Id = BigInteger().with_variant(Integer, "sqlite")
@@ -51,10 +55,10 @@ def _float(name: str) -> Column[float]:
 
 
 version = Table(
-    "penstock_history", metadata, Column("version", Integer, primary_key=True, autoincrement=False)
+    _PREFIX + "history", metadata, Column("version", Integer, primary_key=True, autoincrement=False)
 )
 runs = Table(
-    "runs", metadata,
+    _PREFIX + "runs", metadata,
     Column("id", _Id, primary_key=True),
     Column("topology", Text, nullable=False),
     Column("policy", Text, nullable=False),
@@ -64,7 +68,7 @@ runs = Table(
     _float("ended_at_s"),
 )  # fmt: skip
 observations = Table(
-    "observations", metadata,
+    _PREFIX + "observations", metadata,
     Column("run_id", _Id, ForeignKey(runs.c.id), primary_key=True),
     Column("seq", _Id, primary_key=True, autoincrement=False),
     _float("at_s"), _float("period_s"), _float("arrival_rate_per_s"), _float("backlog_rows"),
@@ -74,14 +78,14 @@ observations = Table(
     Column("batch_count", BigInteger), _float("batch_mean_duration_s"),
     _float("batch_mean_overhead_s"), _float("batch_mean_rows"),
     Column("missing", JSON, nullable=False),
-    Index("observations_by_time", "run_id", "at_s"),
+    Index(_PREFIX + "observations_by_time", "run_id", "at_s"),
 )  # fmt: skip
 
 
 def _part(name: str, *columns: Column[Any]) -> Table:
     """A table of what an observation holds several of, in order of `position`."""
     return Table(
-        name, metadata,
+        _PREFIX + name, metadata,
         Column("run_id", _Id, primary_key=True),
         Column("seq", _Id, primary_key=True, autoincrement=False),
         Column("position", Integer, primary_key=True, autoincrement=False),
@@ -111,12 +115,12 @@ nodes = _part(
 
 def _event(name: str, *columns: Column[Any]) -> Table:
     return Table(
-        name, metadata,
+        _PREFIX + name, metadata,
         Column("id", _Id, primary_key=True),
         Column("run_id", _Id, ForeignKey(runs.c.id), nullable=False),
         _float("at_s"),
         *columns,
-        Index(f"{name}_by_time", "run_id", "at_s"),
+        Index(f"{_PREFIX}{name}_by_time", "run_id", "at_s"),
     )  # fmt: skip
 
 
@@ -153,10 +157,13 @@ def connect(where: str, create: bool) -> Engine:
     file = Path(url.database) if url.drivername.startswith("sqlite") and url.database else None
     if file is not None and str(file) != ":memory:":
         _touch_private(file, create)
-    engine = _engine(url)
+    engine = _engine(url, create)
     shown = url.render_as_string(hide_password=True)
     try:
-        _check_version(engine, shown, create)
+        engine.connect().close()  # an absent server is found out once, not at every attempt
+        if create:
+            _make_if_empty(engine)
+        _check_version(engine, shown)
     except DatabaseError as error:
         engine.dispose()
         reason = " ".join(str(error.orig).split())
@@ -179,7 +186,7 @@ def _url(where: str) -> URL:
     return url
 
 
-def _engine(url: URL) -> Engine:
+def _engine(url: URL, writing: bool) -> Engine:
     try:
         if not url.drivername.startswith("sqlite"):
             return create_engine(url, pool_pre_ping=True)
@@ -189,7 +196,8 @@ def _engine(url: URL) -> Engine:
         engine = create_engine(url, connect_args={"timeout": SQLITE_BUSY_S})
     except ImportError as error:
         raise Unavailable(f"history: the database driver is not installed ({error}).") from error
-    event.listen(engine, "connect", _write_ahead)
+    if writing:  # looking at a database must not change it
+        event.listen(engine, "connect", _write_ahead)
     return engine
 
 
@@ -214,15 +222,32 @@ def _touch_private(file: Path, create: bool) -> None:
         raise InvalidInput(f"history {file} cannot be made: {error.strerror}.") from error
 
 
-def _check_version(engine: Engine, shown: str, create: bool) -> None:
-    with engine.begin() as connection:
-        if not inspect(connection).has_table(version.name):
-            if not create:
-                raise InvalidInput(f"{shown} holds no history of Penstock.")
-            metadata.create_all(connection)
-            connection.execute(insert(version), {"version": SCHEMA_VERSION})
-        found = connection.execute(select(version.c.version)).scalar()
+def _make_if_empty(engine: Engine) -> None:
+    """The tables where there are none; the version comes last, so with it all are there."""
+    for attempts_left in reversed(range(CREATION_ATTEMPTS)):
+        try:
+            with engine.begin() as connection:
+                if _found_version(connection) is None:
+                    metadata.create_all(connection)
+                    connection.execute(insert(version), {"version": SCHEMA_VERSION})
+            return
+        except DatabaseError:
+            if not attempts_left:
+                raise
+
+
+def _check_version(engine: Engine, shown: str) -> None:
+    with engine.connect() as connection:
+        found = _found_version(connection)
+    if found is None:
+        raise InvalidInput(f"{shown} holds no history of Penstock.")
     if found != SCHEMA_VERSION:
         raise InvalidInput(
             f"{shown} is a history of form {found}; this Penstock reads form {SCHEMA_VERSION}."
         )
+
+
+def _found_version(connection: Connection) -> int | None:
+    if not inspect(connection).has_table(version.name):
+        return None
+    return connection.execute(select(version.c.version)).scalar()
