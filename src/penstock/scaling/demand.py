@@ -78,7 +78,7 @@ def demands(context: ScalingContext) -> Demands:
         _demand(name, measured.get(name), services.get(name, math.nan), context, flow)
         for name in names
     )
-    gaps = [gap for gap in newest.missing if not gap.startswith(HARMLESS_GAPS)]
+    gaps = gaps_of(newest)
     gaps += [f"demand of {demand.name}" for demand in found if not demand.known]
     if context.sharing == "time" and source is not newest:
         gaps.append("a finished batch")
@@ -159,6 +159,11 @@ def _has_rates(observation: Observation) -> bool:
     rates = [component.arrival_rate_per_s for component in observation.components]
     offered = observation.arrival_rate_per_s > 0
     return ended and offered and bool(rates) and all(map(math.isfinite, rates))
+
+
+def gaps_of(observation: Observation) -> list[str]:
+    """What was not measured and says something about load."""
+    return [gap for gap in observation.missing if not gap.startswith(HARMLESS_GAPS)]
 
 
 def idle(observation: Observation) -> bool:

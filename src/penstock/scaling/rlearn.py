@@ -9,7 +9,7 @@ import math
 from dataclasses import dataclass, field
 
 from penstock.model.decision import Decision, ScalingPlan
-from penstock.scaling.demand import demands
+from penstock.scaling.demand import demands, gaps_of
 from penstock.scaling.knowledge import WHOLE, Knowledge, samples_of
 from penstock.scaling.plans import change, hold, separate_plan, shared_plan
 from penstock.scaling.policy import ScalingContext
@@ -37,7 +37,7 @@ class Rlearn:
         if self.refine:
             lived = samples_of(context.window, context.limits.max_latency_s, shared)
             knowledge = knowledge.learnt(lived)
-        complete = not newest.missing
+        complete = not gaps_of(newest)
         if shared:
             rate = self._mean_rate(context, WHOLE)
             before = max(1, context.current.processors)

@@ -13,7 +13,7 @@ from functools import partial
 from penstock.errors import InvalidInput
 from penstock.model.decision import Decision, ScalingPlan
 from penstock.model.observation import ComponentObservation, Observation
-from penstock.scaling.demand import HARMLESS_GAPS, excess_rows, idle
+from penstock.scaling.demand import excess_rows, gaps_of, idle
 from penstock.scaling.plans import change, hold, separate_plan, shared_plan
 from penstock.scaling.policy import ScalingContext
 
@@ -86,6 +86,8 @@ class SparkDra:
                 break
             lasted_s += observation.period_s
         before_s = max(0.0, lasted_s - window[-1].period_s)
+        if self._rounds(before_s) == _MOST_ROUNDS:
+            return 1 << _MOST_ROUNDS
         return (1 << self._rounds(lasted_s)) - (1 << self._rounds(before_s))
 
     def _rounds(self, lasted_s: float) -> int:
@@ -101,8 +103,7 @@ class SparkDra:
         if oldest.at_s - oldest.period_s > start_s + 1e-9:
             return []
         past = [o for o in context.window if o.at_s > start_s + 1e-9]
-        gaps = any(not gap.startswith(HARMLESS_GAPS) for o in past for gap in o.missing)
-        return [] if gaps else past
+        return [] if any(gaps_of(o) for o in past) else past
 
     def _idle_slots(self, context: ScalingContext) -> int:
         past = self._past(context)

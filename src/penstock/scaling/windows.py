@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from penstock.model.observation import Floats, Ints, Observation
-from penstock.scaling.demand import excess_rows, last_service_times_s
+from penstock.scaling.demand import excess_rows, gaps_of, last_service_times_s
 from penstock.scaling.offered import served_rate_per_s
 from penstock.scaling.policy import ScalingContext
 
@@ -56,7 +56,7 @@ def operator_windows(context: ScalingContext, window_s: float) -> OperatorWindow
     services = _services(past, place, last_service_times_s(context.window))
     duration_s = sum(o.period_s for o in past)
     fresh = np.isfinite(rates[:, -1]) & (np.isfinite(services[:, -1]) | (rates[:, -1] == 0))
-    if newest.missing and context.sharing == "time":
+    if gaps_of(newest):
         fresh[:] = False
     running = context.current.parallelism
     return OperatorWindows(
