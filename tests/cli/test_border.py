@@ -1,5 +1,6 @@
 """The error contract: one line on stderr, an exit code, no traceback unless asked for."""
 
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -139,3 +140,20 @@ def test_a_reader_that_leaves_early_causes_no_noise(size: int) -> None:
     writer.stderr.close()
     assert writer.wait(timeout=60) == 1
     assert noise == b""
+
+
+def test_ctrl_c_ends_in_silence_with_130() -> None:
+    code = (
+        "import threading\n"
+        "from penstock.cli import app\n"
+        "app.command('wait')(lambda: (print('ready', flush=True), threading.Event().wait(60)))\n"
+        "app(['wait'])"
+    )
+    waiting = subprocess.Popen(
+        [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert waiting.stdout is not None
+    assert waiting.stdout.readline() == "ready\n"
+    waiting.send_signal(signal.SIGINT)
+    _, noise = waiting.communicate(timeout=60)
+    assert (waiting.returncode, noise) == (130, "")

@@ -1,4 +1,4 @@
-"""What every Actuator promises; spark/ and sim/ add theirs to ACTUATORS."""
+"""What every Actuator promises."""
 
 from collections.abc import Callable
 from typing import Any
@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from contract.fakes import FakeActuator
+from contract.worlds import simulated_world
 from penstock.control.actions import Outcome, SetExecutors
 
 ACTUATORS: dict[str, Callable[[], Any]] = {
@@ -13,6 +14,8 @@ ACTUATORS: dict[str, Callable[[], Any]] = {
     "fake, two slots": lambda: FakeActuator(total=2, slots=2),
     "fake, unavailable": lambda: FakeActuator(cannot={SetExecutors.NAME: "no such handle"}),
     "fake, failing": lambda: FakeActuator(fail_with="no room"),
+    "simulated, together": lambda: simulated_world("time"),
+    "simulated, apart": lambda: simulated_world("space"),
 }
 
 

@@ -1,25 +1,42 @@
-"""What every Measurer promises; spark/ and sim/ add theirs to MEASURERS."""
+"""What every Measurer promises; MEASURERS gives, for each, a way to let a period pass and look."""
 
 from collections.abc import Callable
-from typing import Any
 
 import pytest
 
 from contract.fakes import FakeMeasurer, observation, rich_observation
+from contract.worlds import simulated_world
 from penstock.model.observation import Observation
 
-
-def _fake() -> Any:
-    return FakeMeasurer([None, observation(1000.0), observation(1005.0), rich_observation(1010.0)])
+Look = Callable[[], Observation | None]
 
 
-MEASURERS: dict[str, Callable[[], Any]] = {"fake": _fake}
+def _fake() -> Look:
+    some = [None, observation(1000.0), observation(1005.0), rich_observation(1010.0)]
+    return FakeMeasurer(some).observe
+
+
+def _simulated(sharing: str) -> Look:
+    world = simulated_world(sharing)
+
+    def look() -> Observation | None:
+        world.wait_s(5.0)
+        return world.observe()
+
+    return look
+
+
+MEASURERS: dict[str, Callable[[], Look]] = {
+    "fake": _fake,
+    "simulated, together": lambda: _simulated("time"),
+    "simulated, apart": lambda: _simulated("space"),
+}
 
 
 @pytest.fixture(params=MEASURERS)
 def seen(request: pytest.FixtureRequest) -> list[Observation | None]:
-    measurer = MEASURERS[request.param]()
-    return [measurer.observe() for _ in range(5)]
+    look = MEASURERS[request.param]()
+    return [look() for _ in range(5)]
 
 
 def test_it_answers_observations_or_none(seen: list[Observation | None]) -> None:

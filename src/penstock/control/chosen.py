@@ -15,5 +15,5 @@ def chosen_policy(settings: Settings) -> ScalingPolicy:
     """
     offered = {"min_ratio": settings.threshold_min, "max_ratio": settings.threshold_max}
     kind = POLICIES.get(settings.policy)
-    wanted = {field.name for field in fields(kind)} if kind is not None else set()
+    wanted = {field.name for field in fields(kind) if field.init} if kind is not None else set()
     return policy(settings.policy, **{k: v for k, v in offered.items() if k in wanted})
