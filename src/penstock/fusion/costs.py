@@ -1,0 +1,139 @@
+"""The cost of a fusion plan: communication and adaptation, in rows (seed 001 s.4, eq. 1)."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from penstock.fusion.graph import OperatorGraph
+from penstock.fusion.members import Members, indicator_matrix, positions_of
+from penstock.fusion.rebalancing import RebalancingRule, state_moves
+from penstock.model.observation import Floats
+
+GROUPS_PER_INSTANCE = 4  # key groups of an instance if all operators were one component
+_CELLS_AT_ONCE = 2_000_000  # numbers in one block of histograms: tens of megabytes
+
+
+@dataclass(frozen=True)
+class FusionLimits:
+    """What a plan may not exceed.
+
+    `beta` bounds the adaptation cost of a component; `max_pool` is how many components an exact
+    algorithm may choose from before it stops enumerating at a smaller size.
+    """
+
+    beta: float | None = None
+    max_component_size: int | None = None
+    max_pool: int = 20_000
+
+
+@dataclass(frozen=True)
+class FusedComponent:
+    """Operators of one component, the key they share, and the rows of state it would move."""
+
+    operators: tuple[str, ...]
+    key: tuple[str, ...]
+    adaptation_cost: float
+
+
+@dataclass(frozen=True)
+class FusionPlan:
+    """Disjoint components that hold every operator once, with the two parts of eq. 1.
+
+    `lower_bound` is proven for all plans within the limits; None when nothing was proven.
+    """
+
+    components: tuple[FusedComponent, ...]
+    communication_cost: float
+    adaptation_cost: float
+    lower_bound: float | None = None
+
+    @property
+    def cost(self) -> float:
+        """Eq. 1: rows between components and rows of state moved."""
+        return self.communication_cost + self.adaptation_cost
+
+    @property
+    def gap(self) -> float | None:
+        """How far above the lower bound the cost is, as a share of the cost."""
+        if self.lower_bound is None:
+            return None
+        return max(0.0, self.cost - self.lower_bound) / self.cost if self.cost > 0 else 0.0
+
+
+def default_rule(graph: OperatorGraph) -> RebalancingRule:
+    """A cluster of the application's size: fused whole, an instance would hold four key groups.
+
+    So no component runs out of key groups to balance with, and a small operator needs one
+    instance only. Two instances at least, as one alone has nothing to balance.
+    """
+    rows_per_window = float(graph.input_rows.sum(axis=(0, 2)).mean())
+    instances = max(2.0, graph.input_rows.shape[2] / GROUPS_PER_INSTANCE)
+    return RebalancingRule(capacity_rows=rows_per_window / instances or 1.0)
+
+
+class Costs:
+    """Costs of components of one graph; adaptation costs are remembered, being dear to compute."""
+
+    def __init__(self, graph: OperatorGraph, rule: RebalancingRule | None = None) -> None:
+        self.graph = graph
+        self.rule = rule or default_rule(graph)
+        self._known: dict[Members, float] = {}
+        self._stateless = not graph.state_rows.any()
+
+    def adaptation(self, components: Sequence[Members]) -> Floats:
+        """psi of each component: rows of state moved over all windows."""
+        if self._stateless:
+            return np.zeros(len(components))
+        fresh = list(dict.fromkeys(c for c in components if c not in self._known))
+        _, windows, groups = self.graph.input_rows.shape
+        step = max(1, _CELLS_AT_ONCE // (windows * groups))
+        for start in range(0, len(fresh), step):
+            block = fresh[start : start + step]
+            costs = self._moves(block)
+            self._known.update(zip(block, costs.tolist(), strict=True))
+        return np.array([self._known[c] for c in components], dtype=np.float64)
+
+    def _moves(self, components: Sequence[Members]) -> Floats:
+        # A component's histograms are the sums of its operators' (all streams into any of them).
+        graph = self.graph
+        inside = indicator_matrix(components, graph.size)
+        shape = (len(components), *graph.input_rows.shape[1:])
+        load = (inside @ graph.input_rows.reshape(graph.size, -1)).reshape(shape)
+        state = (inside @ graph.state_rows.reshape(graph.size, -1)).reshape(shape)
+        return state_moves(load, state, self.rule)
+
+    def within_beta(self, components: Sequence[Members], limits: FusionLimits) -> list[bool]:
+        """Which components respect the bound on adaptation cost."""
+        if limits.beta is None:
+            return [True] * len(components)
+        return [bool(cost <= limits.beta) for cost in self.adaptation(components)]
+
+    def total(self, components: Sequence[Members]) -> float:
+        """Eq. 1 of a plan."""
+        saved = sum(self.graph.internal_rows(component) for component in components)
+        return self.graph.total_rows - saved + float(self.adaptation(components).sum())
+
+    def plan(self, components: Iterable[Members], lower_bound: float | None = None) -> FusionPlan:
+        """The plan of these components, in the order of their first operators."""
+        ordered = sorted(components, key=lambda members: members & -members)
+        adaptation = self.adaptation(ordered)
+        graph = self.graph
+        saved = sum(graph.internal_rows(members) for members in ordered)
+        communication = max(0.0, graph.total_rows - saved)
+        moved = float(adaptation.sum())
+        if lower_bound is not None:
+            lower_bound = min(lower_bound, communication + moved)
+        return FusionPlan(
+            components=tuple(
+                FusedComponent(
+                    tuple(graph.names[position] for position in positions_of(members)),
+                    graph.component_key(members),
+                    float(cost),
+                )
+                for members, cost in zip(ordered, adaptation, strict=True)
+            ),
+            communication_cost=communication,
+            adaptation_cost=moved,
+            lower_bound=lower_bound,
+        )

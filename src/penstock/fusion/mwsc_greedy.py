@@ -1,0 +1,43 @@
+"""The greedy set cover over enumerated components (seed 001 s.5.2, after Cormen ch. 35)."""
+
+import heapq
+
+from penstock.fusion.costs import Costs, FusionLimits
+from penstock.fusion.members import Members
+from penstock.fusion.pool import component_pool, cut_rows, without_redundant
+
+
+def mwsc_greedy(costs: Costs, limits: FusionLimits) -> list[Members]:
+    """Take the component of least weight per operator not yet covered, until all are.
+
+    The weight of a component is psi + cut / 2, with cut the rows of streams that leave or enter
+    it: a stream between two components is cut by both, so the weights of a plan add up to its
+    cost of eq. 1. A weight per operator only rises as others are covered, so a heap with stale
+    entries finds the least one.
+
+    Differs from seed 001 s.5.2: weights psi + cut / 2 in place of psi + l - phi (see mwsc_literal).
+    """
+    pool = component_pool(costs, limits)
+    weights = [
+        float(moved) + cut_rows(costs, members) / 2
+        for members, moved in zip(pool.components, pool.adaptation, strict=True)
+    ]
+    heap = [
+        (weight / members.bit_count(), -members.bit_count(), number)
+        for number, (members, weight) in enumerate(zip(pool.components, weights, strict=True))
+    ]
+    heapq.heapify(heap)
+    missing = (1 << costs.graph.size) - 1
+    cover = []
+    while missing:
+        ratio, _, number = heapq.heappop(heap)
+        fresh = (pool.components[number] & missing).bit_count()
+        if fresh == 0:
+            continue
+        now = weights[number] / fresh
+        if now > ratio and heap and (now, -fresh, number) > heap[0]:
+            heapq.heappush(heap, (now, -fresh, number))
+            continue
+        cover.append(pool.components[number])
+        missing &= ~pool.components[number]
+    return without_redundant(costs, cover)
