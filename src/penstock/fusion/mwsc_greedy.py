@@ -40,4 +40,4 @@ def mwsc_greedy(costs: Costs, limits: FusionLimits) -> list[Members]:
             continue
         cover.append(pool.components[number])
         missing &= ~pool.components[number]
-    return without_redundant(costs, cover)
+    return without_redundant(costs, limits, cover)

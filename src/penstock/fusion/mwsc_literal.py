@@ -21,4 +21,4 @@ def mwsc_literal(costs: Costs, limits: FusionLimits) -> list[Members]:
     choice = choose_sets(
         pool.components, weights, size, partition=False, start=range(size), max_nodes=MAX_NODES
     )
-    return without_redundant(costs, [pool.components[number] for number in choice.chosen])
+    return without_redundant(costs, limits, [pool.components[number] for number in choice.chosen])

@@ -53,7 +53,9 @@ def pool_of(
     )
 
 
-def without_redundant(costs: Costs, cover: Sequence[Members]) -> list[Members]:
+def without_redundant(
+    costs: Costs, limits: FusionLimits, cover: Sequence[Members]
+) -> list[Members]:
     """A plan from a cover: an operator in several components stays where it saves most.
 
     Seed 001 s.5.2 discards redundant operators and does not say from which component; here each
@@ -68,7 +70,18 @@ def without_redundant(costs: Costs, cover: Sequence[Members]) -> list[Members]:
         for n in holders:
             if n != keeper:
                 left[n] &= ~bit
-    return [piece for members in left if members for piece in graph.connected_pieces(members)]
+    pieces = [piece for members in left if members for piece in graph.connected_pieces(members)]
+    return [part for piece in pieces for part in _peeled(costs, limits, piece)]
+
+
+def _peeled(costs: Costs, limits: FusionLimits, members: Members) -> list[Members]:
+    """Drop loosely tied operators until beta holds: a part may move more state than the whole."""
+    graph = costs.graph
+    if members.bit_count() == 1 or costs.within_beta([members], limits)[0]:
+        return [members]
+    loosest = min(positions_of(members), key=lambda p: (graph.rows_between(p, members), p))
+    rest = graph.connected_pieces(members & ~(1 << loosest))
+    return [1 << loosest, *(part for piece in rest for part in _peeled(costs, limits, piece))]
 
 
 def cut_rows(costs: Costs, members: Members) -> float:

@@ -26,8 +26,7 @@ def balanced_cut(
     starts = np.concatenate([[0], np.cumsum(degrees)])
     _, part = pymetis.part_graph(
         min(parts, vertices),
-        xadj=starts.tolist(),
-        adjncy=adjacent.tolist(),
+        pymetis.CSRAdjacency(starts.tolist(), adjacent.tolist()),
         eweights=weights.tolist(),
         vweights=_whole(vertex_rows).tolist(),
         options=pymetis.Options(seed=0),
