@@ -101,6 +101,7 @@ class EmbeddedCluster:
         """Start and wait until the worker is registered; Unavailable with the reason if not."""
         if self._process is not None:
             return
+        find_java()
         self._directory = private_directory()
         self._secret = write_configuration(self._directory)
         state_path = self._directory / "state.json"
@@ -255,7 +256,6 @@ def environment(directory: Path) -> dict[str, str]:
 
 def supervisor_command(directory: Path, state: Path, slots: int, memory_mb: int) -> list[str]:
     """The supervisor as a script of its own, whatever is importable where it runs."""
-    find_java()
     return [
         sys.executable, "-I", str(Path(supervisor.__file__)), "--directory", str(directory),
         "--spark-home", str(spark_home()), "--slots", str(slots),

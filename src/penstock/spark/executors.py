@@ -86,7 +86,7 @@ class SparkExecutors:
 
     def unavailable(self) -> Mapping[str, str]:
         """Actions that cannot be carried out here, each with the reason."""
-        return {SetExecutors.__name__: self._unavailable} if self._unavailable else {}
+        return {SetExecutors.NAME: self._unavailable} if self._unavailable else {}
 
     def executors(self) -> int:
         """Executors asked for at present; a local master counts as one."""
@@ -122,18 +122,22 @@ class SparkExecutors:
         if not self._took_over:
             handles.stop_allocation_manager(self._spark)
             self._took_over = True
-        before = [executor.id for executor in self._active()]
+        before = len(self._active())
         handles.request_total_executors(self._spark, total)
-        self._asked = total
-        if len(before) <= total:
-            self._until(
-                lambda: len(self._active()) >= total, self._grow_limit_s, f"have {total} executors"
+        if before > total:
+            self._asked = total
+            return f"{before} -> {total} executors; {self._drain_to(total)}"
+        if not self._until(lambda: len(self._active()) >= total, self._grow_limit_s):
+            present = max(len(self._active()), 1)
+            handles.request_total_executors(self._spark, self._asked or present)
+            raise Unavailable(
+                f"The cluster gave {present} of {total} executors within {self._grow_limit_s:g} s; "
+                "the request is withdrawn."
             )
-            return f"{len(before)} -> {total} executors"
-        drained = self._drain_to(total)
-        return f"{len(before)} -> {total} executors; drained {', '.join(drained)}"
+        self._asked = total
+        return f"{before} -> {total} executors"
 
-    def _drain_to(self, total: int) -> list[str]:
+    def _drain_to(self, total: int) -> str:
         """Drain the youngest until `total` are left; also ones that were still on their way."""
         drained: list[str] = []
 
@@ -145,17 +149,18 @@ class SparkExecutors:
                 drained.append(executor.id)
             return not any(executor.id in drained for executor in present)
 
-        self._until(settled, self._drain_limit_s, "see the drained executors leave")
-        return drained
+        left = self._until(settled, self._drain_limit_s)
+        # Drained executors take no tasks from the first moment on: a slow leave is no failure.
+        return f"drained {', '.join(drained)}" + ("" if left else ", not all of them gone yet")
 
-    def _until(self, condition: Callable[[], bool], limit_s: float, what: str) -> None:
+    def _until(self, condition: Callable[[], bool], limit_s: float) -> bool:
+        """Wait for a condition; False when it did not come within the limit."""
         deadline = time.monotonic() + limit_s
         while not condition():
             if time.monotonic() > deadline:
-                raise Unavailable(
-                    f"Waited {limit_s:g} s to {what}; there are {len(self._active())} now."
-                )
+                return False
             time.sleep(_POLL_S)
+        return True
 
     def _active(self) -> list[handles.ExecutorInfo]:
         return [executor for executor in handles.executors(self._spark) if executor.active]

@@ -1,0 +1,201 @@
+"""The embedded cluster never outlives its program, and the detached one is found again."""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from penstock.errors import InvalidInput, Unavailable
+from penstock.spark import detached, embedded
+from penstock.spark.embedded import EmbeddedCluster
+from penstock.spark.supervisor import ClusterState, process_started, write_state
+
+pytestmark = pytest.mark.spark
+
+PROGRAM = """
+import sys, time
+from penstock.spark.embedded import EmbeddedCluster, start_driver_jvm
+with EmbeddedCluster(slots=2) as cluster:
+    if "session" in sys.argv:
+        from pyspark.sql import SparkSession
+        settings = dict(cluster.settings) | {
+            "spark.ui.enabled": "false", "spark.executor.memory": "512m",
+            "spark.executor.cores": "1", "spark.cores.max": "1", "spark.driver.memory": "512m",
+        }
+        start_driver_jvm(settings)
+        builder = SparkSession.builder
+        for key, value in settings.items():
+            builder = builder.config(key, value)
+        builder.getOrCreate().range(10).count()
+    print(cluster.directory, flush=True)
+    time.sleep(600)
+"""
+
+
+def until(condition: Callable[[], object], limit_s: float = 60) -> None:
+    deadline = time.monotonic() + limit_s
+    while not condition():
+        assert time.monotonic() < deadline, "the condition did not come in time"
+        time.sleep(0.05)
+
+
+def processes_of(directory: str | Path) -> dict[int, str]:
+    """Live processes with a cluster's directory on their command line."""
+    found = {}
+    for entry in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            line = entry.read_bytes().replace(b"\0", b" ").decode(errors="replace")
+        except OSError:
+            continue
+        if str(directory) in line:
+            found[int(entry.parent.name)] = line
+    return found
+
+
+def executors_of(directory: str) -> list[str]:
+    lines = processes_of(directory).values()
+    return [line for line in lines if "CoarseGrainedExecutorBackend" in line]
+
+
+@pytest.fixture
+def program() -> Iterator[Callable[..., tuple["subprocess.Popen[str]", str]]]:
+    """Starts a program with an embedded cluster; gives it and the cluster's directory."""
+    started: list[subprocess.Popen[str]] = []
+
+    def start(*arguments: str) -> tuple["subprocess.Popen[str]", str]:
+        process = subprocess.Popen(
+            [sys.executable, "-c", PROGRAM, *arguments], text=True, start_new_session=True,
+            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+        )  # fmt: skip
+        started.append(process)
+        assert process.stdout is not None
+        return process, process.stdout.readline().strip()
+
+    yield start
+    for process in started:
+        process.kill()
+        process.wait()
+        if process.stdout is not None:
+            process.stdout.close()
+
+
+def test_up_and_down() -> None:
+    with EmbeddedCluster(slots=7) as cluster:
+        status = cluster.status()
+        assert (status.up, status.slots, status.slots_used) == (True, 7, 0)
+        directory = cluster.directory
+        assert directory.stat().st_mode & 0o777 == 0o700
+        assert len(processes_of(directory)) == 3, "supervisor, master and worker"
+        secret = cluster.settings["spark.authenticate.secret"]
+        assert not any(secret in line for line in processes_of(directory).values())
+    assert processes_of(directory) == {}
+    assert not directory.exists()
+    assert not cluster.status().up
+    cluster.stop()
+
+
+def test_kill_9_of_the_program_ends_everything(
+    program: Callable[..., tuple["subprocess.Popen[str]", str]],
+) -> None:
+    process, directory = program("session")
+    assert executors_of(directory), "an executor has to be there to be left behind"
+    process.kill()
+    until(lambda: not processes_of(directory))
+    until(lambda: not Path(directory).exists())
+
+
+@pytest.mark.parametrize(
+    "number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.long)]
+)
+def test_ctrl_c_and_sigterm_end_everything(
+    program: Callable[..., tuple["subprocess.Popen[str]", str]], number: signal.Signals
+) -> None:
+    process, directory = program()
+    assert len(processes_of(directory)) == 3
+    os.killpg(process.pid, number)
+    until(lambda: not processes_of(directory))
+    until(lambda: not Path(directory).exists())
+    process.wait(30)
+
+
+@pytest.mark.long
+def test_kill_9_of_the_supervisor_takes_the_cluster_along(
+    program: Callable[..., tuple["subprocess.Popen[str]", str]],
+) -> None:
+    _, directory = program("session")
+    assert executors_of(directory)
+    supervisor = next(p for p, line in processes_of(directory).items() if "supervisor.py" in line)
+    os.kill(supervisor, signal.SIGKILL)
+    until(lambda: not [line for line in processes_of(directory).values() if "java" in line])
+    shutil.rmtree(directory)  # nobody is left who could have removed it
+
+
+def test_a_cluster_that_cannot_start_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(directory: Path) -> dict[str, str]:
+        return dict(os.environ) | {"SPARK_DAEMON_MEMORY": "nonsense"}
+
+    monkeypatch.setattr(embedded, "environment", broken)
+    cluster = EmbeddedCluster(slots=1)
+    with pytest.raises(Unavailable, match=r"master ended by itself.*nonsense"):
+        cluster.start()
+    assert not cluster.status().up
+
+
+def test_missing_java_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JAVA_HOME", "/nowhere")
+    with pytest.raises(Unavailable, match="JAVA_HOME is /nowhere"):
+        EmbeddedCluster(slots=1).start()
+    monkeypatch.delenv("JAVA_HOME")
+    monkeypatch.setenv("PATH", "/nowhere")
+    with pytest.raises(Unavailable, match="install Java 17"):
+        EmbeddedCluster(slots=1).start()
+
+
+def test_impossible_sizes_are_refused() -> None:
+    with pytest.raises(InvalidInput, match="slots is 0"):
+        EmbeddedCluster(slots=0)
+    with pytest.raises(InvalidInput, match="memory_mb is 10"):
+        EmbeddedCluster(slots=1, memory_mb=10)
+
+
+def test_detached_up_status_down(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    assert not detached.cluster_down().changed
+    first = detached.cluster_up(slots=3)
+    directory = first.status.directory
+    try:
+        assert first.changed
+        assert first.status.slots == 3
+        again = detached.cluster_up(slots=5)
+        assert not again.changed
+        assert "up already" in again.detail
+        assert again.status.slots == 3
+        assert detached.cluster_status().up
+        assert detached.cluster_settings()["spark.master"] == first.status.master_url
+    finally:
+        down = detached.cluster_down()
+    assert down.changed
+    assert processes_of(directory) == {}
+    assert not Path(directory).exists()
+    assert not detached.cluster_status().up
+    with pytest.raises(Unavailable, match="No cluster is up"):
+        detached.cluster_settings()
+
+
+def test_a_stale_state_is_not_taken_for_a_cluster(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    started = process_started(os.getpid())
+    assert started is not None
+    # The pid is alive, but it is this test: only the start time tells.
+    state = ClusterState(str(tmp_path / "none"), 1, 512, os.getpid(), started - 1, "spark://x:1")
+    write_state(detached.state_directory() / "cluster.json", state)
+    assert not detached.cluster_status().up
+    assert not detached.cluster_down().changed
