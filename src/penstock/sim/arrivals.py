@@ -32,7 +32,9 @@ class Stream:
         """The jobs before a moment that were not taken yet."""
         parts = [self._ahead]
         while self._steps * self._step_s < until_s:
-            edges_s = np.arange(self._steps, self._steps + BLOCK_STEPS + 1) * self._step_s
+            edges_s = self._step_s * np.arange(
+                self._steps, self._steps + BLOCK_STEPS + 1, dtype=np.float64
+            )
             parts.append(arrivals(self.source, edges_s, self._jobs_per_step, self._rng))
             self._steps += BLOCK_STEPS
         ready = parts[0] if len(parts) == 1 else merged(parts)

@@ -39,6 +39,19 @@ class Exit:
             parts.append((SINK, left))
         return parts
 
+    def divide_one(self, rows: int, rng: np.random.Generator) -> list[tuple[str, int]]:
+        """The same for a single job."""
+        parts = [(target, rows) for target in self.copies]
+        left, left_share = rows, 1.0
+        for target, share in self.split:
+            odds = min(1.0, share / left_share) if left_share > 0 else 1.0
+            taken = int(rng.binomial(left, odds)) if left else 0
+            parts.append((target, taken))
+            left, left_share = left - taken, left_share - share
+        if not self.copies:
+            parts.append((SINK, left))
+        return parts
+
 
 def multiplied(rows: Ints, selectivity: float, rng: np.random.Generator) -> Ints:
     """Rows out: rows * selectivity, rounded up or down at random so that the mean is exact."""
@@ -66,7 +79,11 @@ class Network:
         self.exits = {name: self._exit(name) for name in graph.nodes}
         self.has_loop = not nx.is_directed_acyclic_graph(graph)
         self._check_paths(graph, scenario)
-        self.order = self._ordered(graph)
+        self.groups = self._grouped(graph)
+        self.order = tuple(name for group in self.groups for name in group)
+        self.loops = frozenset(
+            group for group in self.groups if len(group) > 1 or graph.has_edge(group[0], group[0])
+        )
 
     def component_of(self, operator: OperatorSpec) -> str:
         """The name of the component an operator runs in."""
@@ -151,18 +168,15 @@ class Network:
                     flow[names.index(target), column] += share * out
         return flow
 
-    def _ordered(self, graph: "nx.DiGraph[str]") -> tuple[str, ...]:
-        """Operators with upstreams first, as far as loops allow; declared order breaks ties."""
+    def _grouped(self, graph: "nx.DiGraph[str]") -> tuple[tuple[str, ...], ...]:
+        """Operators with upstreams first, those on a loop together; declared order breaks ties."""
         rank = {name: position for position, name in enumerate(self.operators)}
-        groups = nx.condensation(graph)
-        first = {
-            group: min(rank.get(name, -1) for name in groups.nodes[group]["members"])
-            for group in groups.nodes
+        condensed = nx.condensation(graph.subgraph(self.operators))
+        members = {
+            group: tuple(sorted(condensed.nodes[group]["members"], key=rank.__getitem__))
+            for group in condensed.nodes
         }
-        order = nx.lexicographical_topological_sort(groups, key=first.__getitem__)
-        return tuple(
-            name
-            for group in order
-            for name in sorted(groups.nodes[group]["members"], key=lambda name: rank.get(name, -1))
-            if name in rank
+        order = nx.lexicographical_topological_sort(
+            condensed, key=lambda group: rank[members[group][0]]
         )
+        return tuple(members[group] for group in order)

@@ -69,6 +69,15 @@ class ServiceTime:
         total[single] = self._single_s(int(single.sum()), rng)
         return total
 
+    def one_s(self, rows: int, rng: np.random.Generator) -> float:
+        """The sum of that many service times, once."""
+        scv, mean = self.variation, self.mean_s
+        if scv == 0:
+            return rows * mean
+        if rows == 1 and self.kind in ("lognormal", "uniform"):
+            return float(self._single_s(1, rng)[0])
+        return float(rng.standard_gamma(rows / scv)) * mean * scv
+
     def _single_s(self, count: int, rng: np.random.Generator) -> Floats:
         if self.kind == "lognormal":
             sigma_squared = math.log1p(self.variation)

@@ -44,6 +44,7 @@ class SimulatedWorld:
         self._loads_s = dict.fromkeys(self.network.operators, 0.0)
         self._tally = Tally.of(self.network.operators)
         self._observed_at_s = 0.0
+        self._stopped = False
         self._fit()
 
     # Clock
@@ -53,7 +54,9 @@ class SimulatedWorld:
         return self._engine.now_s
 
     def wait_s(self, seconds: float) -> bool:
-        """Simulate so much; False when the scenario ends before."""
+        """Simulate so much; False when stopped, or when the scenario ends before."""
+        if self._stopped:
+            return False
         until_s = self.now_s() + max(0.0, seconds)
         end_s = self.scenario.duration_s
         over = until_s > end_s + 1e-9
@@ -64,6 +67,10 @@ class SimulatedWorld:
             if start_s <= until_s:
                 self._fit()
         return not over
+
+    def stop(self) -> None:
+        """Let no more time pass."""
+        self._stopped = True
 
     # Measurer
 
