@@ -212,6 +212,32 @@ def test_periods_do_not_drift_and_overrun_ones_are_skipped() -> None:
     assert times == [1005.0, 1010.0, 1015.0, 1030.0, 1035.0]
 
 
+def test_a_clock_set_back_does_not_stop_the_loop() -> None:
+    def set_back(step: Step) -> None:
+        if step.executors_wanted == 2:
+            scene.clock.time_s -= 3600.0
+
+    scene = Scene(FakePolicy(2, 3), several(9), on_step=set_back, guards=(Cooldown(8, 8),))
+    scene.loop.run(steps=3)
+    assert max(scene.clock.waits_s) <= 5.0
+    assert scene.actuator.acted == [SetExecutors(2), SetExecutors(3)]
+
+
+def test_a_cooldown_begins_when_a_long_act_ends() -> None:
+    scene = Scene(FakePolicy(2, 3), several(3), guards=(Cooldown(out_s=8, in_s=8),))
+    act = scene.actuator.act
+
+    def slowly(action: SetExecutors) -> Any:
+        scene.clock.time_s += 20.0
+        return act(action)
+
+    scene.actuator.act = slowly  # type: ignore[method-assign]
+    scene.loop.run(steps=3)
+    assert [record.guard_reasons != () for record in scene.history.decisions] == [
+        False, True, False,
+    ]  # fmt: skip
+
+
 def test_one_line_for_a_person() -> None:
     scene = Scene(FakePolicy(9), several(1))
     assert scene.loop.step().line(UTC) == (

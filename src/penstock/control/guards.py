@@ -90,7 +90,7 @@ class Cooldown:
             return Guarded(suggested)
         age_s = context.now_s - context.last_act_at_s
         wait_s, which = (self.out_s, "out") if change > 0 else (self.in_s, "in")
-        if age_s >= wait_s:
+        if age_s >= wait_s or age_s < 0:  # below 0 the machine's clock was set back
             return Guarded(suggested)
         return _held(
             context, f"cooldown: last act {age_s:.0f} s ago, scaling {which} waits {wait_s:g} s"

@@ -9,6 +9,7 @@ import logging
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Literal, TypeVar
 
 from penstock.control.actions import Outcome, SetExecutors
@@ -75,7 +76,9 @@ class Loop:
         while steps is None or taken < steps:
             elapsed_s = self._clock.now_s() - start_s
             period = max(period + 1, int(elapsed_s // self._period_s) + 1)
-            if not self._clock.wait_s(period * self._period_s - elapsed_s):
+            # Never longer than a period, should the machine's clock be set back.
+            rest_s = min(self._period_s, period * self._period_s - elapsed_s)
+            if not self._clock.wait_s(rest_s):
                 return
             self.step()
             taken += 1
@@ -87,12 +90,12 @@ class Loop:
         observation = self._attempt("measurer", self._measurer.observe, at_s)
         if observation is not None:
             self._window.append(observation)
-            self._attempt("history", lambda: self._history.observed(observation), at_s)
+            self._attempt("history", partial(self._history.observed, observation), at_s)
         cluster = self._attempt("actuator", self._look_at_cluster, at_s)
         step = Step(at_s, observation)
         # Without anything new a policy would only repeat its last answer, and repeat its act.
         if observation is not None and cluster is not None:
-            record = self._attempt("policy", lambda: self._decide(at_s, cluster), at_s)
+            record = self._attempt("policy", partial(self._decide, at_s, cluster), at_s)
             if record is not None:
                 step = self._carry_out(step, record, cluster)
         return self._remember(step)
@@ -138,7 +141,7 @@ class Loop:
             else:
                 outcome = self._act(step.at_s, SetExecutors(wanted))
         if outcome is not None and outcome.done:
-            self._last_act_at_s = step.at_s
+            self._last_act_at_s = self._clock.now_s()  # an act may take longer than a period
             self._parallelism = dict(
                 resized(record.guarded, wanted * cluster.slots, self._sharing).parallelism
             )
@@ -152,26 +155,24 @@ class Loop:
         )
 
     def _act(self, at_s: float, action: SetExecutors) -> Outcome:
-        outcome = self._attempt("actuator", lambda: self._actuator.act(action), at_s)
+        outcome = self._attempt("actuator", partial(self._actuator.act, action), at_s)
         return outcome or Outcome(action, done=False, detail=self._failures[-1].message)
 
     def _remember(self, step: Step) -> Step:
         """Write the period in one go; a history that fails must not keep the loop from acting."""
         record, outcome = step.decision, step.outcome
         if record is not None:
-            self._attempt("history", lambda: self._history.decided(record), step.at_s)
+            self._attempt("history", partial(self._history.decided, record), step.at_s)
         if outcome is not None:
-            self._attempt(
-                "history", lambda: self._history.acted(ActionRecord(step.at_s, outcome)), step.at_s
-            )
+            acted = ActionRecord(step.at_s, outcome)
+            self._attempt("history", partial(self._history.acted, acted), step.at_s)
         for failure in tuple(self._failures):
-            self._attempt("history", lambda f=failure: self._history.failed(f), step.at_s)  # type: ignore[misc]
+            self._attempt("history", partial(self._history.failed, failure), step.at_s)
         self._attempt("history", self._history.flush, step.at_s)
         step = replace(step, failures=tuple(self._failures))
         log.log(logging.INFO if step.changes else logging.DEBUG, "%s", step.line())
         if self._on_step is not None:
-            on_step = self._on_step
-            self._attempt("view", lambda: on_step(step), step.at_s)
+            self._attempt("view", partial(self._on_step, step), step.at_s)
         return step
 
     def _attempt(self, stage: str, call: Callable[[], Result], at_s: float) -> Result | None:
