@@ -2,6 +2,10 @@
 
 import json
 import math
+import os
+import pty
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -127,3 +131,19 @@ def test_a_bad_duration_is_refused(database: str) -> None:
     result = invoke("--db", database, "--last", "ages")
     assert result.exit_code == 2
     assert result.stderr.startswith("penstock: --last is 'ages'; write a duration")
+
+
+def test_a_terminal_gets_a_table(database: str) -> None:
+    ours, theirs = pty.openpty()
+    command = [sys.executable, "-m", "penstock", "history", "--db", database, "--changes"]
+    shown = subprocess.run(
+        command, stdout=theirs, stderr=subprocess.PIPE, timeout=60, check=False,
+        env=os.environ | {"COLUMNS": "150", "TERM": "dumb"},
+    )  # fmt: skip
+    os.close(theirs)
+    with os.fdopen(ours, "rb", buffering=0) as screen:
+        text = screen.read(65536).decode()
+    assert (shown.returncode, shown.stderr) == (0, b"")
+    assert "what and why" in text
+    assert "│ did      │ executors -> 2: done in 0.5 s, 1 new" in text
+    assert "\x1b[31m" not in text  # an escape that a failure's message tried to send

@@ -8,6 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from penstock.cli import app
+from penstock.config import OPTIONS
 from penstock.control.history import HistoryStore
 
 SCENARIO = """
@@ -90,9 +91,32 @@ def test_a_run_can_be_kept_in_a_history(scenario: str, tmp_path: Path) -> None:
         assert store.runs()[run].ended_at_s == 90.0
 
 
-def test_options_come_from_the_file(scenario: str, tmp_path: Path) -> None:
+def test_options_come_from_the_file_the_environment_and_the_command_line(
+    scenario: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "penstock.toml").write_text('[penstock]\npolicy = "static"', encoding="utf-8")
     assert summary(scenario)["policy"] == "static"
+    monkeypatch.setenv("PENSTOCK_POLICY", "incremental")
+    assert summary(scenario)["policy"] == "incremental"
+    assert summary(scenario, "--policy", "static")["policy"] == "static"
+    other = tmp_path / "other.toml"
+    other.write_text("[penstock]\nstep-out = 0", encoding="utf-8")
+    refused = invoke(scenario, "--config", str(other))
+    assert refused.stderr == f"penstock: step-out ({other}) is 0; allowed: 1 to 10000.\n"
+
+
+def test_a_dry_run_decides_and_does_nothing(scenario: str) -> None:
+    told = summary(scenario, "--dry-run")
+    assert any(d["executors_wanted"] > 1 for d in told["decisions"])
+    assert not any(d["done"] for d in told["decisions"])
+    assert told["executor_seconds"] == told["static_min_executor_seconds"]
+
+
+def test_its_help_lists_every_option_but_those_the_scenario_decides() -> None:
+    help_text = CliRunner().invoke(app, ["simulate", "--help"], env={"COLUMNS": "200"}).stdout
+    mine = {"period", "executors-min", "executors-max"}
+    for option in OPTIONS:
+        assert (f"--{option.name} " in help_text) == (option.name not in mine)
 
 
 @pytest.mark.parametrize("content", [None, b"", b"\xff\xfe", b"[scenario", b"[scenario]\nname = 3"])

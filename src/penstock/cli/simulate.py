@@ -11,23 +11,23 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from penstock.cli.output import JsonFlag, one_line, print_json
+from penstock.cli.settings import with_settings
+from penstock.config import Settings
 from penstock.errors import Unavailable
 
 if TYPE_CHECKING:
-    from penstock.config import Settings
     from penstock.control.step import Step
     from penstock.scaling.policy import ScalingPolicy
     from penstock.sim.run import SimulationResult
     from penstock.sim.scenario import Scenario
 
 
+# The scenario itself says how often to decide and how many executors there may be.
+@with_settings(without=("period", "executors-min", "executors-max", "history"))
 def simulate(
     scenario: Annotated[
         Path, typer.Argument(metavar="SCENARIO.toml", help="What is simulated (docs/simulator.md).")
     ],
-    policy: Annotated[
-        str | None, typer.Option("--policy", help="The scaling policy; by default the option's.")
-    ] = None,
     seed: Annotated[
         int | None, typer.Option("--seed", min=0, help="Instead of the scenario's own.")
     ] = None,
@@ -35,19 +35,16 @@ def simulate(
         str | None,
         typer.Option("--history", help="Also keep the run in this history (file or URL)."),
     ] = None,
-    config: Annotated[
-        Path | None, typer.Option("--config", help="Options; by default penstock.toml, if any.")
-    ] = None,
     as_json: Annotated[bool, JsonFlag] = False,
+    *,
+    settings: Settings,
 ) -> None:
     """Run a scenario on a simulated cluster and show what the policy made of it."""
     from dataclasses import replace
 
-    from penstock.config import read_settings
     from penstock.control.chosen import chosen_policy
     from penstock.sim.scenario_file import load_scenario
 
-    settings = read_settings(config, command_line={"policy": policy})
     chosen = chosen_policy(settings)
     wanted = load_scenario(scenario)
     if seed is not None:
