@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from penstock.errors import InvalidInput, Unavailable
-from penstock.spark import detached, embedded
+from penstock.spark import detached, launch
 from penstock.spark.embedded import EmbeddedCluster
 from penstock.spark.supervisor import ClusterState, process_started, write_state
 
@@ -140,7 +140,7 @@ def test_a_cluster_that_cannot_start_says_why(monkeypatch: pytest.MonkeyPatch) -
     def broken(directory: Path) -> dict[str, str]:
         return dict(os.environ) | {"SPARK_DAEMON_MEMORY": "nonsense"}
 
-    monkeypatch.setattr(embedded, "environment", broken)
+    monkeypatch.setattr(launch, "environment", broken)
     cluster = EmbeddedCluster(slots=1)
     with pytest.raises(Unavailable, match=r"master ended by itself.*nonsense"):
         cluster.start()

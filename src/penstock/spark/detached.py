@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from penstock.errors import Unavailable
-from penstock.spark import embedded
+from penstock.spark import embedded, launch
 from penstock.spark.embedded import ClusterStatus
 from penstock.spark.supervisor import ClusterState, process_started
 
@@ -35,7 +35,7 @@ class ClusterChange:
 
 def cluster_up(slots: int, memory_mb: int | None = None) -> ClusterChange:
     """Start the user's cluster, or say that it is up already."""
-    slots, memory_mb = embedded.check_size(slots, memory_mb)
+    slots, memory_mb = launch.check_size(slots, memory_mb)
     with _one_at_a_time():
         state = _live_state()
         if state is not None:
@@ -54,9 +54,9 @@ def cluster_down() -> ClusterChange:
         if state is None:
             return ClusterChange(False, NONE_UP, ClusterStatus(False, NONE_UP))
         os.kill(state.supervisor_pid, signal.SIGTERM)
-        if not _gone(state, embedded.STOP_LIMIT_S):
+        if not _gone(state, launch.STOP_LIMIT_S):
             os.kill(state.supervisor_pid, signal.SIGKILL)  # the kernel ends master and worker
-            _gone(state, embedded.STOP_LIMIT_S)
+            _gone(state, launch.STOP_LIMIT_S)
         _forget(state)
     detail = f"The cluster at {state.master_url} is down."
     return ClusterChange(True, detail, ClusterStatus(False, detail))
@@ -93,21 +93,21 @@ def state_directory() -> Path:
 
 
 def _start(slots: int, memory_mb: int) -> ClusterState:
-    embedded.find_java()
-    directory = embedded.private_directory()
+    launch.find_java()
+    directory = launch.private_directory()
     try:
-        embedded.write_configuration(directory)
+        launch.write_configuration(directory)
         state_path = _state_path()
         state_path.unlink(missing_ok=True)
-        command = embedded.supervisor_command(directory, state_path, slots, memory_mb)
+        command = launch.supervisor_command(directory, state_path, slots, memory_mb)
         with (directory / "logs" / "supervisor.log").open("wb") as log:
             subprocess.run(
                 [*command, "--detached"], stdin=subprocess.DEVNULL, stdout=log, stderr=log,
-                env=embedded.environment(directory), start_new_session=True, check=True,
+                env=launch.environment(directory), start_new_session=True, check=True,
             )  # fmt: skip
-        return embedded.await_state(state_path, embedded.START_LIMIT_S, None)
+        return launch.await_state(state_path, launch.START_LIMIT_S, None)
     except BaseException:
-        state = embedded.read_state(_state_path())
+        state = launch.read_state(_state_path())
         if state is not None and _is_live(state):
             os.kill(state.supervisor_pid, signal.SIGTERM)
         _state_path().unlink(missing_ok=True)
@@ -116,7 +116,7 @@ def _start(slots: int, memory_mb: int) -> ClusterState:
 
 
 def _live_state() -> ClusterState | None:
-    state = embedded.read_state(_state_path())
+    state = launch.read_state(_state_path())
     if state is None:
         return None
     if not _is_live(state):
@@ -147,7 +147,7 @@ def _secret_of(state: ClusterState) -> str:
     path = Path(state.directory) / "conf" / "spark-defaults.conf"
     for line in path.read_text(encoding="utf-8").splitlines():
         key, _, value = line.partition(" ")
-        if key == embedded.SECRET:
+        if key == launch.SECRET:
             return value
     raise Unavailable(f"{path} holds no secret; restart the cluster with `penstock cluster up`.")
 

@@ -77,6 +77,7 @@ class SparkExecutors:
         self._grow_limit_s = grow_limit_s
         self._drain_limit_s = drain_limit_s
         conf = spark.sparkContext.getConf()
+        self._master = str(spark.sparkContext.master)
         self._slots = int(conf.get("spark.executor.cores", "0"))
         self._most = _most(conf.get("spark.cores.max"), self._slots)
         self._unavailable = self._why_unavailable()
@@ -90,7 +91,7 @@ class SparkExecutors:
 
     def executors(self) -> int:
         """Executors asked for at present; a local master counts as one."""
-        if self._unavailable and self._spark.sparkContext.master.startswith("local"):
+        if self._unavailable and self._master.startswith("local"):
             return 1
         return len(self._active()) if self._asked is None else self._asked
 
@@ -170,7 +171,7 @@ class SparkExecutors:
         for name in ("request_total_executors", "decommission_executor", "executors"):
             if name in broken:
                 return broken[name]
-        standalone = self._spark.sparkContext.master.startswith("spark://")
+        standalone = self._master.startswith("spark://")
         if standalone and not self._slots:
             return (
                 "spark.executor.cores is not set, so one executor takes all cores of a worker; "

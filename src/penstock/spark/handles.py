@@ -17,7 +17,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from py4j.protocol import Py4JError
-from pyspark.sql import SparkSession
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
 
 from penstock.errors import Unavailable
 from penstock.model.observation import Ints
@@ -72,6 +73,7 @@ class StageInfo:
     shuffle_records_written: int
     submitted_ms: int | None
     completed_ms: int | None
+    rdd_ids: frozenset[int]
 
 
 @dataclass(frozen=True)
@@ -128,7 +130,7 @@ def decommission_executor(spark: SparkSession, executor_id: str) -> None:
 
 
 def stop_allocation_manager(spark: SparkSession) -> bool:
-    """Stop Spark's own dynamic allocation, so that it cannot undo what is asked for; True if any."""
+    """Stop Spark's own dynamic allocation, lest it undo what is asked for; True if there was."""
     with _asking("stop dynamic allocation"):
         manager = _context(spark).executorAllocationManager()
         if not manager.isDefined():
@@ -214,6 +216,7 @@ def stages(spark: SparkSession, stage_ids: tuple[int, ...]) -> tuple[StageInfo, 
                 shuffle_records_written=row["shuffleWriteRecords"],
                 submitted_ms=row.get("submissionTime"),
                 completed_ms=row.get("completionTime"),
+                rdd_ids=frozenset(row["rddIds"]),
             )
             for row in _read(spark, found)
             if row["status"] != "SKIPPED"
@@ -272,6 +275,18 @@ def report_state_location(
         )
 
 
+def streaming_refusal(frame: DataFrame, mode: str) -> str | None:
+    """What Spark has against running a frame as one query in an output mode; None if nothing."""
+    jvm = _jvm(frame.sparkSession)
+    checker = jvm.org.apache.spark.sql.catalyst.analysis.UnsupportedOperationChecker
+    output_mode = getattr(jvm.org.apache.spark.sql.streaming.OutputMode, mode.capitalize())()
+    try:
+        checker.checkForStreaming(frame._jdf.queryExecution().analyzed(), output_mode)
+    except PySparkException as error:
+        return str(error.getMessage() or error).strip().split("\n")[0]
+    return None
+
+
 def probe(spark: SparkSession) -> Mapping[str, str]:
     """Names of handles that do not work in this session, each with the reason."""
     nowhere = StateStoreKey("file:/nowhere", "00000000-0000-0000-0000-000000000000", 0, 0)
@@ -294,7 +309,7 @@ def probe(spark: SparkSession) -> Mapping[str, str]:
 
 
 def _may_change_executors(spark: SparkSession) -> None:
-    master = spark.sparkContext.master
+    master = str(spark.sparkContext.master)
     if master.startswith("local"):
         raise Unavailable(f"The master is {master}, which has no executors of its own.")
     with _asking("request executors"):

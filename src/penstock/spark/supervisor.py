@@ -143,7 +143,7 @@ class Supervisor:
             process = subprocess.Popen(
                 [str(self._spark_home / "bin" / "spark-class"), main_class, *arguments],
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=self._directory,
-                preexec_fn=die_with_supervisor,  # noqa: PLW1509 - this process has one thread
+                preexec_fn=die_with_supervisor,  # safe: this process has one thread
             )  # fmt: skip
         self._children[name] = process.pid
 

@@ -1,0 +1,92 @@
+"""The doctor finds what is missing and says what to do about it."""
+
+import socket
+import sys
+from pathlib import Path
+
+import pytest
+
+from penstock.spark import doctor
+
+ALL = ["python", "java", "pyspark", "import", "ports", "memory", "disk"]
+
+
+def test_every_check_has_an_answer_and_every_failure_a_remedy() -> None:
+    checks = doctor.examine()
+    assert [check.name for check in checks] == ALL
+    assert all(check.found for check in checks)
+    assert all(bool(check.remedy) != check.ok for check in checks)
+
+
+def fake_java(directory: Path, version: str) -> None:
+    java = directory / "bin" / "java"
+    java.parent.mkdir()
+    java.write_text(f"#!/bin/sh\necho 'openjdk version \"{version}\" 2025-04-15' >&2\n")
+    java.chmod(0o755)
+
+
+@pytest.mark.parametrize(
+    ("version", "ok"),
+    [("17.0.15", True), ("21", True), ("1.8.0_402", False), ("11.0.2", False), ("none", False)],
+)
+def test_java_must_be_17_or_21(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, version: str, ok: bool
+) -> None:
+    fake_java(tmp_path, version)
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    check = doctor.check_java()
+    assert check.ok is ok
+    assert ok or "17" in check.remedy
+
+
+def test_missing_java_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    monkeypatch.setenv("PATH", "/nowhere")
+    check = doctor.check_java()
+    assert not check.ok
+    assert "no java" in check.found
+    assert "apt install" in check.remedy
+
+
+def test_another_pyspark_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(doctor, "version", lambda _name: "3.5.0")
+    check = doctor.check_pyspark()
+    assert not check.ok
+    assert check.found == "3.5.0"
+    assert "pip install pyspark==" in check.remedy
+
+
+def test_a_package_only_this_process_can_import_is_found_out(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "penstock.py").write_text("raise ImportError('broken on purpose')\n")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    check = doctor.check_import()
+    assert not check.ok
+    assert "broken on purpose" in check.found
+
+
+def test_no_ports_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object, **__: object) -> socket.socket:
+        raise OSError(98, "Address already in use")
+
+    monkeypatch.setattr(socket, "create_server", refuse)
+    check = doctor.check_ports()
+    assert not check.ok
+    assert "Address already in use" in check.found
+
+
+def test_little_memory_and_disk_are_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(doctor, "available_memory_mb", lambda: 100)
+    monkeypatch.setattr(doctor, "LEAST_DISK_MB", 2**50)
+    assert "100 MB" in doctor.check_memory().found
+    assert not doctor.check_memory().ok
+    assert not doctor.check_disk().ok
+
+
+@pytest.mark.spark
+def test_a_session_answers_or_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
+    check = doctor.check_session()
+    assert check.ok, check.found
+    monkeypatch.setattr(sys, "executable", "/bin/false")
+    assert not doctor.check_session().ok
