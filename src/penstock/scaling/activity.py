@@ -63,7 +63,7 @@ def expected_rows(trends: Trends) -> Floats:
 
 def task_capacities(windows: OperatorWindows) -> Floats:
     """Rows one task can process in the next iteration; infinite where rows cost nothing."""
-    with np.errstate(divide="ignore"):
+    with np.errstate(divide="ignore", over="ignore"):
         capacities = windows.duration_s / windows.service_time_s
     finite = np.all(np.isfinite(capacities), axis=1)
     kept = np.where(np.reshape(finite, (-1, 1)), capacities, 1.0)

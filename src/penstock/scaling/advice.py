@@ -1,84 +1,55 @@
 """One scaling decision for a JSON document: `penstock advise scaling`."""
 
+from collections import Counter
 from typing import Any
 
 from penstock.documents import Document, Schema
 from penstock.errors import InvalidInput
-from penstock.model.decision import Limits, ScalingPlan
+from penstock.model.decision import Decision, Limits, ScalingPlan
 from penstock.model.observation import ComponentObservation, Observation
+from penstock.scaling.advice_drs import advise_drs
+from penstock.scaling.advice_forms import FORMS, MOST_PROCESSORS
+from penstock.scaling.advice_windows import windows_of
+from penstock.scaling.autoscale import Autoscale
+from penstock.scaling.autoscale_plus import AutoscalePlus
 from penstock.scaling.incremental import Incremental
 from penstock.scaling.policy import ScalingContext
-
-_MOST = 1_000_000  # processors; only keeps numbers finite
-_RATE = {"type": "number", "minimum": 0, "maximum": 1e12}
-_INCREMENTAL: Schema = {
-    "description": "One processor more or less by thresholds on arrival rate over capacity.",
-    "properties": {
-        "policy": {"const": "incremental"},
-        "operators": {
-            "type": "array",
-            "minItems": 1,
-            "items": {
-                "type": "object",
-                "properties": {
-                    "name": {"type": "string", "minLength": 1},
-                    "arrival_rate": {**_RATE, "description": "rows a second that arrive"},
-                    "service_rate": {
-                        "type": "number",
-                        "exclusiveMinimum": 0,
-                        "maximum": 1e12,
-                        "description": "rows a second one processor can serve",
-                    },
-                    "parallelism": {"type": "integer", "minimum": 1, "maximum": _MOST},
-                },
-                "required": ["name", "arrival_rate", "service_rate", "parallelism"],
-                "additionalProperties": False,
-            },
-        },
-        "thresholds": {
-            "type": "object",
-            "description": "scale in below min, out above max; min must be below max",
-            "properties": {
-                "min": {"type": "number", "minimum": 0},
-                "max": {"type": "number", "exclusiveMinimum": 0},
-            },
-            "required": ["min", "max"],
-            "additionalProperties": False,
-        },
-    },
-    "required": ["policy", "operators", "thresholds"],
-    "additionalProperties": False,
-}
-_FORMS = {"incremental": _INCREMENTAL}
+from penstock.scaling.suggestions import grown_plan
 
 SCHEMA: Schema = {
     "$schema": "https://json-schema.org/draft/2020-12/schema",
     "title": "penstock advise scaling",
     "description": "Operators with their load; the answer gives processors for each.",
     "type": "object",
-    "properties": {"policy": {"enum": sorted(_FORMS)}},
+    "properties": {"policy": {"enum": list(FORMS)}},
     "required": ["policy"],
     "allOf": [
         {
             "if": {"properties": {"policy": {"const": name}}, "required": ["policy"]},
             "then": form,
         }
-        for name, form in _FORMS.items()
+        for name, form in FORMS.items()
     ],
 }
 
 
+_OPTIONS = ("combine", "variant", "theta_min", "theta_max", "alpha", "beta", "cpu_reservation")
+
+
 def advise(document: Document) -> dict[str, Any]:
     """The answer to a document that obeys SCHEMA."""
-    names = [operator["name"] for operator in document["operators"]]
-    for name in names:
-        if names.count(name) > 1:
-            raise InvalidInput(f"operators name {name!r} twice; names must be unique.")
-    return _incremental(document)
+    counts = Counter(operator["name"] for operator in document["operators"])
+    name, times = counts.most_common(1)[0]
+    if times > 1:
+        raise InvalidInput(f"operators name {name!r} {times} times; names must be unique.")
+    if document["policy"] == "drs":
+        return advise_drs(document)
+    if document["policy"] == "incremental":
+        return _incremental(document)
+    return _windowed(document)
 
 
 def _incremental(document: Document) -> dict[str, Any]:
-    operators = document["operators"]
     thresholds = document["thresholds"]
     policy = Incremental(float(thresholds["min"]), float(thresholds["max"]))
     components = tuple(
@@ -90,20 +61,45 @@ def _incremental(document: Document) -> dict[str, Any]:
             parallelism=int(operator["parallelism"]),
             busy_s=0.0,
         )
-        for operator in operators
+        for operator in document["operators"]
     )
-    running = {component.name: component.parallelism for component in components}
     observation = Observation(
         at_s=1.0, period_s=1.0, arrival_rate_per_s=0.0, backlog_rows=0.0, components=components
     )
-    context = ScalingContext(
-        window=(observation,),
+    answer = _answer(document, policy.decide(_context(document, (observation,))))
+    del answer["processors"]  # nobody counts them: each operator is stepped by itself
+    return answer
+
+
+def _windowed(document: Document) -> dict[str, Any]:
+    given = {option: document[option] for option in _OPTIONS if option in document}
+    windows = windows_of(document, alpha=float(given.get("alpha", AutoscalePlus.alpha)))
+    if document["policy"] == "autoscale":
+        suggestions = Autoscale(**given, window_s=windows.duration_s).suggest(windows)
+    else:
+        suggestions = AutoscalePlus(**given, window_s=windows.duration_s).suggest(windows)
+    decision = grown_plan(_context(document, ()), suggestions)
+    return _answer(document, decision)
+
+
+def _context(document: Document, window: tuple[Observation, ...]) -> ScalingContext:
+    running = {o["name"]: int(o["parallelism"]) for o in document["operators"]}
+    most = document.get("max_processors", 2 * MOST_PROCESSORS * len(running))
+    return ScalingContext(
+        window=window,
         current=ScalingPlan(running, sum(running.values())),
-        limits=Limits(1, 2 * _MOST * len(operators), 1.0),
+        limits=Limits(1, int(most), 1.0),
         sharing="space",
     )
-    decision = policy.decide(context)
-    return {
-        "parallelism": {name: decision.plan.parallelism[name] for name in running},
+
+
+def _answer(document: Document, decision: Decision[ScalingPlan]) -> dict[str, Any]:
+    plan = decision.plan
+    answer: dict[str, Any] = {
+        "parallelism": {o["name"]: plan.parallelism[o["name"]] for o in document["operators"]},
+        "processors": plan.processors,
         "reasons": list(decision.reasons),
     }
+    if decision.infeasible:
+        answer["infeasible"] = decision.infeasible
+    return answer

@@ -50,7 +50,6 @@ class Autoscale:
     grace_s: float | None = None  # None: one window
     theta_min: float = 0.3
     theta_max: float = 0.8
-    max_parallelism: int = 1_000_000
 
     def __post_init__(self) -> None:
         if self.variant not in VARIANTS:
@@ -109,7 +108,7 @@ class Autoscale:
         action = self.thresholds.action(level, rises)
         if action == SCALE_IN and not windows.known[i]:
             action, why = NOTHING, "not measured"
-        wanted = degree(current, level, action, self.max_parallelism)
+        wanted = degree(current, level, action, max(current, int(windows.max_parallelism[i])))
         return Suggestion(windows.names[i], current, wanted, level, rows, capacity, rises, why)
 
     def _global(self, windows: OperatorWindows, local: list[Suggestion]) -> list[Suggestion]:
@@ -140,7 +139,8 @@ class Autoscale:
                 found[i] = local[i].changed(local[i].current, "a scale-out upstream")
                 continue
             factor = max(parent.wanted / parent.current for parent in grown)
-            wanted = min(self.max_parallelism, int(np.ceil(local[i].current * factor - 1e-9)))
+            most = max(local[i].current, int(windows.max_parallelism[i]))
+            wanted = min(most, int(np.ceil(local[i].current * factor - 1e-9)))
             found[i] = local[i].changed(wanted, "a scale-out upstream")
         return found
 
@@ -157,6 +157,6 @@ class Autoscale:
         if action == SCALE_IN and not all(windows.known):
             line = change("processors", current, current, "no scale-in: not all was measured")
             return hold(context, line)
-        wanted = degree(current, level, action, self.max_parallelism)
+        wanted = degree(current, level, action, max(current, context.limits.max_processors))
         because = f"activity level {level:.3g}, {'rising' if rises else 'not rising'}"
         return pooled_plan(context, wanted, load, because)

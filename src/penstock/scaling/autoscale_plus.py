@@ -54,7 +54,6 @@ class AutoscalePlus:
     alpha: float = 0.8
     beta: float = 0.8
     cpu_reservation: float = 1.0
-    max_parallelism: int = 1_000_000
 
     def __post_init__(self) -> None:
         check_combine(self.combine)
@@ -83,7 +82,9 @@ class AutoscalePlus:
         # Shared in time, a slot runs one task at a time: nobody competes for it within the query.
         load = sum(suggestion.load for suggestion in suggestions)
         current = max(1, context.current.processors)
-        wanted = self._degree(current, load, load / self._margin, all(windows.known))
+        wanted = self._degree(
+            current, load, load / self._margin, all(windows.known), context.limits.max_processors
+        )
         return pooled_plan(context, wanted, load, f"ideal is {load:.3g} processors")
 
     @property
@@ -95,10 +96,11 @@ class AutoscalePlus:
         trends = best_trends(windows.received_rows)
         received = expected_rows(trends).tolist()
         latency = windows.service_time_s.mean(axis=1)
-        with np.errstate(divide="ignore"):
+        with np.errstate(divide="ignore", over="ignore"):
             whole = (windows.duration_s / latency).tolist()
         share, pending = windows.usable_cpu.tolist(), windows.pending_rows.tolist()
         selectivity, running = windows.selectivity.tolist(), windows.parallelism.tolist()
+        most = windows.max_parallelism.tolist()
         found: list[Suggestion | None] = [None] * windows.size
         emitted = [0.0] * windows.size
         done = [False] * windows.size
@@ -115,7 +117,7 @@ class AutoscalePlus:
             task = whole[i] * share[i]
             ideal = rows / task if rows > 0 else 0.0
             reserved = rows / (whole[i] * self._margin) if rows > 0 else 0.0
-            wanted = self._degree(running[i], ideal, reserved, windows.known[i])
+            wanted = self._degree(running[i], ideal, reserved, windows.known[i], most[i])
             found[i] = Suggestion(
                 windows.names[i], running[i], wanted, ideal / running[i], rows, task,
                 trends.rises[i], why,
@@ -124,11 +126,11 @@ class AutoscalePlus:
             done[i] = True
         return [suggestion for suggestion in found if suggestion is not None]
 
-    def _degree(self, current: int, ideal: float, reserved: float, known: bool) -> int:
+    def _degree(self, current: int, ideal: float, reserved: float, known: bool, most: int) -> int:
         """The working interval (8), and the new degree (9) outside it."""
         if self.beta * current <= ideal <= current:
             return current
-        wanted = max(1, min(self.max_parallelism, math.ceil(min(reserved, 1e9) - 1e-9)))
+        wanted = max(1, min(most, math.ceil(min(reserved, 1e9) - 1e-9)))
         if ideal > current:
             return max(wanted, current)
         # Fewer only where that is what follows: the margin may ask for as many as there are.

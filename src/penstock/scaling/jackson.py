@@ -145,15 +145,22 @@ def _counted(order: Ints, counts: Ints) -> Ints:
 
 
 def _level(network: Network, parallelism: Ints, left: int) -> Ints:
-    """Give the rest, one by one or in bulk, to the components with the highest utilisation."""
+    """Give the rest to the components whose processors are busiest: in bulk, then one by one."""
     if left <= 0 or not len(parallelism):
         return parallelism
     loads = np.maximum(network.loads, 1e-12)
-    share = np.floor((parallelism.sum() + left) * loads / loads.sum()).astype(np.int64)
-    grown: Ints = np.maximum(parallelism, share)
-    if grown.sum() > parallelism.sum() + left:
-        grown = parallelism.copy()
-    left -= int(grown.sum() - parallelism.sum())
+    total = int(parallelism.sum()) + left
+    open_ = np.ones(len(loads), dtype=bool)
+    grown: Ints = parallelism.copy()
+    while open_.any():
+        free = total - int(parallelism[~open_].sum())
+        share = np.floor(free * (loads / loads[open_].sum())).astype(np.int64)
+        full = open_ & (share < parallelism)
+        if not full.any():
+            grown[open_] = share[open_]
+            break
+        open_ &= ~full
+    left = total - int(grown.sum())
     queue = [(-load / k, i) for i, (load, k) in enumerate(zip(loads, grown.tolist(), strict=True))]
     heapq.heapify(queue)
     for _ in range(left):

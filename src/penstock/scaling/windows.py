@@ -29,6 +29,7 @@ class OperatorWindows:
     pending_rows: Floats
     selectivity: Floats  # rows out for each row processed
     parallelism: Ints
+    max_parallelism: Ints
     known: tuple[bool, ...]  # whether an estimate may rest on the row
     usable_cpu: Floats  # of one processor, for each task; see autoscale_plus
 
@@ -68,6 +69,7 @@ def operator_windows(context: ScalingContext, window_s: float) -> OperatorWindow
         pending_rows=_pending(context, newest, names, rates),
         selectivity=_selectivity(past, names, parents, place),
         parallelism=np.array([max(1, running.get(name, 1)) for name in names], dtype=np.int64),
+        max_parallelism=np.full(len(names), context.limits.max_processors, dtype=np.int64),
         known=tuple(bool(value) for value in fresh),
         usable_cpu=np.ones(len(names)),
     )
