@@ -1,11 +1,16 @@
 """The doctor finds what is missing and says what to do about it."""
 
+import json
 import socket
 import sys
 from pathlib import Path
 
 import pytest
+import typer
+from typer.testing import CliRunner
 
+from penstock.cli.border import Border
+from penstock.cli.doctor import doctor as doctor_command
 from penstock.spark import doctor
 
 ALL = ["python", "java", "pyspark", "import", "ports", "memory", "disk"]
@@ -90,3 +95,24 @@ def test_a_session_answers_or_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
     assert check.ok, check.found
     monkeypatch.setattr(sys, "executable", "/bin/false")
     assert not doctor.check_session().ok
+
+
+def command() -> typer.Typer:
+    """The command behind the border, beside another so that it has a name."""
+    made = typer.Typer(cls=Border, pretty_exceptions_enable=False)
+    made.command("doctor")(doctor_command)
+    made.command("other")(lambda: None)
+    return made
+
+
+def test_the_command_fails_with_the_remedy_when_something_is_wrong(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("JAVA_HOME", "/nowhere")
+    result = CliRunner().invoke(command(), ["doctor"])
+    assert result.exit_code == 1
+    assert "FAIL  java" in result.stdout
+    assert "-> Install Java 17 or 21" in result.stdout
+    answer = CliRunner().invoke(command(), ["doctor", "--json"])
+    assert {check["name"]: check["ok"] for check in json.loads(answer.stdout)}["java"] is False
+    assert answer.exit_code == 1

@@ -1,5 +1,6 @@
 """The embedded cluster never outlives its program, and the detached one is found again."""
 
+import json
 import os
 import shutil
 import signal
@@ -10,7 +11,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
+from penstock.cli.cluster import cluster as cluster_command
 from penstock.errors import InvalidInput, Unavailable
 from penstock.spark import detached, launch
 from penstock.spark.embedded import EmbeddedCluster
@@ -164,19 +167,26 @@ def test_impossible_sizes_are_refused() -> None:
         EmbeddedCluster(slots=1, memory_mb=10)
 
 
+def command(*arguments: str) -> tuple[int, str]:
+    result = CliRunner().invoke(cluster_command, list(arguments))
+    return result.exit_code, result.stdout
+
+
 def test_detached_up_status_down(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
-    assert not detached.cluster_down().changed
+    assert command("down") == (0, f"{detached.NONE_UP}\n")
     first = detached.cluster_up(slots=3)
     directory = first.status.directory
     try:
         assert first.changed
         assert first.status.slots == 3
-        again = detached.cluster_up(slots=5)
-        assert not again.changed
-        assert "up already" in again.detail
-        assert again.status.slots == 3
-        assert detached.cluster_status().up
+        code, told = command("up", "--slots", "5")
+        assert code == 0
+        assert "up already" in told
+        assert "with 3 slots" in told
+        code, told = command("status", "--json")
+        assert (code, json.loads(told)["slots"]) == (0, 3)
+        assert "secret" not in told
         assert detached.cluster_settings()["spark.master"] == first.status.master_url
     finally:
         down = detached.cluster_down()

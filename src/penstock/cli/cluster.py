@@ -1,0 +1,73 @@
+"""`penstock cluster`: a standalone Spark cluster on loopback that stays until it is ended."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from penstock.cli.output import JsonFlag, print_json
+
+if TYPE_CHECKING:
+    from penstock.spark.detached import ClusterChange
+    from penstock.spark.embedded import ClusterStatus
+
+cluster: Final = typer.Typer(
+    name="cluster",
+    no_args_is_help=True,
+    help="Start, end and look at your own Spark cluster on this machine.",
+    epilog="Example: penstock cluster up --slots 8",
+)
+
+
+@cluster.command(epilog="Example: penstock cluster up --slots 8 --memory-mb 8192")
+def up(
+    slots: Annotated[
+        int, typer.Option("--slots", min=1, help="Tasks at once; may exceed the machine's cores.")
+    ] = 8,
+    memory_mb: Annotated[
+        int | None,
+        typer.Option("--memory-mb", help="For all executors; by default 1024 for each slot."),
+    ] = None,
+    as_json: Annotated[bool, JsonFlag] = False,
+) -> None:
+    """Start the cluster; it stays when this command ends."""
+    from penstock.spark.detached import cluster_up
+
+    _told(cluster_up(slots, memory_mb), as_json)
+
+
+@cluster.command(epilog="Example: penstock cluster down")
+def down(as_json: Annotated[bool, JsonFlag] = False) -> None:
+    """End the cluster and everything that runs on it."""
+    from penstock.spark.detached import cluster_down
+
+    _told(cluster_down(), as_json)
+
+
+@cluster.command(epilog="Example: penstock cluster status --json")
+def status(as_json: Annotated[bool, JsonFlag] = False) -> None:
+    """Say whether the cluster is up and how much of it is used."""
+    from penstock.spark.detached import cluster_status
+
+    found = cluster_status()
+    if as_json:
+        print_json(found)
+    else:
+        print(_line(found))
+
+
+def _told(change: ClusterChange, as_json: bool) -> None:
+    if as_json:
+        print_json(change)
+    else:
+        print(change.detail)
+
+
+def _line(status: ClusterStatus) -> str:
+    if not status.up:
+        return status.detail
+    return (
+        f"Up at {status.master_url}: {status.slots_used} of {status.slots} slots used by "
+        f"{status.applications} applications; logs in {status.directory}/logs."
+    )
