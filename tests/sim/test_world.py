@@ -81,9 +81,11 @@ def test_a_server_taken_away_finishes_its_row():
     world.wait_s(3.0)  # both rows are in service
     world.act(SetExecutors(1))
     world.wait_s(4.0)
-    assert [node.draining for node in world.observe().nodes] == [False, True]
+    before = world.observe()
+    assert [node.draining for node in before.nodes] == [False, True]
     world.wait_s(5.0)
     seen = world.observe()
+    assert before.components[0].busy_s + seen.components[0].busy_s == pytest.approx(20.0)
     assert seen.latency.count == 2
     assert seen.latency.max_s == pytest.approx(10.0)
     assert len(seen.nodes) == 1
@@ -122,6 +124,22 @@ def test_the_same_rows_arrive_under_every_policy(sharing):
     assert moved.changes
     assert fixed.arrived_rows == moved.arrived_rows
     assert moved.in_time_share > fixed.in_time_share
+
+
+def test_processors_shared_in_space_go_where_the_work_is():
+    case = replace(
+        scenario("space", rate=50.0, startup_s=1.0),
+        operators=(
+            OperatorSpec("light", (Upstream("in"),), ServiceTime("exponential", 0.002)),
+            OperatorSpec("heavy", (Upstream("light"),), ServiceTime("exponential", 0.04)),
+        ),
+        cluster=ClusterSpec(2, 2, 6, startup_s=1.0),
+    )
+    run = simulate(case, policy("incremental"))
+    light, heavy = run.observations[-1].components
+    assert light.parallelism == 1
+    assert heavy.parallelism >= 3
+    assert run.observations[-1].latency.in_time_share > 0.95
 
 
 @st.composite

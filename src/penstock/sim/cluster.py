@@ -1,6 +1,7 @@
 """Nodes of a simulated cluster: asked for, started after a delay, drained when given up."""
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from penstock.sim.scenario import ClusterSpec
@@ -75,7 +76,7 @@ class Cluster:
         )
 
 
-def divided(slots: int, weights: dict[str, float]) -> dict[str, int]:
+def divided(slots: int, weights: Mapping[str, float]) -> dict[str, int]:
     """Slots for each name in proportion to its weight, one at least, all of them used.
 
     Each further slot goes to the name with the most weight for each slot it has (the first of

@@ -8,7 +8,7 @@ import numpy as np
 
 from penstock.sim.jobs import Jobs
 from penstock.sim.network import Network
-from penstock.sim.station import Station
+from penstock.sim.station import Station, leaving_share
 from penstock.sim.tally import OperatorTally
 
 Waiting = tuple[float, float, int, float]  # arrival, origin, rows, service
@@ -70,8 +70,8 @@ class LoopSlice:
         if start_s >= self._until_s:
             self._queues[name].append(job)
             return
-        end_s = start_s + service_s
-        heapreplace(station.free_s, end_s)
+        heapreplace(station.free_s, start_s + service_s)
+        leaves_s = start_s + service_s * leaving_share(rows, station.servers)
         emitted = _multiplied_one(rows, station.spec.selectivity, self._rng)
         tally.work_s += service_s
         tally.busy_s += service_s
@@ -80,10 +80,10 @@ class LoopSlice:
         for target, part in self._network.exits[name].divide_one(emitted, self._rng):
             if part == 0:
                 continue
-            if target in self._stations and end_s < self._until_s:
-                heappush(self._events, (end_s, next(self._number), target, origin_s, part))
+            if target in self._stations and leaves_s < self._until_s:
+                heappush(self._events, (leaves_s, next(self._number), target, origin_s, part))
             else:
-                self._emitted.setdefault(target, []).append((end_s, origin_s, part))
+                self._emitted.setdefault(target, []).append((leaves_s, origin_s, part))
 
     def _suspend(self, name: str, station: Station) -> None:
         queue = self._queues[name]

@@ -103,7 +103,11 @@ def simulate(
     def keep(step: Step) -> None:
         steps.append(step)
         if scenario.sharing == "space" and step.decision is not None and not settings.dry_run:
-            world.assign(step.decision.guarded.parallelism)
+            wanted = step.decision.guarded.parallelism
+            # While executors start, what is measured is less than what was assigned: a decision
+            # to keep it is none to give the rest up.
+            if wanted != step.decision.current.parallelism:
+                world.assign(wanted)
         if on_step is not None:
             on_step(step)
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from heapq import heapify, heapreplace, nsmallest
+from typing import overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +17,21 @@ Floats = NDArray[np.float64]
 READ_AHEAD = 4096
 
 
+@overload
+def leaving_share(rows: int, servers: int) -> float: ...
+@overload
+def leaving_share(rows: NDArray[np.int64], servers: int) -> Floats: ...
+def leaving_share(rows: int | NDArray[np.int64], servers: int) -> float | Floats:
+    """The share of a job's service after which its mean row leaves; 1 for a job of one row.
+
+    A job stands for rows that really come one after another and find all servers, so a row leaves
+    after its own service and half of the other rows' share of one server's time: n rows of s
+    seconds on k servers leave s + (n - 1) s / 2k after the job starts. The server that stands for
+    them all is busy for n s.
+    """
+    return (1.0 + (rows - 1) / (2.0 * servers)) / rows
+
+
 class Station:
     """One operator: its queue and the moments at which its servers become free."""
 
@@ -23,6 +39,7 @@ class Station:
         self.spec = spec
         self._step_s, self._most_jobs, self.rng = scenario.step_s, scenario.jobs_per_step, rng
         self.free_s = [0.0] * spec.processors
+        self._last_ends_s = list[float]()  # of servers taken away while busy
         self._inbox = list[Jobs]()
         self.queue, self.services_s = NO_JOBS, np.empty(0)
 
@@ -63,6 +80,7 @@ class Station:
         for free_s in idle_first:
             self.free_s.remove(free_s)
         heapify(self.free_s)
+        self._last_ends_s += [free_s for free_s in idle_first if free_s > now_s]
         return max(now_s, idle_first[-1])
 
     def serve(self, from_s: float, until_s: float, tally: OperatorTally) -> Jobs:
@@ -85,7 +103,9 @@ class Station:
         work_s = float(services_s.sum())
         tally.work_s += work_s
         tally.busy_s += work_s + before_s - self.residual_s(until_s)
-        served = Jobs(starts_s + services_s, jobs.origin_s[:started], jobs.rows[:started])
+        rows = jobs.rows[:started]
+        leaves_s = starts_s + services_s * leaving_share(rows, self.servers)
+        served = Jobs(leaves_s, jobs.origin_s[:started], rows)
         self.services_s = self.services_s[started:]
         self.queue = Jobs(jobs.at_s[started:], jobs.origin_s[started:], jobs.rows[started:])
         emitted = multiplied(served.rows, self.spec.selectivity, self.rng)
@@ -95,7 +115,9 @@ class Station:
 
     def residual_s(self, now_s: float) -> float:
         """Service that rows started before a moment still need."""
-        return sum(free_s - now_s for free_s in self.free_s if free_s > now_s)
+        self._last_ends_s = [end_s for end_s in self._last_ends_s if end_s > now_s]
+        kept_s = sum(free_s - now_s for free_s in self.free_s if free_s > now_s)
+        return kept_s + sum(end_s - now_s for end_s in self._last_ends_s)
 
     def _starts_s(self, until_s: float) -> Floats:
         """When each job of the queue starts, for those that start before a moment."""

@@ -126,7 +126,8 @@ class SimulatedWorld:
         if not isinstance(action, SetExecutors) or action.total < 1:
             return Outcome(action, done=False, detail="only SetExecutors of at least 1 is possible")
         change = self.cluster.scale(action.total, self.now_s())
-        self._wanted = divided(action.total * self.scenario.cluster.slots, self._loads_s)
+        weights = self._loads_s if any(self._loads_s.values()) else self._wanted
+        self._wanted = divided(action.total * self.scenario.cluster.slots, weights)
         self.cluster.release(self._fit())
         delay_s = self.scenario.cluster.startup_s
         detail = f"{change} new, live in {delay_s:g} s" if change > 0 else f"{-change} drained"
@@ -148,9 +149,7 @@ class SimulatedWorld:
             return self._engine.busy_until_s
         slots = self.cluster.processors(self.now_s())
         fits = sum(self._wanted.values()) <= slots
-        return self._engine.resize(
-            self._wanted if fits else divided(slots, {n: float(k) for n, k in self._wanted.items()})
-        )
+        return self._engine.resize(self._wanted if fits else divided(slots, self._wanted))
 
     @property
     def held_rows(self) -> int:
