@@ -91,6 +91,19 @@ class Topology:
         """Sinks in the order they were declared."""
         return tuple(self._sinks.values())
 
+    @property
+    def sink_names(self) -> frozenset[str]:
+        """Names of the sinks."""
+        return frozenset(self._sinks)
+
+    def find_source(self, name: str) -> Source | None:
+        """The source of that name, if there is one."""
+        return self._sources.get(name)
+
+    def find_operator(self, name: str) -> Operator:
+        """The operator of that name."""
+        return self._operators[name]
+
     def source(self, name: str, reader: Any) -> str:
         """Declare an input; returns its name, to be used as an upstream."""
         self._claim(name, "source")

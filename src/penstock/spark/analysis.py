@@ -1,0 +1,111 @@
+"""What an operator does, read from Spark's analysed plan: its keys, its state, its shuffles."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.sql import DataFrame
+
+EDGE = "penstock_edge_"  # prefix of the aliases that delimit operators in an analysed plan
+
+_SHUFFLES = frozenset({"Repartition", "RepartitionByExpression", "Sort", "GlobalLimit", "Window"})
+
+
+@dataclass(frozen=True)
+class OperatorAnalysis:
+    """`keys` has one entry for each keyed step of the operator, from its output backwards."""
+
+    keys: tuple[frozenset[str], ...]
+    stateful: bool
+    shuffles: bool
+
+
+def analyse(frame: DataFrame) -> OperatorAnalysis:
+    """Look at the part of the plan above the edges of the operator's upstreams."""
+    keys: list[frozenset[str]] = []
+    stateful = shuffles = False
+    for node in _nodes(frame._jdf.queryExecution().analyzed()):
+        kind = node.getClass().getSimpleName()
+        found = _key(kind, node)
+        if found is not None:
+            keys.append(found)
+            stateful = stateful or bool(node.isStreaming())
+            shuffles = True
+        elif kind in _SHUFFLES:
+            shuffles = True
+    return OperatorAnalysis(tuple(keys), stateful, shuffles)
+
+
+def at_edge(frame: DataFrame, node: str) -> DataFrame:
+    """Mark a frame as a node's output; the optimiser drops an alias, so it costs nothing."""
+    return frame.alias(EDGE + node)
+
+
+def has_watermark(frame: DataFrame) -> bool:
+    """Whether the rows have passed a watermark anywhere upstream."""
+    return "EventTimeWatermark" in frame._jdf.queryExecution().analyzed().toString()
+
+
+def _nodes(node: Any) -> Iterator[Any]:
+    """The plan's nodes from the top, down to and without the edges of upstreams."""
+    if node.getClass().getSimpleName() == "SubqueryAlias" and node.alias().startswith(EDGE):
+        return
+    yield node
+    for child in _items(node.children()):
+        yield from _nodes(child)
+
+
+def _key(kind: str, node: Any) -> frozenset[str] | None:
+    """Names of the columns a node must be partitioned by; None if it needs no partitioning."""
+    if kind == "Aggregate":
+        return _names(node.groupingExpressions())
+    if kind == "Distinct":
+        return _names(node.output())
+    if kind in ("Deduplicate", "DeduplicateWithinWatermark"):
+        return _names(node.keys())
+    if kind == "Join" and node.left().isStreaming() and node.right().isStreaming():
+        return _equal_columns(node)
+    if kind.startswith(("TransformWithState", "FlatMapGroups", "MapGroups", "CoGroup")):
+        return _grouping(node)
+    return None
+
+
+def _grouping(node: Any) -> frozenset[str]:
+    """Grouping columns of a stateful function; some nodes name them, others only count them."""
+    methods = {method.getName() for method in node.getClass().getMethods()}
+    if "groupingAttributes" in methods:
+        return _names(node.groupingAttributes())
+    if "groupingAttributesLen" in methods:
+        child = node.children().apply(0).output()
+        return frozenset(child.apply(i).name() for i in range(node.groupingAttributesLen()))
+    return frozenset()
+
+
+def _equal_columns(join: Any) -> frozenset[str]:
+    """Columns that a join's condition sets equal, on either side."""
+    if not join.condition().isDefined():
+        return frozenset()
+    columns: set[str] = set()
+    pending = [join.condition().get()]
+    while pending:
+        expression = pending.pop()
+        kind = expression.getClass().getSimpleName()
+        if kind == "And":
+            pending += [expression.left(), expression.right()]
+        elif kind in ("EqualTo", "EqualNullSafe"):
+            columns |= _names(expression.children())
+    return frozenset(columns)
+
+
+def _names(expressions: Any) -> frozenset[str]:
+    """Names of the columns among expressions; one that is computed goes by its alias or text."""
+    names = set()
+    for expression in _items(expressions):
+        kind = expression.getClass().getSimpleName()
+        named = kind in ("AttributeReference", "Alias")
+        names.add(expression.name() if named else expression.sql())
+    return frozenset(names)
+
+
+def _items(sequence: Any) -> list[Any]:
+    return [sequence.apply(i) for i in range(sequence.size())]

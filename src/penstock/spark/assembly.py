@@ -1,0 +1,125 @@
+"""From a surveyed topology to the streaming frames behind some of its sinks.
+
+A node that several consumers need is followed by an exchange they share, so that Spark reads its
+source and runs its work once per batch. Two traps of Spark shape this:
+
+- Spark shares equal exchanges only, and optimises each consumer down through them until they are
+  no longer equal; a metric over all columns above the exchange prevents that.
+- A stateful operator above a reused exchange does not see a watermark below it: it then never
+  emits. So nothing watermarked is shared if state follows (what lies upstream of the watermark is
+  shared instead), and each consumer's metric has its own name, so that no other exchange further
+  up can ever be equal to one of a sibling.
+"""
+
+from collections import Counter
+from dataclasses import dataclass, field
+from functools import reduce
+from operator import and_
+
+import networkx as nx
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from penstock.model.topology import SinkBinding, Topology
+from penstock.spark.analysis import at_edge
+from penstock.spark.survey import Survey, apply_operator, read_source
+from penstock.workloads.generator import Generator
+
+METRIC = "penstock:"  # prefix of the observed metrics in a query's progress
+PATH = ">"  # a metric is named after its node, then the consumers on the way to the sink
+
+
+@dataclass(frozen=True)
+class Sharing:
+    """How often each node behind some sinks runs, and where the shared exchanges are."""
+
+    shared: tuple[str, ...]
+    copies: dict[str, int]
+
+    @property
+    def repeated(self) -> tuple[str, ...]:
+        """Nodes whose work Spark does more than once per batch."""
+        return tuple(sorted(name for name, copies in self.copies.items() if copies > 1))
+
+
+def plan_sharing(topology: Topology, survey: Survey, sinks: tuple[SinkBinding, ...]) -> Sharing:
+    """Follow the consumers upstream from the sinks; a node needed twice is shared if it may be."""
+    graph = topology.graph()
+    upstreams = {operator.name: operator.upstreams for operator in topology.operators}
+    stateful = {name for name, analysis in survey.operators.items() if analysis.stateful}
+    # All sinks of a node are handed the same rows, so together they are one consumer of it.
+    needed = Counter({sink.upstream for sink in sinks})
+    shared = []
+    order = [node for node in nx.topological_sort(graph) if node not in topology.sink_names]
+    for node in reversed(order):
+        if needed[node] > 1 and node not in stateful:
+            hides_watermark = node in survey.watermarked and stateful & nx.descendants(graph, node)
+            if not hides_watermark and not stateful & nx.ancestors(graph, node):
+                shared.append(node)
+                needed[node] = 1
+        for upstream in upstreams.get(node, ()):
+            needed[upstream] += needed[node]
+    return Sharing(tuple(sorted(shared)), {node: n for node, n in needed.items() if n > 0})
+
+
+@dataclass
+class Assembler:
+    """Builds frames on demand; a shared node is built once, any other once for each consumer."""
+
+    topology: Topology
+    session: SparkSession
+    survey: Survey
+    sharing: Sharing
+    epoch_s: float
+    measured: bool
+    _shared: dict[str, DataFrame] = field(default_factory=dict)
+
+    def frame(self, node: str, consumer: str = "") -> DataFrame:
+        """The rows of a node for one consumer."""
+        path = f"{node}{PATH}{consumer}" if self._is_multiple(node) else node
+        if node in self.sharing.shared:
+            if node not in self._shared:
+                self._shared[node] = self._exchanged(node)
+            return at_edge(_observed(self._shared[node], path, barrier=True), node)
+        frame = self._made(node, path)
+        # The rows of a lone source are counted by Spark itself, so its edge needs no metric.
+        lone = len(self.topology.sources) == 1 and node == self.topology.sources[0].name
+        if self.measured and not lone:
+            frame = _observed(frame, path, barrier=False)
+        return at_edge(frame, node)
+
+    def _is_multiple(self, node: str) -> bool:
+        return node in self.sharing.shared or self.sharing.copies.get(node, 0) > 1
+
+    def _made(self, node: str, path: str) -> DataFrame:
+        source = self.topology.find_source(node)
+        if source is not None:
+            return read_source(source, self.session, self.epoch_s)
+        operator = self.topology.find_operator(node)
+        inputs = [self.frame(upstream, path) for upstream in operator.upstreams]
+        if operator.key is not None and not self.survey.operators[node].shuffles:
+            inputs = [_partitioned(frame, operator.key) for frame in inputs]
+        return apply_operator(operator, inputs)
+
+    def _exchanged(self, node: str) -> DataFrame:
+        frame = self._made(node, node)
+        source = self.topology.find_source(node)
+        generated = source is not None and isinstance(source.reader, Generator)
+        lanes = source.reader.lanes if source is not None and generated else 0
+        partitions = lanes or self.session.sparkContext.defaultParallelism
+        return frame.repartitionById(partitions, F.spark_partition_id() % partitions)
+
+
+def _observed(frame: DataFrame, path: str, barrier: bool) -> DataFrame:
+    metrics = [F.count(F.lit(1)).alias("rows")]
+    if barrier:
+        nulls = [F.col(f"`{column}`").isNull() for column in frame.columns]
+        metrics.append(F.count_if(reduce(and_, nulls)).alias("empty"))
+    return frame.observe(METRIC + path, *metrics)
+
+
+def _partitioned(frame: DataFrame, key: tuple[str, ...]) -> DataFrame:
+    """A key declared for a step that Spark would not shuffle: equal keys meet in one task."""
+    if not set(key) <= set(frame.columns):
+        return frame
+    return frame.repartition(*(F.col(f"`{column}`") for column in key))

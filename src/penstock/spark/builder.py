@@ -1,0 +1,176 @@
+"""From a topology to the streaming queries that carry it out.
+
+Sinks of one output mode share one query: the rows for them are tagged, united and handed to all
+sinks of a batch at once. Where Spark refuses that, each sink gets its own query, and the plan says
+why.
+"""
+
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from penstock.errors import InvalidTopology
+from penstock.model.plan import Component, QueryPlan, TopologyPlan
+from penstock.model.topology import SinkBinding, Topology
+from penstock.spark.assembly import Assembler, Sharing, plan_sharing
+from penstock.spark.handles import streaming_refusal
+from penstock.spark.survey import Survey, survey
+
+TAG = "__node"
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How sources are read: when their streams began, and whether rows are counted at edges."""
+
+    epoch_s: float
+    measured: bool = True
+
+
+@dataclass(frozen=True)
+class BuiltQuery:
+    """One streaming query, ready to start."""
+
+    plan: QueryPlan
+    frame: DataFrame
+    sinks: tuple[SinkBinding, ...]
+    edges: dict[str, tuple[str, ...]]  # operator -> its upstreams, sources included
+    sharing: Sharing
+
+    @property
+    def tagged(self) -> bool:
+        """Whether the rows of several nodes come in one frame."""
+        return len({sink.upstream for sink in self.sinks}) > 1
+
+    def part(self, batch: DataFrame, sink: SinkBinding) -> DataFrame:
+        """The rows of one sink in a batch of this query."""
+        if not self.tagged:
+            return batch
+        return batch.where(F.col(TAG) == sink.upstream).select(f"`{sink.upstream}`.*")
+
+
+@dataclass(frozen=True)
+class BuiltTopology:
+    """All queries of a topology, and what must not change from run to run."""
+
+    plan: TopologyPlan
+    queries: tuple[BuiltQuery, ...]
+    schemas: dict[str, str]
+
+
+def build(topology: Topology, session: SparkSession, reading: Reading) -> BuiltTopology:
+    """Check a topology against Spark and build its queries; nothing is started."""
+    found = survey(topology, session, reading.epoch_s)
+    modes = list(dict.fromkeys(sink.output_mode for sink in topology.sinks))
+    reasons = []
+    if len(modes) > 1:
+        reasons.append(
+            f"a query has one output mode and the sinks have several ({', '.join(modes)}): one "
+            "query for each"
+        )
+    queries: list[BuiltQuery] = []
+    for mode in modes:
+        sinks = tuple(sink for sink in topology.sinks if sink.output_mode == mode)
+        name = topology.name if len(modes) == 1 else f"{topology.name}-{mode}"
+        queries += _queries(topology, session, reading, found, name, sinks, reasons)
+    reasons += [
+        f"{node} runs {query.sharing.copies[node]} times per batch: {_why_repeated(node, found)}"
+        for query in queries
+        for node in query.sharing.repeated
+    ]
+    plan = TopologyPlan(tuple(query.plan for query in queries), tuple(dict.fromkeys(reasons)))
+    return BuiltTopology(plan, tuple(queries), found.schemas)
+
+
+def _why_repeated(node: str, found: Survey) -> str:
+    if node in found.operators and found.operators[node].stateful:
+        return "its consumers cannot share its state; send it to sinks, or let one operator follow"
+    return "a watermark must be defined after the exchange its consumers would share"
+
+
+def _queries(
+    topology: Topology, session: SparkSession, reading: Reading, found: Survey, name: str,
+    sinks: tuple[SinkBinding, ...], reasons: list[str],
+) -> list[BuiltQuery]:  # fmt: skip
+    together = _query(topology, session, reading, found, name, sinks)
+    refusal = streaming_refusal(together.frame, sinks[0].output_mode)
+    if refusal is None:
+        return [together]
+    if len(sinks) == 1:
+        raise InvalidTopology(f"sink {sinks[0].name!r}: mode {sinks[0].output_mode!r}: {refusal}")
+    names = ", ".join(sink.name for sink in sinks)
+    reasons.append(
+        f"Spark cannot run the sinks {names} as one query, so each has its own: {refusal}"
+    )
+    return [
+        query
+        for sink in sinks
+        for query in _queries(
+            topology, session, reading, found, f"{name}-{sink.name}", (sink,), reasons
+        )
+    ]
+
+
+def _query(
+    topology: Topology, session: SparkSession, reading: Reading, found: Survey, name: str,
+    sinks: tuple[SinkBinding, ...],
+) -> BuiltQuery:  # fmt: skip
+    sharing = plan_sharing(topology, found, sinks)
+    assembler = Assembler(topology, session, found, sharing, reading.epoch_s, reading.measured)
+    nodes = list(dict.fromkeys(sink.upstream for sink in sinks))
+    rows = {node: assembler.frame(node, "sinks") for node in nodes}
+    frame = _tagged(rows) if len(rows) > 1 else rows[nodes[0]]
+    components = default_components(topology, found, frozenset(sharing.copies))
+    plan = QueryPlan(name, components, tuple(sink.name for sink in sinks), sinks[0].output_mode)
+    edges = {
+        operator.name: operator.upstreams
+        for operator in topology.ordered()
+        if operator.name in sharing.copies
+    }
+    return BuiltQuery(plan, frame, sinks, edges, sharing)
+
+
+def default_components(
+    topology: Topology, found: Survey, nodes: frozenset[str]
+) -> tuple[Component, ...]:
+    """One component for each source and for each operator that needs a shuffle.
+
+    Other operators run in the stages of their first upstream and belong to its component.
+    """
+    members: dict[str, list[str]] = {s.name: [] for s in topology.sources if s.name in nodes}
+    keys: dict[str, tuple[str, ...]] = {}
+    home = {name: name for name in members}
+    for operator in topology.ordered():
+        if operator.name not in nodes:
+            continue
+        analysis = found.operators[operator.name]
+        if analysis.shuffles or operator.key is not None:
+            home[operator.name] = operator.name
+            members[operator.name] = [operator.name]
+            inferred = tuple(sorted(analysis.keys[0])) if analysis.keys else ()
+            keys[operator.name] = operator.key if operator.key is not None else inferred
+        else:
+            home[operator.name] = home[operator.upstreams[0]]
+            members[home[operator.name]].append(operator.name)
+    return tuple(
+        Component(name, tuple(operators), keys.get(name, ())) for name, operators in members.items()
+    )
+
+
+def _tagged(rows: dict[str, DataFrame]) -> DataFrame:
+    """One frame with a column for each node, of which a row fills the one it comes from."""
+    parts = []
+    for node, frame in rows.items():
+        columns = [F.col(f"`{column}`") for column in frame.columns]
+        cells = [
+            (F.struct(*columns) if other == node else F.lit(None).cast(rows[other].schema)).alias(
+                other
+            )
+            for other in rows
+        ]
+        parts.append(frame.select(F.lit(node).alias(TAG), *cells))
+    united = parts[0]
+    for part in parts[1:]:
+        united = united.unionByName(part)
+    return united

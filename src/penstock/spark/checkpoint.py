@@ -1,0 +1,116 @@
+"""A run's directory: one owner at a time, and what must stay the same from run to run.
+
+Layout below the directory: `queries/<name>` is Spark's checkpoint of a query, `penstock/` is ours:
+a lock, the identity of the topology, and the commits of batches. All of it is private, and JSON.
+"""
+
+import fcntl
+import json
+import os
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from penstock.errors import InvalidInput, InvalidTopology, Unavailable
+
+
+class Checkpoint:
+    """The directory, held under an exclusive lock while in use."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory.absolute()
+        self._ours = self.directory / "penstock"
+        self._lock: int | None = None
+
+    def __enter__(self) -> "Checkpoint":
+        try:
+            self._ours.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self.directory.chmod(0o700)
+            lock = os.open(self._ours / "lock", os.O_RDWR | os.O_CREAT, 0o600)
+        except OSError as error:
+            raise InvalidInput(
+                f"checkpoint {self.directory} cannot be used: {error.strerror}."
+            ) from error
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            os.close(lock)
+            raise Unavailable(
+                f"checkpoint {self.directory} is in use by another run; end that run or choose "
+                "another directory."
+            ) from error
+        self._lock = lock
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
+
+    def query(self, name: str) -> str:
+        """Where Spark keeps the checkpoint of a query."""
+        return (self.directory / "queries" / name).as_uri()
+
+    def commits(self, query: str) -> Path:
+        """Where the commits of a query's batches are kept."""
+        folder = self._ours / "commits" / query
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return folder
+
+    def epoch_s(self, now_s: float) -> float:
+        """When this run's streams began: fixed at the first start, the same after a restart."""
+        return float(self._remembered("epoch", {"epoch_s": now_s})["epoch_s"])
+
+    def check_identity(self, identity: dict[str, Any]) -> None:
+        """Refuse a topology that does not fit what this checkpoint was begun with."""
+        before = self._remembered("identity", identity)
+        for field, value in identity.items():
+            if before.get(field) != value and not isinstance(value, dict):
+                raise InvalidTopology(
+                    f"checkpoint {self.directory} was begun with {field} {before.get(field)!r}, "
+                    f"not {value!r}; set it back or choose another checkpoint."
+                )
+            if isinstance(value, dict):
+                self._check_parts(field, before.get(field, {}), value)
+
+    def _check_parts(self, field: str, before: dict[str, Any], now: dict[str, Any]) -> None:
+        for name in sorted(before.keys() | now.keys()):
+            if before.get(name) != now.get(name):
+                raise InvalidTopology(
+                    f"operator {name!r}: {field} was {before.get(name, 'absent')} when checkpoint "
+                    f"{self.directory} was begun and is {now.get(name, 'absent')} now; change it "
+                    "back or choose another checkpoint."
+                )
+
+    def _remembered(self, name: str, value: dict[str, Any]) -> dict[str, Any]:
+        file = self._ours / f"{name}.json"
+        if not file.exists():
+            write_atomically(file, value)
+        try:
+            remembered = json.loads(file.read_text(encoding="utf-8"))
+        except (OSError, json.JSONDecodeError) as error:
+            raise InvalidInput(f"{file} is damaged; choose another checkpoint.") from error
+        if not isinstance(remembered, dict):
+            raise InvalidInput(f"{file} is damaged; choose another checkpoint.")
+        return remembered
+
+
+def write_atomically(file: Path, value: dict[str, Any]) -> None:
+    """Write a JSON file whole or not at all, and on the disk before returning."""
+    scratch = file.with_suffix(".new")
+    descriptor = os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
+        json.dump(value, stream, sort_keys=True)
+        stream.flush()
+        os.fsync(stream.fileno())
+    scratch.replace(file)
+    folder = os.open(file.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)

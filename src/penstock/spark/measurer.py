@@ -1,0 +1,218 @@
+"""One Observation per period, from Spark's own metrics: progress, status store and ledger.
+
+Nothing here touches a row. Offered rates come from the sources, work from the tasks, latency from
+the ledger. A period in which no batch ended keeps what earlier batches taught about the cost of a
+row, so that a batch that takes too long is seen as load and not as silence.
+"""
+
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+import numpy as np
+from pyspark.sql import SparkSession
+
+from penstock.errors import Unavailable
+from penstock.model.observation import (
+    BatchObservation,
+    ComponentObservation,
+    KeyGroups,
+    NodeObservation,
+    Observation,
+    OperatorObservation,
+)
+from penstock.model.plan import Component
+from penstock.spark import handles
+from penstock.spark.builder import BuiltQuery
+from penstock.spark.ledger import summarise
+from penstock.spark.progress import BatchReport
+from penstock.spark.running import RunningTopology
+from penstock.spark.state_size import state_bytes
+from penstock.spark.workload import QueryWork, WorkReader
+
+
+@dataclass
+class _Learnt:
+    """What earlier batches taught of a component."""
+
+    visits: float = float("nan")  # its rows for each row of the sources
+    service_time_s: float = float("nan")
+    tasks: int = 0
+    groups: KeyGroups | None = None
+
+
+@dataclass
+class _Counters:
+    """Totals at the end of the last period."""
+
+    at_s: float
+    available_rows: int
+    consumed_rows: int = 0
+    busy_ms: dict[str, int] = field(default_factory=dict)
+
+
+class SparkMeasurer:
+    """The loop's Measurer over a running topology."""
+
+    def __init__(self, running: RunningTopology) -> None:
+        self._running = running
+        self._session: SparkSession = running.session
+        self._readers = {
+            query.plan.name: WorkReader(self._session, started, query.plan)
+            for query, started in zip(running.built.queries, running.queries, strict=True)
+        }
+        self._learnt: dict[str, _Learnt] = {}
+        now_s = time.time()
+        self._last = _Counters(now_s, running.ledger.available_rows(now_s))
+
+    def observe(self) -> Observation | None:
+        """What happened since the last call."""
+        now_s = time.time()
+        period_s = now_s - self._last.at_s
+        if period_s <= 0:
+            return None
+        running, missing = self._running, []
+        reports = running.listener.take()
+        entries = running.ledger.take()
+        works: dict[str, QueryWork | None] = {}
+        for name, reader in self._readers.items():
+            try:
+                works[name] = reader.take()
+            except Unavailable as reason:
+                works[name] = None
+                missing.append(f"work of {name}: {reason}")
+        consumed = sum(report.rows for report in reports)
+        available = running.ledger.available_rows(now_s)
+        generated = bool(available)
+        arrived = available - self._last.available_rows if generated else consumed
+        arrival_rate_per_s = arrived / period_s
+        total_consumed = self._last.consumed_rows + consumed
+        nodes = self._nodes(period_s, missing)
+        components = []
+        for query in running.built.queries:
+            mine = [report for report in reports if report.query == query.plan.name]
+            self._learn(query, mine, works[query.plan.name])
+            components += [
+                self._component(component, arrival_rate_per_s, period_s, nodes, works)
+                for component in query.plan.components
+            ]
+        if any(np.isnan(c.service_time_s) for c in components):
+            missing.append("service times: no batch has been measured yet")
+        self._last.at_s, self._last.available_rows = now_s, available
+        self._last.consumed_rows = total_consumed
+        return Observation(
+            at_s=now_s,
+            period_s=period_s,
+            arrival_rate_per_s=arrival_rate_per_s,
+            backlog_rows=float(max(0, running.backlog(now_s))),
+            operators=tuple(self._operators(reports, period_s)),
+            components=tuple(components),
+            nodes=nodes,
+            latency=summarise(entries, running.topology.max_latency_s),
+            batches=_batches(reports, works.values(), sum(node.slots for node in nodes)),
+            missing=tuple(missing),
+        )
+
+    def _operators(
+        self, reports: list[BatchReport], period_s: float
+    ) -> Iterable[OperatorObservation]:
+        for query in self._running.built.queries:
+            mine = [report for report in reports if report.query == query.plan.name]
+            for operator, upstreams in query.edges.items():
+                came = sum(_edge_rows(r, upstream) for r in mine for upstream in upstreams)
+                left = sum(_edge_rows(r, operator) for r in mine)
+                yield OperatorObservation(operator, came / period_s, left / period_s)
+
+    def _learn(self, query: BuiltQuery, reports: list[BatchReport], work: QueryWork | None) -> None:
+        """Cost and visits of each component from the batches whose work is known."""
+        if work is None:
+            return
+        measured = [report for report in reports if report.batch_id in work.batches]
+        rows = sum(report.rows for report in measured)
+        if rows == 0:
+            return
+        for component in query.plan.components:
+            learnt = self._learnt.setdefault(component.name, _Learnt())
+            came = sum(_input_rows(report, component, query) for report in measured)
+            learnt.visits = came / rows
+            if came > 0:
+                learnt.service_time_s = work.busy_s.get(component.name, 0.0) / came
+            learnt.tasks = work.tasks.get(component.name, learnt.tasks)
+            group = work.groups.get(component.name)
+            if group is not None and len(group.run_time_s):
+                scale = len(measured)
+                sizes = state_bytes(
+                    self._running.checkpoint_of(query), group.stateful, len(group.run_time_s)
+                )
+                learnt.groups = KeyGroups(group.run_time_s * scale, sizes, group.executor)
+
+    def _component(
+        self,
+        component: Component,
+        arrival_rate_per_s: float,
+        period_s: float,
+        nodes: tuple[NodeObservation, ...],
+        works: dict[str, QueryWork | None],
+    ) -> ComponentObservation:
+        learnt = self._learnt.get(component.name, _Learnt())
+        busy = sum(w.busy_s.get(component.name, 0.0) for w in works.values() if w is not None)
+        return ComponentObservation(
+            name=component.name,
+            operators=component.operators,
+            arrival_rate_per_s=arrival_rate_per_s * learnt.visits,
+            service_time_s=learnt.service_time_s,
+            parallelism=sum(node.slots for node in nodes if not node.draining),
+            busy_s=busy,
+            key_groups=learnt.groups,
+        )
+
+    def _nodes(self, period_s: float, missing: list[str]) -> tuple[NodeObservation, ...]:
+        context = self._session.sparkContext
+        if str(context.master).startswith("local"):
+            return (NodeObservation("driver", context.defaultParallelism, float("nan")),)
+        try:
+            found = handles.executors(self._session)
+        except Unavailable as reason:
+            missing.append(f"executors: {reason}")
+            return ()
+        before = self._last.busy_ms
+        self._last.busy_ms = {executor.id: executor.busy_ms for executor in found}
+        return tuple(
+            NodeObservation(
+                executor.id,
+                executor.cores,
+                max(0, executor.busy_ms - before.get(executor.id, 0)) / 1e3,
+                not executor.active,
+            )
+            for executor in found
+        )
+
+
+def _edge_rows(report: BatchReport, node: str) -> int:
+    """Rows that left a node in a batch; the edge of a lone source is counted by Spark itself."""
+    return report.edge_rows.get(node, report.rows)
+
+
+def _input_rows(report: BatchReport, component: Component, query: BuiltQuery) -> int:
+    """Rows that entered a component: what its first operator took, or what its source read."""
+    if component.name not in query.edges:
+        return _edge_rows(report, component.name)
+    return sum(_edge_rows(report, upstream) for upstream in query.edges[component.name])
+
+
+def _batches(
+    reports: list[BatchReport], works: Iterable[QueryWork | None], slots: int
+) -> BatchObservation | None:
+    filled = [report for report in reports if report.rows > 0]
+    if not filled:
+        return None
+    duration_s = float(np.mean([report.duration_s for report in filled]))
+    measured = [work for work in works if work is not None]
+    batches = sum(len(work.batches) for work in measured)
+    busy_s = sum(work.total_busy_s for work in measured) / batches if batches else float("nan")
+    return BatchObservation(
+        count=len(filled),
+        mean_duration_s=duration_s,
+        mean_overhead_s=max(0.0, duration_s - busy_s / max(slots, 1)),
+        mean_rows=float(np.mean([report.rows for report in filled])),
+    )

@@ -1,0 +1,116 @@
+"""What Spark reports of each batch, gathered as it comes, per query."""
+
+import json
+import threading
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from pyspark.sql.streaming.listener import (
+    QueryProgressEvent,
+    QueryStartedEvent,
+    QueryTerminatedEvent,
+    StreamingQueryListener,
+)
+
+from penstock.spark.assembly import METRIC, PATH
+from penstock.spark.ledger import Ledger, SourceProgress
+
+
+@dataclass(frozen=True)
+class BatchReport:
+    """One batch as the query's progress tells it."""
+
+    query: str
+    batch_id: int
+    formed_s: float
+    duration_s: float
+    work_s: float  # of it, spent running the batch's jobs
+    rows: int
+    edge_rows: dict[str, int]  # rows counted at the edges that have a metric
+    state_rows_bytes: tuple[tuple[int, int], ...]  # per stateful operator: rows, memory bytes
+    backlog_rows: int | None = field(default=None)
+
+
+class ProgressListener(StreamingQueryListener):
+    """Keeps the reports of the queries of one run, and tells the ledger of their offsets."""
+
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger = ledger
+        self._queries: dict[str, str] = {}
+        self._formed_s: dict[str, float] = {}
+        self._reports: list[BatchReport] = []
+        self._lock = threading.Lock()
+        self.ended: dict[str, str | None] = {}
+
+    def follow(self, query_id: str, name: str, now_s: float) -> None:
+        """Reports of this query are wanted, under this name."""
+        self._queries[query_id] = name
+        self._formed_s[name] = now_s
+
+    def take(self) -> list[BatchReport]:
+        """The reports since the last call."""
+        with self._lock:
+            reports, self._reports = self._reports, []
+        return reports
+
+    def onQueryStarted(self, event: QueryStartedEvent) -> None:
+        """Nothing to keep."""
+
+    def onQueryIdle(self, event: Any) -> None:
+        """Nothing to keep."""
+
+    def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:
+        """A query ended, by itself or not."""
+        name = self._queries.get(str(event.id))
+        if name is not None:
+            self.ended[name] = event.exception
+
+    def onQueryProgress(self, event: QueryProgressEvent) -> None:
+        """A batch ended."""
+        progress = json.loads(event.progress.json)
+        name = self._queries.get(progress["id"])
+        if name is None:
+            return
+        report = _report(name, progress)
+        before_s, self._formed_s[name] = self._formed_s[name], report.formed_s
+        sources = tuple(
+            SourceProgress(
+                json.dumps(source["startOffset"]) if source["startOffset"] else None,
+                json.dumps(source["endOffset"]) if source["endOffset"] else None,
+                source["numInputRows"],
+                before_s,
+                report.formed_s,
+            )
+            for source in progress["sources"]
+        )
+        with self._lock:
+            self._reports.append(report)
+        self._ledger.admitted(name, report.batch_id, sources)
+
+
+def _report(name: str, progress: dict[str, Any]) -> BatchReport:
+    duration = progress["durationMs"]
+    return BatchReport(
+        query=name,
+        batch_id=progress["batchId"],
+        formed_s=datetime.fromisoformat(progress["timestamp"]).timestamp(),
+        duration_s=duration.get("triggerExecution", 0) / 1e3,
+        work_s=duration.get("addBatch", 0) / 1e3,
+        rows=progress.get("numInputRows", 0),
+        edge_rows=_edge_rows(progress.get("observedMetrics", {})),
+        state_rows_bytes=tuple(
+            (operator.get("numRowsTotal", 0), operator.get("memoryUsedBytes", 0))
+            for operator in progress.get("stateOperators", [])
+        ),
+    )
+
+
+def _edge_rows(metrics: dict[str, dict[str, Any]]) -> dict[str, int]:
+    """Rows by node; a node observed once for each of its consumers shows the same count each."""
+    rows: dict[str, int] = {}
+    for metric, values in metrics.items():
+        if metric.startswith(METRIC):
+            node = metric.removeprefix(METRIC).partition(PATH)[0]
+            rows[node] = max(rows.get(node, 0), int(values["rows"]))
+    return rows

@@ -1,0 +1,113 @@
+"""Which tasks of a batch do the work of which component, read from the executed plan.
+
+A plan is cut into regions at its exchanges: one region is one stage, except that a union at the
+top of the last stage runs the tasks of its branches side by side. A region belongs to the component
+of the operators whose metrics lie in it; one without any feeds its neighbour downstream, or, if it
+reads a source, is that source's.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from penstock.spark.assembly import METRIC, PATH
+
+
+@dataclass(frozen=True)
+class Region:
+    """Tasks of one stage: `exchange_rdd` is in the stage's RDDs; None is the last stage.
+
+    `first_task` and `tasks` bound its tasks within the stage; tasks is None for all that remain.
+    """
+
+    component: str
+    exchange_rdd: int | None
+    first_task: int = 0
+    tasks: int | None = None
+    stateful: tuple[int, ...] = ()  # ids of the stateful operators in it
+
+
+@dataclass
+class _Piece:
+    """A region while the plan is walked."""
+
+    exchange: Any | None
+    parent: "_Piece | None"
+    nodes: list[str] = field(default_factory=list)
+    stateful: list[int] = field(default_factory=list)
+    reads: bool = False
+    partitions: int | None = None
+
+
+def regions(plan: Any, component_of: Mapping[str, str], lone_source: str | None) -> list[Region]:
+    """Cut an executed plan (a py4j handle) into regions.
+
+    `component_of` maps operators and sources to components; `lone_source` is the component of the
+    only source, whose edge carries no metric.
+    """
+    pieces = [_Piece(None, None)]
+    _walk(plan, pieces[0], pieces, top=True)
+    last_stage = [piece for piece in pieces if piece.exchange is None]
+    if len(last_stage) > 1:
+        pieces.remove(last_stage[0])  # above a union at the top there are no tasks of its own
+    found, first_task = [], 0
+    for piece in pieces:
+        component = _component(piece, component_of, lone_source)
+        stateful = tuple(sorted(set(piece.stateful)))
+        if piece.exchange is not None:
+            rdd = int(piece.exchange.shuffleDependency().rdd().id())
+            found.append(Region(component, rdd, stateful=stateful))
+        elif len(last_stage) == 1:
+            found.append(Region(component, None, stateful=stateful))
+        else:
+            found.append(Region(component, None, first_task, piece.partitions, stateful))
+            first_task += piece.partitions or 0
+    return found
+
+
+def _walk(node: Any, piece: _Piece, pieces: list[_Piece], top: bool) -> None:
+    kind = node.getClass().getSimpleName()
+    if kind == "CollectMetricsExec" and node.name().startswith(METRIC):
+        piece.nodes.append(node.name().removeprefix(METRIC).partition(PATH)[0])
+    elif kind == "ShuffleExchangeExec":
+        if piece.partitions is None:
+            piece.partitions = node.outputPartitioning().numPartitions()
+        piece = _Piece(node, piece)
+        pieces.append(piece)
+    elif kind == "ReusedExchangeExec":
+        if piece.partitions is None:
+            piece.partitions = node.outputPartitioning().numPartitions()
+        return
+    elif kind.startswith("MicroBatchScan"):
+        piece.reads = True
+    elif kind.startswith(("StateStoreSave", "StreamingSymmetricHashJoin", "StreamingDeduplicate",
+                          "FlatMapGroups", "TransformWithState")):  # fmt: skip
+        state = node.stateInfo()
+        if state.isDefined():
+            piece.stateful.append(int(state.get().operatorId()))
+    children = node.children()
+    count = children.size()
+    if kind == "UnionExec" and top and count > 1:
+        for index in range(count):
+            branch = _Piece(None, piece)
+            pieces.append(branch)
+            _walk(children.apply(index), branch, pieces, top=False)
+        return
+    transparent = kind in ("WholeStageCodegenExec", "InputAdapter", "ProjectExec")
+    for index in range(count):
+        _walk(children.apply(index), piece, pieces, top=top and transparent)
+
+
+def _component(
+    piece: _Piece, component_of: Mapping[str, str], lone_source: str | None
+) -> str:  # fmt: skip
+    """The first metric met from the top names the region; see the module for regions without."""
+    current: _Piece | None = piece
+    while current is not None:
+        for node in current.nodes:
+            if node in component_of:
+                return component_of[node]
+        if current.reads and lone_source is not None:
+            return lone_source
+        current = current.parent
+    return lone_source or next(iter(component_of.values()))

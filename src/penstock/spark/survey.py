@@ -1,0 +1,138 @@
+"""The first look at a topology: every operator called once, every refusal made before a start."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+
+from penstock.errors import InvalidTopology
+from penstock.model.topology import Operator, Source, Topology
+from penstock.spark.analysis import OperatorAnalysis, analyse, at_edge, has_watermark
+from penstock.spark.generator_source import FORMAT
+from penstock.workloads.generator import Generator
+
+
+@dataclass(frozen=True)
+class Survey:
+    """What Spark says of a topology's nodes."""
+
+    operators: dict[str, OperatorAnalysis]
+    schemas: dict[str, str]
+    watermarked: frozenset[str]  # sources and operators whose rows have passed a watermark
+
+
+def survey(topology: Topology, session: SparkSession, epoch_s: float) -> Survey:
+    """Call every operator on the frames of its upstreams and look at the plans that result."""
+    topology.check()
+    frames: dict[str, DataFrame] = {}
+    operators: dict[str, OperatorAnalysis] = {}
+    for source in topology.sources:
+        frames[source.name] = at_edge(read_source(source, session, epoch_s), source.name)
+    for operator in topology.ordered():
+        frame = apply_operator(operator, [frames[name] for name in operator.upstreams])
+        operators[operator.name] = analyse(frame)
+        _check_key(operator, operators[operator.name], frames)
+        frames[operator.name] = at_edge(frame, operator.name)
+    schemas = {name: frames[name].schema.simpleString() for name in operators}
+    watermarked = frozenset(name for name, frame in frames.items() if has_watermark(frame))
+    return Survey(operators, schemas, watermarked)
+
+
+def read_source(source: Source, session: SparkSession, epoch_s: float) -> DataFrame:
+    """The streaming frame of a source."""
+    if isinstance(source.reader, Generator):
+        options = {
+            "generator": source.reader.to_json(),
+            "epoch_s": repr(epoch_s),
+            "stream": source.name,
+        }
+        return session.readStream.format(FORMAT).options(**options).load()
+    if not callable(source.reader):
+        raise InvalidTopology(
+            f"source {source.name!r}: reader is {source.reader!r}; give a Generator or a function "
+            "of the SparkSession that returns a streaming DataFrame."
+        )
+    try:
+        frame = source.reader(session)
+    except Exception as error:  # the user's code may raise anything
+        raise InvalidTopology(f"source {source.name!r}: reader: {first_line(error)}") from error
+    if not isinstance(frame, DataFrame) or not frame.isStreaming:
+        raise InvalidTopology(
+            f"source {source.name!r}: reader returned {_kind(frame)}; it must return a streaming "
+            "DataFrame, as spark.readStream makes them."
+        )
+    return frame
+
+
+def apply_operator(operator: Operator, inputs: list[DataFrame]) -> DataFrame:
+    """An operator's output for the frames of its upstreams."""
+    try:
+        result: Any
+        if operator.sql is not None:
+            result = _run_sql(operator.sql, dict(zip(operator.upstreams, inputs, strict=True)))
+        else:
+            assert operator.function is not None
+            result = operator.function(*inputs)
+    except Exception as error:  # the user's code may raise anything
+        step = "sql" if operator.sql is not None else "function"
+        raise InvalidTopology(f"operator {operator.name!r}: {step}: {first_line(error)}") from error
+    if not isinstance(result, DataFrame):
+        raise InvalidTopology(
+            f"operator {operator.name!r}: function returned {_kind(result)}; it must return a "
+            "DataFrame."
+        )
+    if not result.isStreaming:
+        raise InvalidTopology(
+            f"operator {operator.name!r}: function returned a DataFrame that does not depend on "
+            f"its upstream {', '.join(operator.upstreams)}."
+        )
+    return result
+
+
+def _run_sql(text: str, views: dict[str, DataFrame]) -> DataFrame:
+    session = next(iter(views.values())).sparkSession
+    for name, frame in views.items():
+        frame.createOrReplaceTempView(name)
+    try:
+        return session.sql(text)
+    finally:
+        for name in views:
+            session.catalog.dropTempView(name)
+
+
+def _check_key(
+    operator: Operator, analysis: OperatorAnalysis, frames: dict[str, DataFrame]
+) -> None:
+    if operator.key is None:
+        return
+    columns = {column for name in operator.upstreams for column in frames[name].columns}
+    unknown = [column for column in operator.key if column not in columns]
+    if unknown:
+        raise InvalidTopology(
+            f"operator {operator.name!r}: key column {unknown[0]!r} is not in the schema of its "
+            f"upstream {', '.join(operator.upstreams)}; columns: {', '.join(sorted(columns))}."
+        )
+    for found in analysis.keys:
+        foreign = [column for column in operator.key if column not in found]
+        if foreign:
+            plan = ", ".join(sorted(found)) or "nothing (all rows in one group)"
+            raise InvalidTopology(
+                f"operator {operator.name!r}: key {foreign[0]!r} contradicts its plan, which "
+                f"groups by {plan}; declare a part of that, or leave key out to have it inferred."
+            )
+
+
+def first_line(error: BaseException) -> str:
+    """What an exception says, without its stack or plan."""
+    if isinstance(error, PySparkException):
+        text = error.getMessage() or str(error)
+    else:
+        text = f"{type(error).__name__}: {error}"
+    return text.strip().splitlines()[0] if text.strip() else type(error).__name__
+
+
+def _kind(value: object) -> str:
+    if isinstance(value, DataFrame):
+        return "a DataFrame that is not streaming"
+    return "nothing" if value is None else f"a {type(value).__name__}"

@@ -1,0 +1,187 @@
+"""How much work each component did in a period, from the tasks of its batches.
+
+All stages of a period count with their total run time. Task by task only the newest batch is read:
+its tasks say how a stage's time divides among the components in it, and how key groups compare.
+"""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from pyspark.sql import SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+from penstock.model.observation import Floats
+from penstock.model.plan import QueryPlan
+from penstock.spark import handles
+from penstock.spark.handles import JobInfo, StageInfo, TaskColumns, Texts
+from penstock.spark.regions import Region, regions
+
+
+@dataclass(frozen=True)
+class GroupLoad:
+    """The newest batch's tasks of a stateful component, by key group."""
+
+    run_time_s: Floats
+    executor: Texts
+    stateful: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class QueryWork:
+    """What one query's tasks did in a period."""
+
+    busy_s: dict[str, float]  # by component
+    tasks: dict[str, int]  # of the newest batch, by component
+    groups: dict[str, GroupLoad]
+    batches: frozenset[int]
+    failed_tasks: int
+
+    @property
+    def total_busy_s(self) -> float:
+        """Over all components."""
+        return sum(self.busy_s.values())
+
+
+class WorkReader:
+    """Follows the jobs of one query."""
+
+    def __init__(self, session: SparkSession, query: StreamingQuery, plan: QueryPlan) -> None:
+        self._session = session
+        self._query = query
+        self._component_of = {
+            name: component.name
+            for component in plan.components
+            for name in (component.name, *component.operators)
+        }
+        sources = [c.name for c in plan.components if c.name not in c.operators]
+        self._lone_source = sources[0] if len(sources) == 1 else None
+        self._last_job = -1
+        self._seen: tuple[int, list[Region]] | None = None  # a batch under way, and its regions
+        # A query's plan has one shape, so what the n-th of so many stages does is learnt once.
+        self._by_rank: dict[int, list[list[Region]]] = {}
+
+    def take(self) -> QueryWork | None:
+        """The work since the last call; None when no batch ended or its plan is not known yet."""
+        jobs = self._finished_jobs()
+        stages = {job.id: handles.stages(self._session, job.stage_ids) for job in jobs}
+        firsts = _first_jobs(jobs)
+        self._learn(firsts, stages)
+        known = [job for job in firsts if len(stages[job.id]) in self._by_rank]
+        if not known:
+            return None
+        newest = known[-1]
+        tasks = {
+            stage.id: handles.stage_tasks(self._session, stage.id, stage.attempt)
+            for stage in stages[newest.id]
+        }
+        return self._sum_up(jobs, known, stages, tasks)
+
+    def _finished_jobs(self) -> list[JobInfo]:
+        found = handles.jobs_of_group(self._session, str(self._query.runId), self._last_job)
+        running = [job.id for job in found if job.completed_ms is None]
+        # A running job is read when it is finished, and those after it with it.
+        kept = [job for job in found if not running or job.id < min(running)]
+        if kept:
+            self._last_job = kept[-1].id
+        return [job for job in kept if job.batch_id is not None]
+
+    def _learn(self, firsts: list[JobInfo], stages: dict[int, tuple[StageInfo, ...]]) -> None:
+        """Match the regions of a plan, seen while its batch ran, with that batch's stages."""
+        if self._seen is not None:
+            batch, cut = self._seen
+            for job in firsts:
+                if job.batch_id == batch:
+                    self._seen = None
+                    ranks = _match(cut, stages[job.id])
+                    if ranks is not None:
+                        self._by_rank[len(ranks)] = ranks
+        unknown = not firsts or any(len(stages[job.id]) not in self._by_rank for job in firsts)
+        if self._seen is None and unknown:
+            execution = self._query._jsq.streamingQuery().lastExecution()
+            if execution is not None:
+                plan = execution.executedPlan()
+                cut = regions(plan, self._component_of, self._lone_source)
+                self._seen = (int(execution.currentBatchId()), cut)
+
+    def _sum_up(
+        self,
+        jobs: Sequence[JobInfo],
+        known: Sequence[JobInfo],
+        stages: dict[int, tuple[StageInfo, ...]],
+        tasks: dict[int, TaskColumns],
+    ) -> QueryWork:
+        newest = known[-1]
+        last_ranks = self._by_rank[len(stages[newest.id])]
+        busy_s: dict[str, float] = defaultdict(float)
+        counts: dict[str, int] = defaultdict(int)
+        groups: dict[str, GroupLoad] = {}
+        shares: dict[tuple[int, int], dict[str, float]] = {}
+        for rank, stage in enumerate(stages[newest.id]):
+            shares[len(last_ranks), rank] = _shares(last_ranks[rank], tasks[stage.id])
+            for region in last_ranks[rank]:
+                rows = _rows_of(region, tasks[stage.id])
+                counts[region.component] += len(rows)
+                if region.stateful:
+                    columns = tasks[stage.id]
+                    groups[region.component] = GroupLoad(
+                        columns.run_time_ms[rows] / 1e3, columns.executor[rows], region.stateful
+                    )
+        for job in known:
+            ranks = self._by_rank[len(stages[job.id])]
+            for rank, stage in enumerate(stages[job.id]):
+                even = {r.component: 1 / len(ranks[rank]) for r in ranks[rank]}
+                share = shares.get((len(ranks), rank), even)
+                for component, part in share.items():
+                    busy_s[component] += part * stage.run_time_ms / 1e3
+        # Further sinks of a batch read what its first job computed: work of the last component.
+        first_ids = {job.id for job in known}
+        last = last_ranks[-1][0].component
+        for job in jobs:
+            if job.id not in first_ids:
+                busy_s[last] += sum(stage.run_time_ms for stage in stages[job.id]) / 1e3
+        return QueryWork(
+            dict(busy_s),
+            dict(counts),
+            groups,
+            frozenset(job.batch_id for job in known if job.batch_id is not None),
+            sum(job.failed_tasks for job in jobs),
+        )
+
+
+def _first_jobs(jobs: Sequence[JobInfo]) -> list[JobInfo]:
+    """The job of each batch that runs its plan; later ones read what it cached."""
+    firsts: dict[int | None, JobInfo] = {}
+    for job in jobs:
+        firsts.setdefault(job.batch_id, job)
+    return list(firsts.values())
+
+
+def _match(cut: list[Region], stages: tuple[StageInfo, ...]) -> list[list[Region]] | None:
+    """Regions for each stage in order; None if the stages are not those of this plan."""
+    ranks: list[list[Region]] = []
+    for stage in stages[:-1]:
+        inside = [r for r in cut if r.exchange_rdd is not None and r.exchange_rdd in stage.rdd_ids]
+        ranks.append(inside[-1:])
+    ranks.append([region for region in cut if region.exchange_rdd is None])
+    return ranks if all(ranks) else None
+
+
+def _rows_of(region: Region, tasks: TaskColumns) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    """Positions of a region's successful tasks, in order of partition."""
+    inside = (tasks.status == "SUCCESS") & (tasks.partition >= region.first_task)
+    if region.tasks is not None:
+        inside &= tasks.partition < region.first_task + region.tasks
+    return np.flatnonzero(inside)
+
+
+def _shares(inside: list[Region], tasks: TaskColumns) -> dict[str, float]:
+    """How a stage's run time divides among components."""
+    spent: dict[str, float] = defaultdict(float)
+    for region in inside:
+        spent[region.component] += float(tasks.run_time_ms[_rows_of(region, tasks)].sum())
+    total = sum(spent.values())
+    if total == 0:
+        return {component: 1 / len(spent) for component in spent}
+    return {component: time / total for component, time in spent.items()}
