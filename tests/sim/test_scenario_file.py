@@ -64,6 +64,8 @@ def changed(path, value):
         (["batch", "fixed"], "0s", None),  # per_processor is left
         (["batch", "table"], [[1, "1s"]], "table"),
         (["source", 0, "rate"], {"profile": "wave"}, "source 'reports': rate"),
+        (["source", 0, "rate"], {"profile": "constant", "rate_per_s": 1e300}, "'reports': rate"),
+        (["operator", 0, "selectivity"], 1e300, "'parse': selectivity"),
         (["source", 0, "arrivals"], "late", "arrivals"),
         (["source"], [], "source"),
         (["operator", 0, "from"], ["nowhere"], "nowhere"),

@@ -12,6 +12,7 @@ from penstock.sim.scenario import OperatorSpec, Scenario
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
+MOST_ROWS_PER_S = 1e12
 SINK = ""  # target of rows that leave as results
 
 
@@ -79,6 +80,7 @@ class Network:
         self.exits = {name: self._exit(name) for name in graph.nodes}
         self.has_loop = not nx.is_directed_acyclic_graph(graph)
         self._check_paths(graph, scenario)
+        self._check_rates(scenario)
         self.groups = self._grouped(graph)
         self.order = tuple(name for group in self.groups for name in group)
         self.loops = frozenset(
@@ -156,6 +158,28 @@ class Network:
                 f"operators form the loop {path} that returns {gain:g} rows for each row; it must "
                 "be below 1, or rows pile up for ever."
             )
+
+    def _check_rates(self, scenario: Scenario) -> None:
+        """Refuse rates that cannot be counted."""
+        names = list(self.operators)
+        entry_per_s = np.zeros(len(names))
+        for source in scenario.sources:
+            exit_, peak_per_s = self.exits[source.name], source.profile.peak_rate_per_s
+            if peak_per_s > MOST_ROWS_PER_S:
+                raise InvalidInput(
+                    f"source {source.name!r}: rate reaches {peak_per_s:g} rows a second; at most "
+                    f"{MOST_ROWS_PER_S:g} are simulated."
+                )
+            for target, share in [*((copy, 1.0) for copy in exit_.copies), *exit_.split]:
+                entry_per_s[names.index(target)] += share * peak_per_s
+        rates_per_s = np.linalg.solve(np.eye(len(names)) - self._flow_matrix(), entry_per_s)
+        for name, rate_per_s in zip(names, rates_per_s.tolist(), strict=True):
+            out_per_s = rate_per_s * max(1.0, self.operators[name].selectivity)
+            if not out_per_s <= MOST_ROWS_PER_S:
+                raise InvalidInput(
+                    f"operator {name!r}: selectivity lets it reach {out_per_s:g} rows a second; "
+                    f"at most {MOST_ROWS_PER_S:g} are simulated."
+                )
 
     def _flow_matrix(self) -> Floats:
         """Rows that reach operator i for each row that enters operator j."""
