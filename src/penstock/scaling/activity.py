@@ -21,6 +21,7 @@ from penstock.scaling.windows import OperatorWindows
 
 SCALE_IN, NOTHING, SCALE_OUT = -1, 0, 1
 COMBINE = ("max", "min")
+_FREE_S = 1e-12  # a row that takes less costs nothing
 
 
 @dataclass(frozen=True)
@@ -63,8 +64,10 @@ def expected_rows(trends: Trends) -> Floats:
 
 def task_capacities(windows: OperatorWindows) -> Floats:
     """Rows one task can process in the next iteration; infinite where rows cost nothing."""
-    with np.errstate(divide="ignore", over="ignore"):
-        capacities = windows.duration_s / windows.service_time_s
+    with np.errstate(divide="ignore"):
+        capacities = windows.duration_s / np.where(
+            windows.service_time_s < _FREE_S, 0.0, windows.service_time_s
+        )
     finite = np.all(np.isfinite(capacities), axis=1)
     kept = np.where(np.reshape(finite, (-1, 1)), capacities, 1.0)
     mean = kept.mean(axis=1)

@@ -44,8 +44,8 @@ INCREMENTAL = _object(
         ),
         "thresholds": _object(
             {
-                "min": {"type": "number", "minimum": 0},
-                "max": {"type": "number", "exclusiveMinimum": 0},
+                "min": {"type": "number", "minimum": 0, "maximum": 1e6},
+                "max": {"type": "number", "exclusiveMinimum": 0, "maximum": 1e6},
             },
             ["min", "max"],
             "scale in below min, out above max, of arrival rate over capacity; min below max",

@@ -1,0 +1,244 @@
+"""`penstock advise scaling`: its answers, its refusals, and documents broken at random."""
+
+import copy
+import json
+import random
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from jsonschema import Draft202012Validator
+
+from penstock.documents import check_document
+from penstock.errors import InvalidInput
+from penstock.scaling.advice import SCHEMA, advise
+
+INCREMENTAL = {
+    "policy": "incremental",
+    "operators": [
+        {"name": "a", "arrival_rate": 95, "service_rate": 50, "parallelism": 2},
+        {"name": "b", "arrival_rate": 10, "service_rate": 50, "parallelism": 3},
+        {"name": "c", "arrival_rate": 30, "service_rate": 50, "parallelism": 1},
+    ],
+    "thresholds": {"min": 0.5, "max": 0.9},
+}
+DRS = {
+    "policy": "drs",
+    "model": "mmk",
+    "operators": [
+        {"name": "extract", "arrival_rate": 13, "service_rate": 1.6, "parallelism": 8},
+        {"name": "match", "arrival_rate": 130, "service_rate": 14, "arrival_scv": 2},
+        {"name": "aggregate", "arrival_rate": 13, "service_rate": 200},
+    ],
+    "external_rate": 13,
+    "max_processors": 22,
+}
+MICROBATCH = {
+    "policy": "drs",
+    "model": "microbatch",
+    "operators": [{"name": "a", "arrival_rate": 360, "service_rate": 100}],
+    "external_rate": 360,
+    "max_latency_s": 5,
+    "batch_overhead_s": {"fixed": 0.3, "per_processor": 0.05},
+}
+AUTOSCALE = {
+    "policy": "autoscale",
+    "period_s": 10,
+    "operators": [
+        {"name": "fast", "received": [400] * 6, "latency_s": 0.001, "parallelism": 1},
+        {
+            "name": "slow", "upstreams": ["fast"], "received": [400] * 6, "processed": [100] * 6,
+            "emitted": [100] * 6, "pending": 1000, "latency_s": [0.1] * 6, "parallelism": 1,
+        },
+        {
+            "name": "end", "upstreams": ["slow"], "received": [100] * 6, "latency_s": 0.05,
+            "parallelism": 1, "max_parallelism": 8,
+        },
+    ],
+}  # fmt: skip
+AUTOSCALE_PLUS = {
+    **AUTOSCALE,
+    "policy": "autoscale_plus",
+    "alpha": 0.9,
+    "beta": 0.7,
+    "operators": [
+        {**operator, "cpu": {"used": 0.5, "others_used": [0.4]}}
+        for operator in AUTOSCALE["operators"]  # type: ignore[attr-defined]
+    ],
+}
+DOCUMENTS: list[dict[str, Any]] = [INCREMENTAL, DRS, MICROBATCH, AUTOSCALE, AUTOSCALE_PLUS]
+
+
+def answer(document: dict[str, Any]) -> dict[str, Any]:
+    check_document(document, SCHEMA)
+    return advise(document)
+
+
+def test_the_schema_is_one() -> None:
+    Draft202012Validator.check_schema(SCHEMA)
+
+
+def test_incremental() -> None:
+    found = answer(INCREMENTAL)
+    assert set(found) == {"parallelism", "reasons"}
+    assert found["parallelism"] == {"a": 3, "b": 2, "c": 1}
+    assert "load ratio 0.95 is above 0.9" in found["reasons"][0]
+
+
+def test_drs_splits_all_processors() -> None:
+    found = answer(DRS)
+    assert set(found) == {"parallelism", "processors", "expected_latency_s", "reasons"}
+    assert found["processors"] == sum(found["parallelism"].values()) == 22
+    assert "8 -> " in found["reasons"][0]
+
+
+def test_drs_finds_the_fewest_for_a_bound() -> None:
+    document = {**DRS, "max_latency_s": 2.0}
+    del document["max_processors"]
+    found = answer(document)
+    assert found["expected_latency_s"] <= 2.0
+    fewer = answer({**DRS, "max_processors": found["processors"] - 1})
+    assert fewer.get("expected_latency_s", 99) > 2.0
+
+
+def test_drs_says_what_is_least_when_too_few_are_allowed() -> None:
+    found = answer({**DRS, "max_processors": 5})
+    assert found["least_processors"] == 9 + 10 + 1
+    assert "at least 20 processors" in found["infeasible"]
+
+
+def test_drs_says_the_best_latency_when_the_bound_cannot_be_met() -> None:
+    found = answer({**DRS, "max_latency_s": 0.5, "max_processors": 100})
+    assert found["infeasible"]
+    assert found["best_latency_s"] == pytest.approx(1 / 1.6 + 10 / 14 + 1 / 200, rel=1e-6)
+
+
+def test_drs_says_how_many_a_bound_would_take() -> None:
+    found = answer({**DRS, "max_latency_s": 1.6, "max_processors": 21})
+    assert found["infeasible"]
+    enough = answer({**DRS, "max_latency_s": 1.6, "max_processors": found["least_processors"]})
+    assert enough["expected_latency_s"] <= 1.6
+
+
+def test_gigk_needs_more_than_mmk_for_bursty_rows() -> None:
+    bursty = [{**operator, "arrival_scv": 4, "service_scv": 4} for operator in DRS["operators"]]  # type: ignore[attr-defined]
+    document = {**DRS, "operators": bursty, "max_latency_s": 2.0, "max_processors": 100}
+    assert (
+        answer({**document, "model": "gigk"})["processors"]
+        > answer({**document, "model": "mmk"})["processors"]
+    )
+
+
+def test_microbatch() -> None:
+    found = answer(MICROBATCH)
+    # O = 0.5 s on 4: 1.5 x 0.5 / 0.1 = 7.5 s; O = 0.55 s on 5: 1.5 x 0.55 / 0.28 = 2.9 s.
+    assert found["processors"] == 5
+    assert found["expected_latency_s"] == pytest.approx(1.5 * 0.55 / 0.28)
+    plain = answer({**MICROBATCH, "batch_overhead_s": 0.5})
+    assert plain["parallelism"] == {"a": 5}
+    hopeless = answer({**MICROBATCH, "max_latency_s": 0.6})
+    assert hopeless["best_latency_s"] > 0.6
+
+
+def test_routes_with_a_loop_give_the_rates() -> None:
+    document = {
+        "policy": "drs",
+        "operators": [
+            {"name": "generate", "entry_rate": 10, "service_rate": 20},
+            {"name": "detect", "service_rate": 10},
+        ],
+        "routes": [
+            {"from": "generate", "to": "detect", "ratio": 2},
+            {"from": "detect", "to": "detect", "ratio": 0.5},
+        ],
+        "max_processors": 8,
+    }
+    found = answer(document)
+    assert found["processors"] == 8
+    assert found["parallelism"]["detect"] >= 5  # 40 rows/s arrive, not 20
+
+
+def test_unequal_processors() -> None:
+    document = {key: value for key, value in DRS.items() if key != "max_processors"}
+    found = answer({**document, "speeds": [2.0] * 8 + [1.0] * 12})
+    assert sum(map(len, found["assignment"].values())) == found["processors"] <= 20
+    assert "infeasible" in answer({**document, "speeds": [1.0] * 5})
+
+
+def test_autoscale_and_plus() -> None:
+    found = answer(AUTOSCALE)
+    assert found["parallelism"] == {"fast": 1, "slow": 6, "end": 3}
+    assert answer({**AUTOSCALE, "variant": "local"})["parallelism"]["end"] == 1
+    plus = answer(AUTOSCALE_PLUS)
+    assert plus["parallelism"]["slow"] == 7  # 5.67 / 0.9
+    few = answer({**AUTOSCALE, "max_processors": 5})
+    assert few["infeasible"]
+    assert few["processors"] <= 5
+
+
+@pytest.mark.parametrize(
+    ("document", "words"),
+    [
+        ({**INCREMENTAL, "thresholds": {"min": 0.9, "max": 0.5}}, "min 0.9 and max 0.5"),
+        ({**DRS, "operators": [DRS["operators"][0]] * 2}, "'extract' 2 times"),  # type: ignore[index]
+        ({**INCREMENTAL, "policy": "guess"}, "allowed: incremental, drs"),
+        ({**DRS, "model": "mm1"}, "mmk, gigk, microbatch"),
+        ({**DRS, "external_rate": 0}, "external_rate"),
+        ({k: v for k, v in DRS.items() if k != "max_processors"}, "max_latency_s"),
+        ({k: v for k, v in DRS.items() if k != "external_rate"}, "external_rate"),
+        ({k: v for k, v in MICROBATCH.items() if k != "batch_overhead_s"}, "batch_overhead_s"),
+        ({**DRS, "max_processors": 0}, "at least 1"),
+        ({**DRS, "k_max": 3}, "unknown 'k_max'"),
+        ({**AUTOSCALE, "theta_min": 0.9}, "theta_min"),
+        (
+            {**DRS, "operators": [{"name": "a", "arrival_rate": 1e12, "service_rate": 1e-9}]},
+            "advice goes up to",
+        ),
+    ],
+)
+def test_refusals_name_the_field(document: dict[str, Any], words: str) -> None:
+    with pytest.raises(InvalidInput, match=words):
+        answer(document)
+
+
+ODD = [
+    None, True, "", "x", [], {}, -1, 0, 1, 3, 0.5, 1e-300, 1e9, 1e12, 1e15, 1e308, 10**400,
+    [0], [1, 2], ["a"], [[1]], {"min": 1}, {"fixed": 0},
+]  # fmt: skip
+
+
+def broken(document: Any, dice: random.Random) -> Any:
+    """The document with one to three places changed, removed or added to."""
+    document = copy.deepcopy(document)
+    for _ in range(dice.randint(1, 3)):
+        place = document
+        while isinstance(place, dict | list) and place:
+            keys = list(place) if isinstance(place, dict) else list(range(len(place)))
+            key = dice.choice(keys)
+            inner = place[key]
+            if isinstance(inner, dict | list) and inner and dice.random() < 0.8:
+                place = inner
+                continue
+            kind = dice.random()
+            if kind < 0.6:
+                place[key] = copy.deepcopy(dice.choice(ODD))
+            elif kind < 0.8:
+                del place[key]
+            elif isinstance(place, dict):
+                place["odd"] = copy.deepcopy(dice.choice(ODD))
+            else:
+                place.append(copy.deepcopy(dice.choice(ODD)))
+            break
+    return document
+
+
+@given(st.integers(0, 10**9), st.sampled_from(range(len(DOCUMENTS))))
+@settings(max_examples=400, deadline=None)
+def test_a_broken_document_is_answered_or_refused(seed: int, which: int) -> None:
+    document = broken(DOCUMENTS[which], random.Random(seed))
+    try:
+        found = answer(document)
+    except InvalidInput:
+        return
+    assert json.loads(json.dumps(found, allow_nan=False)) == found
