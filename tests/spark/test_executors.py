@@ -67,6 +67,12 @@ def test_one_three_one_under_a_running_query(
         return query.lastProgress["batchId"] if query.lastProgress else -1
 
     until(lambda: batches() > 1)
+    hasty = SparkExecutors(session, grow_limit_s=0)
+    late = hasty.act(SetExecutors(2))
+    assert not late.done
+    assert "1 of 2 executors" in late.detail
+    until(lambda: hasty.executors() == 2)  # it comes all the same, and is not overlooked
+
     grown = actuator.act(SetExecutors(3))
     assert grown.done, grown.detail
     assert actuator.executors() == 3

@@ -9,8 +9,10 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
+from penstock.control.actions import SetExecutors
 from penstock.errors import Unavailable
 from penstock.spark import handles
+from penstock.spark.executors import SparkExecutors
 
 pytestmark = pytest.mark.spark
 
@@ -104,3 +106,12 @@ def test_a_reported_state_location_is_found_again(
 def test_requesting_executors_of_a_local_master_is_refused(spark: SparkSession) -> None:
     with pytest.raises(Unavailable):
         handles.request_total_executors(spark, 2)
+
+
+def test_the_actuator_of_a_local_master_says_that_it_is_none(spark: SparkSession) -> None:
+    actuator = SparkExecutors(spark)
+    assert "local[2]" in actuator.unavailable()[SetExecutors.NAME]
+    assert (actuator.executors(), actuator.slots_per_executor()) == (1, 2)
+    outcome = actuator.act(SetExecutors(2))
+    assert not outcome.done
+    assert "local[2]" in outcome.detail

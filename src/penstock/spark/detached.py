@@ -53,10 +53,7 @@ def cluster_down() -> ClusterChange:
         state = _live_state()
         if state is None:
             return ClusterChange(False, NONE_UP, ClusterStatus(False, NONE_UP))
-        os.kill(state.supervisor_pid, signal.SIGTERM)
-        if not _gone(state, launch.STOP_LIMIT_S):
-            os.kill(state.supervisor_pid, signal.SIGKILL)  # the kernel ends master and worker
-            _gone(state, launch.STOP_LIMIT_S)
+        _end(state.supervisor_pid)
         _forget(state)
     detail = f"The cluster at {state.master_url} is down."
     return ClusterChange(True, detail, ClusterStatus(False, detail))
@@ -95,24 +92,40 @@ def state_directory() -> Path:
 def _start(slots: int, memory_mb: int) -> ClusterState:
     launch.find_java()
     directory = launch.private_directory()
+    state_path = _state_path()
+    state_path.unlink(missing_ok=True)
+    pid = 0
     try:
         launch.write_configuration(directory)
-        state_path = _state_path()
-        state_path.unlink(missing_ok=True)
         command = launch.supervisor_command(directory, state_path, slots, memory_mb)
-        with (directory / "logs" / "supervisor.log").open("wb") as log:
-            subprocess.run(
-                [*command, "--detached"], stdin=subprocess.DEVNULL, stdout=log, stderr=log,
-                env=launch.environment(directory), start_new_session=True, check=True,
+        log_path = launch.supervisor_log(directory)
+        with log_path.open("wb") as log:
+            forked = subprocess.run(
+                [*command, "--detached"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                stderr=log, env=launch.environment(directory), start_new_session=True, check=True,
             )  # fmt: skip
-        return launch.await_state(state_path, launch.START_LIMIT_S, None)
+        pid = int(forked.stdout)
+        return launch.await_state(
+            state_path, launch.START_LIMIT_S, lambda: process_started(pid) is not None, log_path
+        )
     except BaseException:
-        state = launch.read_state(_state_path())
-        if state is not None and _is_live(state):
-            os.kill(state.supervisor_pid, signal.SIGTERM)
-        _state_path().unlink(missing_ok=True)
+        _end(pid)
+        state_path.unlink(missing_ok=True)
         shutil.rmtree(directory, ignore_errors=True)
         raise
+
+
+def _end(pid: int) -> None:
+    """End a supervisor, and with it its cluster."""
+    started = process_started(pid) if pid else None
+    for number in (signal.SIGTERM, signal.SIGKILL):  # on SIGKILL the kernel ends the cluster
+        deadline = time.monotonic() + launch.STOP_LIMIT_S
+        if started is None or process_started(pid) != started:
+            return
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, number)
+        while process_started(pid) == started and time.monotonic() < deadline:
+            time.sleep(0.05)
 
 
 def _live_state() -> ClusterState | None:
@@ -127,15 +140,6 @@ def _live_state() -> ClusterState | None:
 
 def _is_live(state: ClusterState) -> bool:
     return process_started(state.supervisor_pid) == state.supervisor_started
-
-
-def _gone(state: ClusterState, limit_s: float) -> bool:
-    deadline = time.monotonic() + limit_s
-    while _is_live(state):
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(0.05)
-    return True
 
 
 def _forget(state: ClusterState) -> None:

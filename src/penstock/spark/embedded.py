@@ -85,13 +85,16 @@ class EmbeddedCluster:
         command = launch.supervisor_command(
             self._directory, state_path, self._slots, self._memory_mb
         )
-        with (self._directory / "logs" / "supervisor.log").open("wb") as log:
-            self._process = subprocess.Popen(
+        log_path = launch.supervisor_log(self._directory)
+        with log_path.open("wb") as log:
+            self._process = process = subprocess.Popen(
                 command, stdin=subprocess.PIPE, stdout=log, stderr=log,
                 env=launch.environment(self._directory), start_new_session=True,
             )  # fmt: skip
         try:
-            self._state = launch.await_state(state_path, self._start_limit_s, self._process)
+            self._state = launch.await_state(
+                state_path, self._start_limit_s, lambda: process.poll() is None, log_path
+            )
         except BaseException:
             self.stop()
             raise

@@ -11,6 +11,7 @@ while a streaming query keeps writing new ones: the executor was only cut off by
 
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 
 from pyspark.sql import SparkSession
 
@@ -81,8 +82,7 @@ class SparkExecutors:
         self._slots = int(conf.get("spark.executor.cores", "0"))
         self._most = _most(conf.get("spark.cores.max"), self._slots)
         self._unavailable = self._why_unavailable()
-        initial = conf.get("spark.executor.instances")
-        self._asked = int(initial) if initial is not None and not self._unavailable else None
+        self._asked = int(conf.get("spark.executor.instances", "0"))
         self._took_over = False
 
     def unavailable(self) -> Mapping[str, str]:
@@ -90,10 +90,13 @@ class SparkExecutors:
         return {SetExecutors.NAME: self._unavailable} if self._unavailable else {}
 
     def executors(self) -> int:
-        """Executors asked for at present; a local master counts as one."""
+        """Executors asked for at present; a local master counts as one.
+
+        One that came late, after its request was withdrawn, counts too: it is there to be drained.
+        """
         if self._unavailable and self._master.startswith("local"):
             return 1
-        return len(self._active()) if self._asked is None else self._asked
+        return max(self._asked, len(self._active()))
 
     def slots_per_executor(self) -> int:
         """Processors of one executor."""
@@ -129,8 +132,8 @@ class SparkExecutors:
             self._asked = total
             return f"{before} -> {total} executors; {self._drain_to(total)}"
         if not self._until(lambda: len(self._active()) >= total, self._grow_limit_s):
-            present = max(len(self._active()), 1)
-            handles.request_total_executors(self._spark, self._asked or present)
+            present = len(self._active())
+            handles.request_total_executors(self._spark, max(self._asked, present))
             raise Unavailable(
                 f"The cluster gave {present} of {total} executors within {self._grow_limit_s:g} s; "
                 "the request is withdrawn."
@@ -144,13 +147,17 @@ class SparkExecutors:
 
         def settled() -> bool:
             present = handles.executors(self._spark)
-            active = [executor for executor in present if executor.active]
-            for executor in active[total:]:
-                handles.decommission_executor(self._spark, executor.id)
-                drained.append(executor.id)
-            return not any(executor.id in drained for executor in present)
+            active = [executor.id for executor in present if executor.active]
+            for executor_id in active[total:]:
+                with suppress(Unavailable):  # gone since it was listed; otherwise tried again
+                    handles.decommission_executor(self._spark, executor_id)
+                    drained.append(executor_id)
+            return len(active) <= total and not any(one.id in drained for one in present)
 
         left = self._until(settled, self._drain_limit_s)
+        active = len(self._active())
+        if active > total:
+            raise Unavailable(f"{active - total} of {active} executors could not be drained.")
         # Drained executors take no tasks from the first moment on: a slow leave is no failure.
         return f"drained {', '.join(drained)}" + ("" if left else ", not all of them gone yet")
 

@@ -4,10 +4,10 @@ import json
 import os
 import secrets
 import shutil
-import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -65,6 +65,11 @@ def spark_home() -> Path:
     if spec is None or not spec.submodule_search_locations:
         raise Unavailable("pyspark is not installed for this Python; install it with pip.")
     return Path(spec.submodule_search_locations[0])
+
+
+def supervisor_log(directory: Path) -> Path:
+    """Where a supervisor writes what goes wrong with itself."""
+    return directory / "logs" / "supervisor.log"
 
 
 def private_directory() -> Path:
@@ -128,19 +133,19 @@ def read_state(path: Path) -> ClusterState | None:
 
 
 def await_state(
-    path: Path, limit_s: float, process: "subprocess.Popen[bytes] | None"
-) -> ClusterState:
+    path: Path, limit_s: float, alive: Callable[[], bool], log: Path
+) -> ClusterState:  # fmt: skip
     """Wait until the supervisor says that the cluster is ready, or why it is not."""
     deadline = time.monotonic() + limit_s
     while time.monotonic() < deadline:
-        gone = process is not None and process.poll() is not None
+        lives = alive()  # before the look at the state: it may be written with the last breath
         state = read_state(path)
         if state is not None and state.failure:
             raise Unavailable(state.failure)
         if state is not None:
             return state
-        if gone:
-            log = supervisor.last_lines(path.parent / "logs" / "supervisor.log")
-            raise Unavailable(f"The cluster's supervisor ended by itself; it said: {log}")
+        if not lives:
+            said = supervisor.last_lines(log)
+            raise Unavailable(f"The cluster's supervisor ended by itself; it said: {said}")
         time.sleep(0.05)
     raise Unavailable(f"The cluster was not ready within {limit_s:g} s.")

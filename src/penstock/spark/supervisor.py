@@ -211,6 +211,7 @@ class Supervisor:
 
 
 def _end(_signal_number: int, _frame: FrameType | None) -> NoReturn:
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # a second one must not cut the ending short
     raise _Ended("The cluster was asked to end.")
 
 
@@ -246,8 +247,11 @@ def main() -> int:
     parser.add_argument("--limit-s", type=float, default=60.0)
     parser.add_argument("--detached", action="store_true", help="live on after the starter")
     options = parser.parse_args()
-    if options.detached and os.fork():
-        return 0  # the starter need not wait for the one that stays
+    if options.detached:
+        if child := os.fork():
+            sys.stdout.write(str(child))  # the starter waits for this, not for the one that stays
+            return 0
+        os.dup2(2, 1)
     return Supervisor(options).run()
 
 
