@@ -16,6 +16,7 @@ import math
 from collections.abc import Iterator
 
 _DEVIATIONS = 9.0  # exp(-81 / 2) is below the resolution of a double
+_NEVER = 1e250  # nobody will ever wait; going on to millions of processors would only take time
 
 
 def least_processors(load: float) -> int:
@@ -24,13 +25,15 @@ def least_processors(load: float) -> int:
 
 
 def inverse_loss(load: float, processors: int) -> float:
-    """1 / B(k, a): the inverse of Erlang's loss probability; infinite without load."""
+    """1 / B(k, a): the inverse of Erlang's loss probability; infinite beyond 1e250."""
     if load <= 0:
         return math.inf
     first = max(0, math.floor(min(load, processors) - _DEVIATIONS * math.sqrt(load)) - 1)
     inverse = 1.0 if first == 0 else load / (load - first)
     for k in range(first + 1, processors + 1):
         inverse = 1.0 + k / load * inverse
+        if inverse > _NEVER:
+            return math.inf
     return inverse
 
 
