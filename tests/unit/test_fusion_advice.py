@@ -144,6 +144,6 @@ def test_any_mutation_is_answered_or_refused(data: st.DataObject) -> None:
         if data.draw(st.booleans()) and path[-1] != "algorithm":
             del place[path[-1]]
         else:
-            place[path[-1]] = data.draw(JUNK)
+            place[path[-1]] = copy.deepcopy(data.draw(JUNK))
     with contextlib.suppress(InvalidInput):
         json.dumps(advice(document), allow_nan=False)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from penstock.fusion.graph import OperatorGraph
-from penstock.fusion.members import Members, indicator_matrix, positions_of
+from penstock.fusion.members import Members, positions_of
 from penstock.fusion.rebalancing import RebalancingRule, state_moves
 from penstock.model.observation import Floats
 
@@ -97,10 +97,12 @@ class Costs:
     def _moves(self, components: Sequence[Members]) -> Floats:
         # A component's histograms are the sums of its operators' (all streams into any of them).
         graph = self.graph
-        inside = indicator_matrix(components, graph.size)
-        shape = (len(components), *graph.input_rows.shape[1:])
-        load = (inside @ graph.input_rows.reshape(graph.size, -1)).reshape(shape)
-        state = (inside @ graph.state_rows.reshape(graph.size, -1)).reshape(shape)
+        load = np.empty((len(components), *graph.input_rows.shape[1:]))
+        state = np.empty_like(load)
+        for number, members in enumerate(components):
+            inside = list(positions_of(members))
+            graph.input_rows[inside].sum(axis=0, out=load[number])
+            graph.state_rows[inside].sum(axis=0, out=state[number])
         return state_moves(load, state, self.rule)
 
     def within_beta(self, components: Sequence[Members], limits: FusionLimits) -> list[bool]:

@@ -11,6 +11,7 @@ from penstock.fusion.costs import Costs, FusionLimits
 from penstock.fusion.graph import OperatorGraph
 from penstock.fusion.initial import initial_plan
 from penstock.fusion.members import Members, positions_of
+from penstock.model.observation import Floats, Ints
 
 _AT_ONCE = 24  # moves priced together; one call prices many components as fast as a few
 _LEAST_PROFIT = 1e-9  # share of all costs below which a profit is rounding
@@ -23,6 +24,30 @@ class _Move:
     operator: int
     source: int
     target: int | None
+
+
+@dataclass(frozen=True)
+class _Candidates:
+    """Moves as columns, the greatest possible gain first; target -1 is a component of its own."""
+
+    gain: Floats
+    operator: Ints
+    source: Ints
+    target: Ints
+
+    def block(self, start: int) -> list[tuple[float, _Move]]:
+        """The next few moves, each with its greatest possible gain."""
+        end = start + _AT_ONCE
+        return [
+            (gain, _Move(operator, source, None if target < 0 else target))
+            for gain, operator, source, target in zip(
+                self.gain[start:end].tolist(),
+                self.operator[start:end].tolist(),
+                self.source[start:end].tolist(),
+                self.target[start:end].tolist(),
+                strict=True,
+            )
+        ]
 
 
 class _Walk:
@@ -56,37 +81,30 @@ class _Walk:
             self.state_moves[number] = cost
             self.sizes[number] = len(positions)
 
-    def candidates(self) -> list[tuple[float, _Move]]:
+    def candidates(self) -> "_Candidates":
         """Admissible moves by the most they could gain, should the new components move nothing."""
-        size, width = self.graph.size, len(self.sizes)
-        pairs, which = np.unique(self._ends * width + self.home[self._others], return_inverse=True)
+        pairs, which = np.unique(
+            self._ends * len(self.sizes) + self.home[self._others], return_inverse=True
+        )
         rows = np.bincount(which, self._rows, len(pairs))
-        operator, target = pairs // width, pairs % width
+        operator, target = pairs // len(self.sizes), pairs % len(self.sizes)
         source = self.home[operator]
-        leaving = np.zeros(size)
         inside = source == target
+        leaving = np.zeros(self.graph.size)
         leaving[operator[inside]] = rows[inside]
-        spare = self.state_moves[source]
-        most = rows - leaving[operator] + spare + self.state_moves[target]
+        most = rows - leaving[operator] + self.state_moves[source] + self.state_moves[target]
         fits = (self.shared[target] & self.keys[operator]).any(axis=1)
         fits &= ~inside & (most > 0) & (self.sizes[target] < self.largest)
         alone = self.state_moves[self.home] - leaving
         out = np.flatnonzero((alone > 0) & (self.sizes[self.home] > 1))
         gains = np.concatenate([most[fits], alone[out]])
-        columns = np.stack(
-            [
-                np.concatenate([operator[fits], out]),
-                np.concatenate([source[fits], self.home[out]]),
-                np.concatenate([target[fits], np.full(len(out), -1)]),
-            ]
-        )
         order = np.argsort(-gains, kind="stable")
-        return [
-            (gain, _Move(o, s, None if t < 0 else t))
-            for gain, (o, s, t) in zip(
-                gains[order].tolist(), columns[:, order].T.tolist(), strict=True
-            )
-        ]
+        return _Candidates(
+            gains[order],
+            np.concatenate([operator[fits], out])[order],
+            np.concatenate([source[fits], self.home[out]])[order],
+            np.concatenate([target[fits], np.full(len(out), -1)])[order],
+        )
 
     def _outcome(self, move: _Move) -> list[Members]:
         """The pieces the source falls into, and the target with the operator."""
@@ -156,10 +174,10 @@ def improve(costs: Costs, limits: FusionLimits, plan: Sequence[Members]) -> list
     while True:
         ranked = walk.candidates()
         best, chosen = scale * _LEAST_PROFIT, None
-        for start in range(0, len(ranked), _AT_ONCE):
-            block = ranked[start : start + _AT_ONCE]
-            if block[0][0] <= best:
+        for start in range(0, len(ranked.gain), _AT_ONCE):
+            if ranked.gain[start] <= best:
                 break
+            block = ranked.block(start)
             for profit, (_, move) in zip(walk.profits(block), block, strict=True):
                 if profit > best:
                     best, chosen = profit, move

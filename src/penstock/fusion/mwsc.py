@@ -50,7 +50,8 @@ def mwsc(costs: Costs, limits: FusionLimits) -> Partition:
         # Solved over a part of all components only: what is left to do may be done by moves.
         components = tuple(improve(costs, limits, components))
         bound = graph.total_rows - attributes.most_saved_rows
-    reach = "all" if every else f"all of up to {found.size} operators and some larger"
+    upto = f"all of up to {found.size} operators"
+    reach = "all there are" if found.complete else upto if every else f"{upto} and some larger"
     proof = "solved to the optimum" if choice.proven else "stopped at the limit of search nodes"
     note = f"chose from {len(pool.components)} components ({reach}), {proof}"
     return Partition(components, max(0.0, bound), note)

@@ -2,9 +2,11 @@
 
 import heapq
 
+import numpy as np
+
 from penstock.fusion.costs import Costs, FusionLimits
-from penstock.fusion.members import Members
-from penstock.fusion.pool import component_pool, cut_rows, without_redundant
+from penstock.fusion.members import Members, positions_of
+from penstock.fusion.pool import component_pool, without_redundant
 
 
 def mwsc_greedy(costs: Costs, limits: FusionLimits) -> list[Members]:
@@ -18,10 +20,10 @@ def mwsc_greedy(costs: Costs, limits: FusionLimits) -> list[Members]:
     Differs from seed 001 s.5.2: weights psi + cut / 2 in place of psi + l - phi (see mwsc_literal).
     """
     pool = component_pool(costs, limits)
-    weights = [
-        float(moved) + cut_rows(costs, members) / 2
-        for members, moved in zip(pool.components, pool.adaptation, strict=True)
-    ]
+    # Streams at an operator, each counted at both ends: less twice the inner ones is the cut.
+    touching = [sum(links.values()) for links in costs.graph.links]
+    around = [sum(touching[p] for p in positions_of(members)) for members in pool.components]
+    weights = (pool.adaptation + np.array(around) / 2 - pool.internal).clip(min=0.0).tolist()
     heap = [
         (weight / members.bit_count(), -members.bit_count(), number)
         for number, (members, weight) in enumerate(zip(pool.components, weights, strict=True))

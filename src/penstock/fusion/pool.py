@@ -3,8 +3,6 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
 from penstock.fusion.components import Enumeration, enumerate_components
 from penstock.fusion.costs import Costs, FusionLimits
 from penstock.fusion.growth import grown_components
@@ -49,7 +47,7 @@ def pool_of(
     return Pool(
         components=tuple(kept),
         adaptation=costs.adaptation(kept),
-        internal=np.array([costs.graph.internal_rows(members) for members in kept]),
+        internal=costs.graph.internal_rows_of(kept),
     )
 
 
@@ -77,19 +75,14 @@ def without_redundant(
 def _peeled(costs: Costs, limits: FusionLimits, members: Members) -> list[Members]:
     """Drop loosely tied operators until beta holds: a part may move more state than the whole."""
     graph = costs.graph
-    if members.bit_count() == 1 or costs.within_beta([members], limits)[0]:
-        return [members]
-    loosest = min(positions_of(members), key=lambda p: (graph.rows_between(p, members), p))
-    rest = graph.connected_pieces(members & ~(1 << loosest))
-    return [1 << loosest, *(part for piece in rest for part in _peeled(costs, limits, piece))]
-
-
-def cut_rows(costs: Costs, members: Members) -> float:
-    """Rows of the streams with one end inside and one outside."""
-    links = costs.graph.links
-    return sum(
-        rows
-        for position in positions_of(members)
-        for other, rows in links[position].items()
-        if not members >> other & 1
-    )
+    settled, waiting = [], [members]
+    while waiting:
+        piece = waiting.pop()
+        if piece.bit_count() == 1 or costs.within_beta([piece], limits)[0]:
+            settled.append(piece)
+            continue
+        tied = {p: graph.rows_between(p, piece) for p in positions_of(piece)}
+        loosest = 1 << min(tied, key=tied.__getitem__)
+        settled.append(loosest)
+        waiting += graph.connected_pieces(piece & ~loosest)
+    return settled

@@ -7,6 +7,8 @@ from numpy.typing import NDArray
 
 from penstock.model.observation import Floats, Ints
 
+Flags = NDArray[np.bool_]
+
 
 @dataclass(frozen=True)
 class RebalancingRule:
@@ -35,11 +37,16 @@ def state_moves(load_rows: Floats, state_rows: Floats, rule: RebalancingRule) ->
     # A hair below the quotient, so that a load of exactly n capacities needs n instances.
     needed = np.ceil(totals / rule.capacity_rows - 1e-9)
     instances = np.clip(needed, 1, groups).astype(np.int64)
-    place = np.arange(groups) % instances[:, :1]
     moved = np.zeros(components)
+    # With one instance throughout there is nowhere to move to: true of most small components.
+    several = np.flatnonzero(instances.max(axis=1, initial=1) > 1)
+    if several.size == 0:
+        return moved
+    instances = instances[several]
+    place = np.arange(groups) % instances[:, :1]
     for window in range(windows):
-        load, state = load_rows[:, window], state_rows[:, window]
-        moved += _rebalance(load, state, instances[:, window], place, rule.tolerance)
+        load, state = load_rows[several, window], state_rows[several, window]
+        moved[several] += _rebalance(load, state, instances[:, window], place, rule.tolerance)
     return moved
 
 
@@ -50,31 +57,44 @@ def _rebalance(
     components, groups = load.shape
     width = int(max(instances.max(), place.max() + 1))
     slots = (np.arange(components)[:, None] * width + place).ravel()
-    held = np.bincount(slots, load.ravel(), components * width).reshape(components, width)
+    sums = np.bincount(slots, load.ravel(), components * width)
+    held = sums.reshape(components, width).astype(np.float64)
     closed = np.arange(width) >= instances[:, None]
     mean = load.sum(axis=1) / instances
     moved = np.zeros(components)
-    rows = np.arange(components)
+    high = np.where(closed, -1.0, held).max(axis=1)
+    low = np.where(closed, np.inf, held).min(axis=1)
+    outside = (high > (1 + tolerance) * mean) | (low < (1 - tolerance) * mean)
+    rows = np.flatnonzero(outside | (place.max(axis=1) >= instances))
     for _ in range(2 * groups):
-        fullest = np.where(closed[rows], -1.0, held[rows])
-        source, high = fullest.argmax(axis=1), fullest.max(axis=1)
-        emptiest = np.where(closed[rows], np.inf, held[rows])
-        target, low = emptiest.argmin(axis=1), emptiest.min(axis=1)
-        homeless = np.take_along_axis(closed[rows], place[rows], axis=1)
-        draining: NDArray[np.bool_] = np.any(homeless, axis=1)
-        gap = (high - low).reshape(-1, 1)
-        movable = (place[rows] == source[:, None]) & (load[rows] > 0) & (load[rows] < gap)
-        narrowing = np.where(movable, np.abs(load[rows] - gap / 2), np.inf)
-        heaviest_homeless = np.where(homeless, -load[rows], np.inf)
-        score = np.where(draining[:, None], heaviest_homeless, narrowing)
-        group, best = score.argmin(axis=1), score.min(axis=1)
-        outside = (high > (1 + tolerance) * mean[rows]) | (low < (1 - tolerance) * mean[rows])
-        go = np.isfinite(best) & (draining | outside)
-        rows, group, target = rows[go], group[go], target[go]
         if rows.size == 0:
             break
+        group, target, go = _next_moves(
+            load[rows], held[rows], closed[rows], place[rows], mean[rows], tolerance
+        )
+        rows, group, target = rows[go], group[go], target[go]
         held[rows, place[rows, group]] -= load[rows, group]
         held[rows, target] += load[rows, group]
         place[rows, group] = target
         moved[rows] += state[rows, group]
     return moved
+
+
+def _next_moves(
+    load: Floats, held: Floats, closed: Flags, place: Ints, mean: Floats, tolerance: float
+) -> tuple[Ints, Ints, Flags]:
+    """For each component the key group to move, where to, and whether to move at all."""
+    open_held = np.where(closed, -1.0, held)
+    source, high = open_held.argmax(axis=1), open_held.max(axis=1)
+    open_held = np.where(closed, np.inf, held)
+    target, low = open_held.argmin(axis=1), open_held.min(axis=1)
+    homeless = np.take_along_axis(closed, place, axis=1)
+    draining: Flags = np.any(homeless, axis=1)
+    gap = (high - low).reshape(-1, 1)
+    movable = (place == source.reshape(-1, 1)) & (load > 0) & (load < gap)
+    narrowing = np.where(movable, np.abs(load - gap / 2), np.inf)
+    heaviest_homeless = np.where(homeless, -load, np.inf)
+    score = np.where(draining.reshape(-1, 1), heaviest_homeless, narrowing)
+    outside = (high > (1 + tolerance) * mean) | (low < (1 - tolerance) * mean)
+    go: Flags = np.isfinite(score.min(axis=1)) & (draining | outside)
+    return score.argmin(axis=1), target, go

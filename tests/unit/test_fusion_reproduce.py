@@ -1,0 +1,47 @@
+"""`reproduce fusion` in its quick form: claims with their numbers and figures."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from penstock.reproduce.fusion import run
+from penstock.reproduce.random_topologies import group_shares, measured_graph, random_topology
+
+
+def test_claims_carry_parts_reasons_and_figures(tmp_path: Path) -> None:
+    claims = run(tmp_path, seeds=[3], quick=True)
+    assert [claim.id for claim in claims] == ["F1", "F2"]
+    for claim in claims:
+        assert claim.holds == all(claim.numbers["parts"].values())
+        assert claim.holds == (claim.reason == "")
+        for figure in claim.figures:
+            assert (tmp_path / figure).stat().st_size > 1_000
+    saved = claims[0].numbers["saved"]
+    for degree in (3, 5, 10):
+        for stream in ("uniform", "zipf"):
+            bound = saved[f"bound d={degree} {stream}"][0]
+            mwsc = saved[f"mwsc d={degree} {stream}"][0]
+            assert 0 < mwsc <= bound + 1e-9
+
+
+def test_random_topology_conserves_what_operators_emit() -> None:
+    topology = random_topology(np.random.default_rng(1), 40, 3)
+    assert len(topology.edges) == 120
+    assert len(set(topology.edges)) == 120
+    assert all(up < down for up, down in topology.edges)
+    assert topology.source_rate_per_s.sum() == pytest.approx(10_000)
+    assert all(len(set(key)) == 2 for key in topology.keys)
+
+
+def test_longer_windows_hold_the_same_rows() -> None:
+    topology = random_topology(np.random.default_rng(1), 10, 2)
+    shares = group_shares(np.random.default_rng(2), 10, 8, skewed=True)
+    assert shares.sum(axis=1) == pytest.approx(np.ones(10))
+    assert (shares[0] != shares[-1]).any()
+    one = measured_graph(np.random.default_rng(3), topology, shares, 1)
+    five = measured_graph(np.random.default_rng(3), topology, shares, 5)
+    assert one.input_rows.shape == (10, 10, 8)
+    assert five.input_rows.shape == (10, 2, 8)
+    assert five.total_rows == one.total_rows
+    assert (five.state_rows[:, 1] == one.state_rows[:, 9]).all()
