@@ -29,8 +29,9 @@ def load_distance_bound(problem: AllocationProblem) -> float:
     if len(problem.load) == 0 or problem.all_draining:
         return 0.0
     relaxation = _Relaxation(problem)
-    heaviest = float(problem.load.max() / problem.capacity[problem.open].max())
-    low = max(0.0, heaviest - problem.mean) if problem.must_drain else 0.0
+    may_hold = problem.open if problem.must_drain else np.ones_like(problem.open)
+    heaviest = float(problem.load.max() / problem.capacity[may_hold].max())
+    low = max(0.0, heaviest - problem.mean)
     if relaxation.affordable(low):
         return low
     high = max(problem.mean, float(problem.load.sum() / problem.capacity.min()), low) + 1.0

@@ -3,7 +3,7 @@
 The search looks for a placement inside a window around the mean a little narrower than the best
 distance found; when it has one, the window narrows. Within a window the sum of squared excesses
 falls by best exchanges at the violating nodes (neighbourhood.py); where that stalls, some moves
-near a violating node are taken back home, which frees budget, and the repair starts again.
+that share a node are taken back home, which frees budget, and the repair starts again.
 Reference: the objective is seed 004 s.4.3.1; the search is ours.
 """
 
@@ -12,11 +12,12 @@ import math
 import numpy as np
 
 from penstock.allocation.budget import SearchBudget
-from penstock.allocation.neighbourhood import FIXED_WORK, State, Window, best_exchange
-from penstock.allocation.problem import NOWHERE, AllocationProblem, Bools, Ints, distance
+from penstock.allocation.neighbourhood import FIXED_WORK, State, Window, best_exchange, candidates
+from penstock.allocation.problem import NOWHERE, AllocationProblem, Bools, Ints, distance, rank
 
 MOST_CANDIDATES = 400  # key groups of other nodes weighed in one look
 MOST_PARTNERS = 200
+TRIES = 60  # rounds without progress before a window is given up
 CLOSE_ENOUGH = 1e-3  # points above the bound that are not worth more search
 
 
@@ -46,7 +47,7 @@ class LocalSearch:
             if reached <= bound + CLOSE_ENOUGH:
                 return
             aim = reached - max(step * (reached - bound), CLOSE_ENOUGH / 2)
-            found = self._reach(Window(aim, aim), tries=self._tries())
+            found = self._reach(Window(aim, aim), tries=TRIES)
             if found is None:
                 step /= 2
                 if step < 1e-3:
@@ -62,33 +63,36 @@ class LocalSearch:
             found = distance(self._problem, self.best)
             upper_binds = found.upper >= found.lower
             other = min(found.upper, found.lower)
-            aim = other - step * abs(other)
+            aim = other - max(step * abs(other), CLOSE_ENOUGH)
             window = Window(d, aim) if upper_binds else Window(aim, d)
-            better = self._reach(window, tries=self._tries())
+            better = self._reach(window, tries=TRIES)
             if better is None:
                 step /= 2
             else:
                 self.best = better
 
-    def _tries(self) -> int:
-        return 60
-
     def _reach(self, window: Window, tries: int) -> Ints | None:
         """A placement inside the window, or None after some tries without progress."""
         current = State(self._problem, self.best)
+        self._budget.spend(FIXED_WORK)
         self._repair(current, window, noise=0.0)
         harm = float(current.violations(window).sum())
         idle = 0
         while harm > 0 and idle < tries and not self._budget.over:
             self.rounds += 1
             candidate = current.copy()
-            self._ruin(candidate, window)
+            self._ruin(candidate)
             self._repair(candidate, window, noise=self._rng.choice([0.0, 0.3, 0.6]))
             new_harm = float(candidate.violations(window).sum())
             idle = 0 if new_harm < harm * 0.999 else idle + 1
             if new_harm <= harm * (1.0 + 0.02 * self._rng.random()):
                 current, harm = candidate, new_harm
+        self._keep(current.placement)
         return current.placement if harm <= 0 else None
+
+    def _keep(self, placement: Ints) -> None:
+        if rank(self._problem, placement) < rank(self._problem, self.best):
+            self.best = placement.copy()
 
     def _repair(self, state: State, window: Window, noise: float) -> None:
         """Best exchanges at violating nodes until none helps."""
@@ -99,11 +103,11 @@ class LocalSearch:
             if harm[node] <= 0:
                 return
             others, partners = self._candidates(state, node)
-            self._budget.spend(FIXED_WORK + len(others) * 21)
-            found = best_exchange(
-                state, window, node, others, partners, self._may_receive, self._movable,
-                noise, self._rng,
-            )  # fmt: skip
+            self._budget.spend(
+                FIXED_WORK + len(others) * (1 + len(state.placement) / len(state.totals))
+            )
+            weighed = candidates(state, node, others, partners, self._movable)
+            found = best_exchange(state, window, weighed, self._may_receive, noise, self._rng)
             if found is None:
                 stuck[node] = True
                 continue
@@ -122,8 +126,8 @@ class LocalSearch:
             partners = self._rng.choice(partners, MOST_PARTNERS, replace=False)
         return others, partners
 
-    def _ruin(self, state: State, window: Window) -> None:
-        """Take some moves back, more likely those at nodes near a violation."""
+    def _ruin(self, state: State) -> None:
+        """Take some moves back, more likely those that share a node with the first of them."""
         problem = self._problem
         moved = np.flatnonzero(
             (state.placement != problem.home) & (problem.home != NOWHERE) & self._movable

@@ -6,12 +6,12 @@
     (3)  load of a node <= mean + (d - d_u)      (draining nodes too)
     (4)  load of a node >= mean - (d - d_l)      (nodes that stay)
 
-with d, d_u, d_l as in Table 2. Here upper = d - d_u and lower = d - d_l are variables at most d, and
-only moves are binary variables: a key group that moves nowhere is at home. Key groups may go to
+with d, d_u, d_l as in Table 2. Here upper = d - d_u and lower = d - d_l are variables at most d,
+and only moves are binary variables: a key group that moves nowhere is at home. Key groups may go to
 nodes that stay (Lemma 1), node loads are divided by capacity, and a further resource is one more
 constraint like (3) with its own limit.
-Differs from seed 004 s.4.3.1: constraint (5), d <= mean, is left out, as a node above twice the mean
-that the budget cannot relieve would make the program infeasible.
+Differs from seed 004 s.4.3.1: constraint (5), d <= mean, is left out, as a node above twice the
+mean that the budget cannot relieve would make the program infeasible.
 """
 
 import math
@@ -20,7 +20,7 @@ from dataclasses import dataclass
 import highspy
 import numpy as np
 
-from penstock.allocation.problem import NOWHERE, AllocationProblem, Bools, Floats, Ints
+from penstock.allocation.problem import NOWHERE, AllocationProblem, Floats, Ints
 
 FIRST_WEIGHT, SECOND_WEIGHT = 1.0, 1e-3
 
@@ -41,17 +41,14 @@ def solve_exact(
     max_nodes: int | None = None,
     start: Ints | None = None,
     bound: float = 0.0,
-    groups: Bools | None = None,
-    nodes: Bools | None = None,
-    fixed: Ints | None = None,
 ) -> ExactAnswer:
-    """Solve the program, or with `groups` and `nodes` only that part around the placement `fixed`.
+    """Solve the program.
 
     `start` is a placement to improve on, `bound` a proven one. A limit in branch-and-bound nodes
     is repeatable, one in time is not.
     """
-    model = _Model(problem, groups, nodes, fixed, bound)
-    solver = highspy.Highs()
+    model = _Model(problem, bound)
+    solver = highspy.Highs()  # type: ignore[no-untyped-call]
     solver.setOptionValue("output_flag", False)
     solver.setOptionValue("threads", 1)
     if math.isfinite(time_limit_s):
@@ -78,22 +75,12 @@ def solve_exact(
 class _Model:
     """Columns: one for each possible move, then d, upper, lower."""
 
-    def __init__(
-        self, problem: AllocationProblem, groups: Bools | None, nodes: Bools | None,
-        fixed: Ints | None, bound: float,
-    ) -> None:  # fmt: skip
+    def __init__(self, problem: AllocationProblem, bound: float) -> None:
         self._problem = problem
         self._bound = bound
-        self._base = problem.home.copy() if fixed is None else fixed.copy()
-        free = np.ones(len(problem.load), dtype=bool) if groups is None else groups
-        self._free = free & (problem.pinned == NOWHERE)
-        if problem.pinned.size:
-            self._base = np.where(problem.pinned != NOWHERE, problem.pinned, self._base)
-        # In a part of the program every free key group is first thought at home.
-        self._base[self._free] = problem.home[self._free]
-        self._nodes = np.ones(len(problem.capacity), dtype=bool) if nodes is None else nodes
-        targets = np.flatnonzero(self._nodes & problem.open)
-        movers = np.flatnonzero(self._free)
+        free = problem.pinned == NOWHERE
+        self._base = np.where(free, problem.home, problem.pinned)
+        targets, movers = np.flatnonzero(problem.open), np.flatnonzero(free)
         group, node = np.meshgrid(movers, targets, indexing="ij")
         real = node != self._base[group]
         self._group, self._node = group[real], node[real]
@@ -104,20 +91,20 @@ class _Model:
         d, upper, lower = moves, moves + 1, moves + 2
         rows = _Rows()
         self._add_choice(rows)
-        spent = float(problem.move_cost[(self._base != problem.home) & ~self._free].sum())
+        spent = problem.cost(self._base)
         if math.isfinite(problem.max_migration_cost):
             rows.add(np.arange(moves), problem.move_cost[self._group],
                      -math.inf, problem.max_migration_cost - spent)  # fmt: skip
         totals = problem.totals(self._base)
-        for node in np.flatnonzero(self._nodes):
-            columns, coefficients = self._flow(int(node), problem.load)
+        for node in range(len(problem.capacity)):
+            columns, coefficients = self._flow(node, problem.load)
             capacity = problem.capacity[node]
             rows.add(np.append(columns, upper), np.append(coefficients / capacity, -1.0),
                      -math.inf, problem.mean - totals[node] / capacity)  # fmt: skip
             if problem.open[node]:
                 rows.add(np.append(columns, lower), np.append(coefficients / capacity, 1.0),
                          problem.mean - totals[node] / capacity, math.inf)  # fmt: skip
-            self._add_resources(rows, int(node))
+            self._add_resources(rows, node)
         rows.add(np.array([d, upper]), np.array([1.0, -1.0]), 0.0, math.inf)
         rows.add(np.array([d, lower]), np.array([1.0, -1.0]), 0.0, math.inf)
         return self._assemble(rows, moves)
@@ -166,9 +153,8 @@ class _Model:
         """The columns that stand for a placement."""
         problem = self._problem
         loads = problem.node_loads(placement)
-        upper = float(loads[self._nodes].max() - problem.mean)
-        stays = self._nodes & problem.open
-        lower = float(problem.mean - loads[stays].min()) if stays.any() else 0.0
+        upper = float(loads.max() - problem.mean)
+        lower = float(problem.mean - loads[problem.open].min())
         chosen = (placement[self._group] == self._node).astype(np.float64)
         return np.concatenate([chosen, [max(upper, lower, self._bound), upper, lower]])
 

@@ -8,9 +8,18 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from penstock.allocation.problem import TOLERANCE, AllocationProblem, Floats, Ints
+from penstock.allocation.problem import (
+    NOWHERE,
+    TOLERANCE,
+    AllocationProblem,
+    Bools,
+    Floats,
+    Ints,
+    summed_by,
+)
 
 OVERUSE_WEIGHT = 1e4  # a share of a resource too much weighs more than any distance
+CHEAPEST = 0.2  # of a typical move: what an exchange that costs nothing is divided by
 FIXED_WORK = 8_000  # what an evaluation costs besides its candidates, in candidates
 
 
@@ -31,7 +40,7 @@ class State:
         self.totals = problem.totals(placement)
         self.spent = problem.cost(placement)
         self.usage = [
-            np.bincount(placement, weights=resource.use, minlength=len(problem.capacity))
+            summed_by(placement, resource.use, len(problem.capacity))
             for resource in problem.resources
         ]
 
@@ -75,75 +84,106 @@ class State:
 class Exchange:
     """A key group leaves a node (or none does) and another enters it (or none does)."""
 
-    leaving: int  # -1 for none
-    entering: int  # -1 for none
+    leaving: int  # NOWHERE for none
+    entering: int  # NOWHERE for none
     partner: int  # the other node
-    gain: float
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """What is weighed at one node: its own key groups against those of others, and against none."""
+
+    node: int
+    here: Ints  # key groups of the node that may leave it
+    others: Ints  # key groups of other nodes that may enter it
+    partners: Ints  # nodes that may take a key group and give none
+    where: Ints  # the other node of each column: those of `others`, then `partners`
+
+
+def candidates(state: State, node: int, others: Ints, partners: Ints, movable: Bools) -> Candidates:
+    """All exchanges of a node with some key groups and some nodes."""
+    here = np.flatnonzero((state.placement == node) & movable)
+    where = np.concatenate([state.placement[others], partners])
+    return Candidates(node, here, others, partners, where)
 
 
 def best_exchange(
     state: State,
     window: Window,
-    node: int,
-    others: Ints,
-    partners: Ints,
-    may_receive: np.ndarray,
-    movable: np.ndarray,
+    weighed: Candidates,
+    may_receive: Bools,
     noise: float,
     rng: np.random.Generator,
 ) -> Exchange | None:
-    """The exchange with the most gain in violations within the budget, or None.
+    """The exchange with the most gain for its cost within the budget, or None.
 
-    `others` are the key groups of other nodes that are weighed, `partners` the nodes that may
-    simply take a key group. `noise` blurs gains, for variety.
+    `noise` blurs gains, for variety.
     """
     problem = state.problem
-    home, load, cost = problem.home, problem.load, problem.move_cost
-    here = np.flatnonzero((state.placement == node) & movable)
-    where = np.concatenate([state.placement[others], partners])
-    entering_load = np.concatenate([load[others], np.zeros(len(partners))])
-    leaving_load = np.concatenate([load[here], [0.0]])
-
-    shift = entering_load[None, :] - leaving_load[:, None]
-    after_here = (state.totals[node] + shift) / problem.capacity[node] - problem.mean
-    after_there = (state.totals[where] - shift) / problem.capacity[where] - problem.mean
-    harm = np.maximum(after_here - window.upper, 0.0) ** 2
-    harm += np.maximum(after_there - window.upper, 0.0) ** 2
-    if problem.open[node]:
-        harm += np.maximum(-after_here - window.lower, 0.0) ** 2
-    harm += problem.open[where] * np.maximum(-after_there - window.lower, 0.0) ** 2
-
-    own_cost, own_home = cost[here], home[here]
-    price = own_cost[:, None] * (own_home[:, None] != where) - (own_cost * (own_home != node))[:, None]
-    price = np.concatenate([price, np.zeros((1, len(where)))])
-    other_cost, other_home = cost[others], home[others]
-    entering_price = other_cost * (other_home != node) - other_cost * (
-        other_home != state.placement[others]
-    )
-    price[:, : len(others)] += entering_price
-    allowed = price <= problem.max_migration_cost - state.spent + TOLERANCE
-    allowed[:-1] &= may_receive[where] | (own_home[:, None] == where)
-    if not may_receive[node]:
-        allowed[:, : len(others)] &= other_home == node
+    price = _prices(state, weighed)
     now = state.violations(window)
-    for usage, resource in zip(state.usage, problem.resources, strict=True):
-        use = np.concatenate([resource.use[others], np.zeros(len(partners))])[None, :] - (
-            np.concatenate([resource.use[here], [0.0]])[:, None]
-        )
-        scale = np.maximum(resource.limit, TOLERANCE)
-        over_here = np.maximum(usage[node] + use - resource.limit[node], 0.0) / scale[node]
-        over_there = np.maximum(usage[where] - use - resource.limit[where], 0.0) / scale[where]
-        harm += OVERUSE_WEIGHT * (over_here + over_there)
-    gain = now[node] + now[where] - harm
+    gain = now[weighed.node] + now[weighed.where] - _harm(state, window, weighed)
+    # The budget is what is scarce: the gain that counts is the one for each unit of cost.
+    gain /= np.maximum(price, CHEAPEST * problem.typical_cost)
     if noise:
         gain *= rng.uniform(1.0 - noise, 1.0, gain.shape)
-    gain[~allowed] = -np.inf
+    gain[price > problem.max_migration_cost - state.spent + TOLERANCE] = -np.inf
+    gain[~_permitted(problem, weighed, may_receive)] = -np.inf
     row, column = divmod(int(gain.argmax()), gain.shape[1])
     if not gain[row, column] > TOLERANCE**2:
         return None
     return Exchange(
-        leaving=int(here[row]) if row < len(here) else -1,
-        entering=int(others[column]) if column < len(others) else -1,
-        partner=int(where[column]),
-        gain=float(gain[row, column]),
+        leaving=int(weighed.here[row]) if row < len(weighed.here) else NOWHERE,
+        entering=int(weighed.others[column]) if column < len(weighed.others) else NOWHERE,
+        partner=int(weighed.where[column]),
     )
+
+
+def _shift(weighed: Candidates, amount: Floats) -> Floats:
+    """How much of something each exchange brings to the node: rows leave, columns enter."""
+    entering = np.concatenate([amount[weighed.others], np.zeros(len(weighed.partners))])
+    leaving = np.concatenate([amount[weighed.here], [0.0]])
+    shift: Floats = entering[None, :] - leaving[:, None]
+    return shift
+
+
+def _harm(state: State, window: Window, weighed: Candidates) -> Floats:
+    """Violations of the two nodes after each exchange."""
+    problem, node, where = state.problem, weighed.node, weighed.where
+    shift = _shift(weighed, problem.load)
+    here = (state.totals[node] + shift) / problem.capacity[node] - problem.mean
+    there = (state.totals[where] - shift) / problem.capacity[where] - problem.mean
+    harm: Floats = np.maximum(here - window.upper, 0.0) ** 2
+    harm += np.maximum(there - window.upper, 0.0) ** 2
+    if problem.open[node]:
+        harm += np.maximum(-here - window.lower, 0.0) ** 2
+    harm += problem.open[where] * np.maximum(-there - window.lower, 0.0) ** 2
+    for usage, resource in zip(state.usage, problem.resources, strict=True):
+        use = _shift(weighed, resource.use)
+        scale = np.maximum(resource.limit, TOLERANCE)
+        over = np.maximum(usage[node] + use - resource.limit[node], 0.0) / scale[node]
+        over += np.maximum(usage[where] - use - resource.limit[where], 0.0) / scale[where]
+        harm += OVERUSE_WEIGHT * over
+    return harm
+
+
+def _prices(state: State, weighed: Candidates) -> Floats:
+    """What each exchange adds to the cost spent; negative where a key group goes home."""
+    problem, node, others = state.problem, weighed.node, weighed.others
+    cost, home = problem.move_cost[weighed.here], problem.home[weighed.here]
+    leaving = cost[:, None] * (home[:, None] != weighed.where) - (cost * (home != node))[:, None]
+    price = np.concatenate([leaving, np.zeros((1, len(weighed.where)))])
+    was_away = problem.home[others] != state.placement[others]
+    is_away = problem.home[others] != node
+    price[:, : len(others)] += problem.move_cost[others] * (is_away.astype(float) - was_away)
+    return price
+
+
+def _permitted(problem: AllocationProblem, weighed: Candidates, may_receive: Bools) -> Bools:
+    """A key group may enter nodes that stay, and its own home if it has left it."""
+    home = problem.home[weighed.here]
+    rows = may_receive[weighed.where] | (home[:, None] == weighed.where)
+    permitted: Bools = np.concatenate([rows, np.ones((1, rows.shape[1]), dtype=bool)])
+    if not may_receive[weighed.node]:
+        permitted[:, : len(weighed.others)] &= problem.home[weighed.others] == weighed.node
+    return permitted

@@ -17,9 +17,14 @@ NOWHERE = -1  # the home of a key group whose node was lost, and the pin of one 
 TOLERANCE = 1e-9
 
 
+def summed_by(key: Ints, value: Floats, keys: int) -> Floats:
+    """The sum of the values of each key from 0 on."""
+    return np.bincount(key, weights=value, minlength=keys).astype(np.float64, copy=False)
+
+
 @dataclass(frozen=True)
 class Resource:
-    """A further resource that is limited, not balanced (seed 004 s.4.3.1, multi-dimensional load)."""
+    """A further resource, limited but not balanced (seed 004 s.4.3.1, multi-dimensional load)."""
 
     name: str
     use: Floats  # for each key group
@@ -76,6 +81,12 @@ class AllocationProblem:
         return np.where(self.home == NOWHERE, 0.0, self.migration_cost)
 
     @cached_property
+    def typical_cost(self) -> float:
+        """The middle one of the costs of moves that cost something; 1 when none does."""
+        costs = self.move_cost[self.move_cost > 0]
+        return float(np.median(costs)) if costs.size else 1.0
+
+    @cached_property
     def must_drain(self) -> bool:
         """Whether the budget pays for emptying every draining node in this round.
 
@@ -89,9 +100,7 @@ class AllocationProblem:
     def totals(self, placement: Ints) -> Floats:
         """Work on each node, before it is divided by the node's capacity."""
         placed = placement != NOWHERE
-        return np.bincount(
-            placement[placed], weights=self.load[placed], minlength=len(self.capacity)
-        )
+        return summed_by(placement[placed], self.load[placed], len(self.capacity))
 
     def node_loads(self, placement: Ints) -> Floats:
         """Load of each node in points of its own capacity."""
@@ -105,7 +114,7 @@ class AllocationProblem:
         """By how much the further resources are exceeded, in shares of the limits, summed."""
         total = 0.0
         for resource in self.resources:
-            used = np.bincount(placement, weights=resource.use, minlength=len(self.capacity))
+            used = summed_by(placement, resource.use, len(self.capacity))
             over = np.maximum(used - resource.limit, 0.0) / np.maximum(resource.limit, TOLERANCE)
             total += float(over.sum())
         return total

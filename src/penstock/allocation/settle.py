@@ -6,7 +6,15 @@ all of them. Everything else stays. This is the start of every search.
 
 import numpy as np
 
-from penstock.allocation.problem import NOWHERE, TOLERANCE, AllocationProblem, Bools, Ints
+from penstock.allocation.problem import (
+    NOWHERE,
+    TOLERANCE,
+    AllocationProblem,
+    Bools,
+    Floats,
+    Ints,
+    summed_by,
+)
 
 
 def settle(problem: AllocationProblem) -> Ints:
@@ -44,6 +52,6 @@ def fits(problem: AllocationProblem, placement: Ints, groups: Ints, node: int) -
     return room
 
 
-def _used(problem: AllocationProblem, placement: Ints, use: np.ndarray) -> np.ndarray:
+def _used(problem: AllocationProblem, placement: Ints, use: Floats) -> Floats:
     placed = placement != NOWHERE
-    return np.bincount(placement[placed], weights=use[placed], minlength=len(problem.capacity))
+    return summed_by(placement[placed], use[placed], len(problem.capacity))

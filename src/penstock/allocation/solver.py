@@ -44,9 +44,7 @@ class Allocation:
         return max(0.0, self.distance.load_distance - self.bound)
 
 
-def solve(
-    problem: AllocationProblem, budget: SearchBudget, rng: np.random.Generator
-) -> Allocation:
+def solve(problem: AllocationProblem, budget: SearchBudget, rng: np.random.Generator) -> Allocation:
     """The best placement found within the budget of search and of migrations."""
     bound = load_distance_bound(problem)
     present, by_flux = settle(problem), flux(problem)
@@ -66,9 +64,7 @@ def solve(
 def allocation_of(problem: AllocationProblem, placement: Ints, bound: float) -> Allocation:
     """A placement with its measures."""
     found = distance(problem, placement)
-    return Allocation(
-        placement, found, problem.cost(placement), min(bound, found.load_distance)
-    )
+    return Allocation(placement, found, problem.cost(placement), min(bound, found.load_distance))
 
 
 def trim(problem: AllocationProblem, placement: Ints) -> Ints:
