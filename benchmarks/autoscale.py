@@ -13,7 +13,6 @@ import numpy as np
 
 from penstock.model.decision import Limits, ScalingPlan
 from penstock.model.observation import ComponentObservation, Observation
-from penstock.scaling.autoscale import Autoscale
 from penstock.scaling.autoscale_plus import AutoscalePlus
 from penstock.scaling.policy import ScalingContext
 from penstock.scaling.windows import OperatorWindows, operator_windows
@@ -29,19 +28,15 @@ def run() -> Iterator[dict[str, Any]]:
         raise RuntimeError("the window is empty")
     plus = AutoscalePlus()
     naive_s, rows = _best_of(lambda: _naive_inputs(windows), 3)
-    ours_s, suggestions = _best_of(lambda: plus.suggest(windows), 10)
+    ours_s, suggestions = _best_of(lambda: plus.suggest(windows), 30)
     if not np.allclose(rows, [suggestion.rows for suggestion in suggestions]):
         raise RuntimeError("the naive form and ours disagree on the estimates")
     naive = "baseline: three fits of each operator by sums over its window, in plain Python"
     shape = f"{OPERATORS} operators in a random acyclic graph, {MEASUREMENTS} measurements each"
     yield _row("autoscale_plus_suggest", naive_s, ours_s, f"{shape}; {naive}")
-    whole_s, _ = _best_of(lambda: plus.decide(context), 10)
+    whole_s, _ = _best_of(lambda: plus.decide(context), 30)
     text = f"{shape}, from observations to plan and reasons; {naive}, without reading observations"
     yield _row("autoscale_plus_decide", naive_s, whole_s, text)
-    auto_s, _ = _best_of(lambda: Autoscale().suggest(windows), 10)
-    linear_s, _ = _best_of(lambda: [_line(row) for row in windows.received_rows.tolist()], 3)
-    text = f"{shape}; baseline: only the linear fits, in plain Python"
-    yield _row("autoscale_suggest", linear_s, auto_s, text)
 
 
 def _context() -> ScalingContext:

@@ -26,6 +26,8 @@ from penstock.scaling.policy import ScalingContext
 from penstock.scaling.suggestions import Suggestion, grown_plan, pooled_plan
 from penstock.scaling.windows import OperatorWindows, operator_windows
 
+_BY_TREND = tuple(f"{kind} trend" for kind in KINDS)
+
 
 def usable_cpu(used: float, reserved: float, others_used: Sequence[float], alpha: float) -> float:
     """Share of a CPU one task can use beside the others on it (3).
@@ -100,30 +102,26 @@ class AutoscalePlus:
             whole = (windows.duration_s / latency).tolist()
         share, pending = windows.usable_cpu.tolist(), windows.pending_rows.tolist()
         selectivity, running = windows.selectivity.tolist(), windows.parallelism.tolist()
-        most = windows.max_parallelism.tolist()
+        most, kind = windows.max_parallelism.tolist(), trends.kind.tolist()
+        margin = self._margin
         found: list[Suggestion | None] = [None] * windows.size
-        emitted = [0.0] * windows.size
-        done = [False] * windows.size
+        emitted = [math.nan] * windows.size
         for i in upstream_first(windows.upstreams):
-            rows = received[i]
-            why = f"{KINDS[trends.kind[i]]} trend"
-            parents = windows.upstreams[i]
-            if parents and all(done[up] for up in parents):
-                upstream = sum(emitted[up] for up in parents)
-                rows = combined(self.combine, rows, upstream)
-                if rows != received[i]:
-                    why = "what its upstreams will emit"
+            rows, why = received[i], _BY_TREND[kind[i]]
+            if windows.upstreams[i]:
+                upstream = sum([emitted[up] for up in windows.upstreams[i]])
+                if not math.isnan(upstream):  # within a loop a parent may still be unknown
+                    rows = combined(self.combine, rows, upstream)
+                    why = why if rows == received[i] else "what its upstreams will emit"
             rows += pending[i]
             task = whole[i] * share[i]
-            ideal = rows / task if rows > 0 else 0.0
-            reserved = rows / (whole[i] * self._margin) if rows > 0 else 0.0
+            ideal, reserved = (rows / task, rows / (whole[i] * margin)) if rows > 0 else (0.0, 0.0)
             wanted = self._degree(running[i], ideal, reserved, windows.known[i], most[i])
+            level, rises = ideal / running[i], trends.rises[i]
             found[i] = Suggestion(
-                windows.names[i], running[i], wanted, ideal / running[i], rows, task,
-                trends.rises[i], why,
-            )  # fmt: skip
+                windows.names[i], running[i], wanted, level, rows, task, rises, why
+            )
             emitted[i] = min(rows, task * max(wanted, running[i])) * selectivity[i]
-            done[i] = True
         return [suggestion for suggestion in found if suggestion is not None]
 
     def _degree(self, current: int, ideal: float, reserved: float, known: bool, most: int) -> int:

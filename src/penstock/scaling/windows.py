@@ -8,12 +8,12 @@ lasts Delta; estimates are for the next Delta.
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 
 import numpy as np
 
 from penstock.model.observation import Floats, Ints, Observation
 from penstock.scaling.demand import excess_rows, gaps_of, last_service_times_s
-from penstock.scaling.offered import served_rate_per_s
 from penstock.scaling.policy import ScalingContext
 
 
@@ -44,8 +44,8 @@ def operator_windows(context: ScalingContext, window_s: float) -> OperatorWindow
     if newest is None:
         return None
     past = [o for o in context.window if o.at_s > newest.at_s - window_s + 1e-9]
-    seen = {component.name for o in past for component in o.components}
-    names = tuple(sorted({*context.current.parallelism, *seen}))
+    labels = [[component.name for component in o.components] for o in past]
+    names = tuple(sorted(set().union(context.current.parallelism, *labels)))
     if not names:
         return None
     place = {name: i for i, name in enumerate(names)}
@@ -53,8 +53,12 @@ def operator_windows(context: ScalingContext, window_s: float) -> OperatorWindow
     for upstream, downstream in context.edges:
         if upstream in place and downstream in place:
             parents[place[downstream]].append(place[upstream])
-    rates = _rates(context, past, place)
-    services = _services(past, place, last_service_times_s(context.window))
+    upstreams = tuple(tuple(sorted(set(row))) for row in parents)
+    measured = _read_columns(past, labels, place)
+    rates = measured.arrival_rate_per_s
+    if context.sharing == "time":
+        rates = _offered(past, rates)
+    services = _with_last(measured.service_time_s, context, names)
     duration_s = sum(o.period_s for o in past)
     fresh = np.isfinite(rates[:, -1]) & (np.isfinite(services[:, -1]) | (rates[:, -1] == 0))
     if gaps_of(newest):
@@ -62,17 +66,59 @@ def operator_windows(context: ScalingContext, window_s: float) -> OperatorWindow
     running = context.current.parallelism
     return OperatorWindows(
         names=names,
-        upstreams=tuple(tuple(sorted(set(row))) for row in parents),
+        upstreams=upstreams,
         duration_s=duration_s,
         received_rows=filled(rates) * (duration_s / len(past)),
         service_time_s=filled(services),
         pending_rows=_pending(context, newest, names, rates),
-        selectivity=_selectivity(past, names, parents, place),
+        selectivity=_selectivity(measured, upstreams),
         parallelism=np.array([max(1, running.get(name, 1)) for name in names], dtype=np.int64),
         max_parallelism=np.full(len(names), context.limits.max_processors, dtype=np.int64),
-        known=tuple(bool(value) for value in fresh),
+        known=tuple(fresh.tolist()),
         usable_cpu=np.ones(len(names)),
     )
+
+
+_FIELDS = tuple(
+    (name, attrgetter(name)) for name in ("arrival_rate_per_s", "service_time_s", "busy_s")
+)
+
+
+@dataclass(frozen=True)
+class _Columns:
+    """What was measured of each component in each period; NaN where it was not."""
+
+    arrival_rate_per_s: Floats
+    service_time_s: Floats
+    served_rate_per_s: Floats  # busy time over service time, or arrivals
+    emission_rate_per_s: Floats
+
+
+def _read_columns(
+    past: Sequence[Observation], labels: Sequence[list[str]], place: dict[str, int]
+) -> _Columns:
+    """One pass over the observations."""
+    shape = (len(place), len(past))
+    measured = {table: np.full(shape, np.nan) for table, _ in _FIELDS}
+    emitted = np.full(shape, np.nan)
+    rows: list[int] = []
+    for column, observation in enumerate(past):
+        components = observation.components
+        if column == 0 or labels[column] != labels[column - 1]:
+            rows = [place[label] for label in labels[column]]
+        for table, field in _FIELDS:
+            measured[table][rows, column] = np.fromiter(map(field, components), float, len(rows))
+        if observation.operators:
+            out = {o.name: o.emission_rate_per_s for o in observation.operators}
+            emitted[rows, column] = [
+                out.get(c.operators[-1], math.nan) if c.operators else math.nan for c in components
+            ]
+    rates, services, busy = (measured[table] for table, _ in _FIELDS)
+    services = np.where(services >= 0, services, np.nan)
+    work = services * np.array([observation.period_s for observation in past])
+    with np.errstate(divide="ignore", invalid="ignore"):
+        served = np.where((work > 0) & (busy > 0), busy / work, rates)
+    return _Columns(rates, services, served, emitted)
 
 
 def filled(columns: Floats) -> Floats:
@@ -84,29 +130,20 @@ def filled(columns: Floats) -> Floats:
     return np.where(known, columns, mean[:, None])
 
 
-def _rates(context: ScalingContext, past: Sequence[Observation], place: dict[str, int]) -> Floats:
-    """Arrival rates; shared in time, the offered rate times each component's rows per row."""
-    rates = np.full((len(place), len(past)), np.nan)
-    for column, observation in enumerate(past):
-        for component in observation.components:
-            rates[place[component.name], column] = component.arrival_rate_per_s
-    if context.sharing == "space":
-        return rates
+def _offered(past: Sequence[Observation], rates: Floats) -> Floats:
+    """Shared in time: the offered rate times each component's rows for each row offered."""
     offered = np.array([observation.arrival_rate_per_s for observation in past])
     with np.errstate(divide="ignore", invalid="ignore"):
         visits = np.where(offered > 0, rates / offered, np.nan)
     return np.where(offered == 0, 0.0, filled(visits) * offered)
 
 
-def _services(past: Sequence[Observation], place: dict[str, int], last: dict[str, float]) -> Floats:
-    services = np.full((len(place), len(past)), np.nan)
-    for column, observation in enumerate(past):
-        for component in observation.components:
-            if component.service_time_s >= 0:
-                services[place[component.name], column] = component.service_time_s
-    for name, row in place.items():
-        if math.isnan(services[row, -1]):
-            services[row, -1] = last.get(name, math.nan)
+def _with_last(services: Floats, context: ScalingContext, names: Sequence[str]) -> Floats:
+    """Where the newest period has no service time, the last one known stands in."""
+    unknown = np.flatnonzero(np.isnan(services[:, -1])).tolist()
+    if unknown:
+        last = last_service_times_s(context.window)
+        services[unknown, -1] = [last.get(names[i], math.nan) for i in unknown]
     return services
 
 
@@ -124,30 +161,19 @@ def _pending(
     return visits * excess_rows(context, newest)
 
 
-def _selectivity(
-    past: Sequence[Observation],
-    names: Sequence[str],
-    parents: Sequence[Sequence[int]],
-    place: dict[str, int],
-) -> Floats:
+def _selectivity(measured: _Columns, upstreams: Sequence[Sequence[int]]) -> Floats:
     """Rows out per row processed (seed 002 ch.5 eq. 7); from the downstreams where not measured."""
-    processed, emitted = np.zeros(len(names)), np.zeros(len(names))
-    arrived = np.zeros(len(names))
-    for observation in past:
-        out = {operator.name: operator.emission_rate_per_s for operator in observation.operators}
-        for component in observation.components:
-            served = served_rate_per_s(component, observation.period_s)
-            rows = out.get(component.operators[-1], math.nan) if component.operators else math.nan
-            i = place[component.name]
-            if served > 0 and math.isfinite(served):
-                processed[i] += served
-                emitted[i] += rows
-                arrived[i] += component.arrival_rate_per_s
+    known = np.isfinite(measured.served_rate_per_s) & (measured.served_rate_per_s > 0)
+    processed = np.where(known, measured.served_rate_per_s, 0.0).sum(axis=1)
+    emitted = np.where(known, measured.emission_rate_per_s, 0.0).sum(axis=1)
+    arrived = np.where(known, measured.arrival_rate_per_s, 0.0).sum(axis=1)
     with np.errstate(divide="ignore", invalid="ignore"):
-        ratio = emitted / processed
-    for child, upstream in enumerate(parents):
-        total = float(sum(processed[up] for up in upstream))
-        for up in upstream:
-            if not math.isfinite(ratio[up]):
-                ratio[up] = arrived[child] / total if total > 0 else math.nan
-    return np.where(np.isfinite(ratio), ratio, 1.0)
+        ratio = (emitted / processed).tolist()
+    total, rows = processed.tolist(), arrived.tolist()
+    for child, parents in enumerate(upstreams):
+        unknown = [up for up in parents if not math.isfinite(ratio[up])]
+        if unknown:
+            served = sum([total[up] for up in parents])
+            for up in unknown:
+                ratio[up] = rows[child] / served if served > 0 else math.nan
+    return np.array([value if math.isfinite(value) else 1.0 for value in ratio])
