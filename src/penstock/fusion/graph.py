@@ -42,7 +42,7 @@ class StreamStatistics:
         return float(np.sum(self.load_rows))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class OperatorGraph:
     """Operators by position, and their streams as columns; built by `operator_graph`."""
 
