@@ -1,1 +1,39 @@
-"""Penstock: elastic stream processing on Apache Spark."""
+"""Penstock: elastic stream processing on Apache Spark.
+
+The names below are imported when they are first used, so that `penstock --help` stays quick.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from penstock.api import Topology as Topology
+    from penstock.errors import InvalidInput as InvalidInput
+    from penstock.errors import PenstockError as PenstockError
+    from penstock.model.sinks import Console as Console
+    from penstock.model.sinks import Files as Files
+    from penstock.model.sinks import ForeachBatch as ForeachBatch
+    from penstock.model.sinks import Memory as Memory
+    from penstock.workloads.generator import Generator as Generator
+    from penstock.workloads.profiles import RateProfile as RateProfile
+    from penstock.workloads.profiles import bursts as bursts
+    from penstock.workloads.profiles import constant as constant
+    from penstock.workloads.profiles import day as day
+    from penstock.workloads.profiles import steps as steps
+    from penstock.workloads.profiles import trend as trend
+
+_HOMES = {
+    "penstock.api": ("Topology",),
+    "penstock.errors": ("InvalidInput", "PenstockError"),
+    "penstock.model.sinks": ("Console", "Files", "ForeachBatch", "Memory"),
+    "penstock.workloads.generator": ("Generator",),
+    "penstock.workloads.profiles": ("RateProfile", "bursts", "constant", "day", "steps", "trend"),
+}
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+__all__ = sorted(_HOME_OF)
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOME_OF:
+        raise AttributeError(f"module 'penstock' has no attribute {name!r}")
+    return getattr(import_module(_HOME_OF[name]), name)

@@ -107,6 +107,23 @@ class Settings:
     executors_max: int = _option(
         4, "executors-max", "integer", "Most executors.", least=1, greatest=10_000
     )
+    slots: int = _option(
+        2, "slots", "integer", "Processors of one executor.", least=1, greatest=1024
+    )
+    executor_memory_mb: int = _option(
+        1024, "executor-memory-mb", "integer", "Memory of one executor in MiB.",
+        least=512, greatest=1_048_576,
+    )  # fmt: skip
+    key_groups: int = _option(
+        8, "key-groups", "integer",
+        "Partitions of each component's state; fixed for the life of a checkpoint.",
+        least=1, greatest=100_000,
+    )  # fmt: skip
+    batch_interval_s: float = _option(
+        0.001, "batch-interval", "duration",
+        "Least time from the start of a batch to the next; a batch that takes longer delays it.",
+        least=0.001, greatest=3600,
+    )  # fmt: skip
     threshold_min: float = _option(
         0.5,
         "threshold-min",

@@ -12,7 +12,11 @@ import typer
 
 from penstock.cli.advise import advise, schema
 from penstock.cli.border import Border
+from penstock.cli.cluster import cluster
+from penstock.cli.demo import demo
+from penstock.cli.doctor import doctor
 from penstock.cli.history import history
+from penstock.cli.run import run
 from penstock.cli.simulate import simulate
 
 app: Final = typer.Typer(
@@ -48,10 +52,14 @@ def penstock(
     """
 
 
+app.command(epilog="Example: penstock demo --out runs/demo")(demo)
+app.command(epilog="Example: penstock run road.py:road --master embedded --for 2m")(run)
 app.command(epilog="Example: penstock advise scaling load.json")(advise)
 app.command(epilog="Example: penstock schema scaling > scaling.schema.json")(schema)
 app.command(epilog="Example: penstock history --changes --last 10m")(history)
 app.command(epilog="Example: penstock simulate road.toml --policy incremental --seed 7")(simulate)
+app.command(epilog="Example: penstock doctor --spark")(doctor)
+app.add_typer(cluster)
 
 
 def main() -> None:

@@ -1,13 +1,14 @@
 """Every handle of Spark that is not public, and nothing else. Written for the pinned pyspark.
 
 They reach into the driver's JVM through py4j, where a call costs about a fifth of a millisecond,
-so lists are turned into JSON over there and cross in one piece. `probe` tries each handle
+so lists are turned into JSON over there and cross in one piece (see _read). `probe` tries each handle
 without changing anything; where one does not work, whoever needs it says it is unavailable.
 Every function raises Unavailable, with one sentence, when Spark does not answer as expected.
 """
 
 import json
 import re
+import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -342,8 +343,15 @@ def _jvm(spark: SparkSession) -> Any:
 
 
 def _read(spark: SparkSession, objects: Any) -> list[dict[str, Any]]:
-    """Objects of Spark's status interface, through the writer of its own REST pages."""
-    rows: list[dict[str, Any]] = json.loads(_writer(_jvm(spark)).writeValueAsString(objects))
+    """Objects of Spark's status interface, through the writer of its own REST pages.
+
+    They cross in a private file: a py4j answer of more than some kilobytes waits 40 ms for a
+    delayed acknowledgement.
+    """
+    jvm = _jvm(spark)
+    with tempfile.NamedTemporaryFile(prefix="penstock-status-") as file:
+        _writer(jvm).writeValue(jvm.java.io.File(file.name), objects)
+        rows: list[dict[str, Any]] = json.load(file)
     return rows
 
 

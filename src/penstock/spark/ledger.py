@@ -106,7 +106,8 @@ class Ledger:
             return Arrivals(source.rows, source.before_s, source.formed_s)
         first = json.loads(source.start)["row"] if source.start else 0
         span = self._streams[name].rate.arrival_s(np.array([first, offset["row"] - 1]))
-        return Arrivals(source.rows, self._epoch_s + span[0], self._epoch_s + span[1])
+        first_s, last_s = (self._epoch_s + float(moment) for moment in span)
+        return Arrivals(source.rows, first_s, last_s)
 
 
 def summarise(entries: list[LedgerEntry], max_latency_s: float) -> LatencyObservation | None:

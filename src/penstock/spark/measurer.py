@@ -30,6 +30,8 @@ from penstock.spark.running import RunningTopology
 from penstock.spark.state_size import state_bytes
 from penstock.spark.workload import QueryWork, WorkReader
 
+MOST_UNPAIRED = 1_000
+
 
 @dataclass
 class _Learnt:
@@ -61,7 +63,11 @@ class SparkMeasurer:
             query.plan.name: WorkReader(self._session, started, query.plan)
             for query, started in zip(running.built.queries, running.queries, strict=True)
         }
+        running.after_batch.append(lambda query, batch_id: self._readers[query].look(batch_id))
         self._learnt: dict[str, _Learnt] = {}
+        # Tasks and progress of a batch are told apart, in any order: each waits for the other.
+        self._untold: dict[str, list[QueryWork]] = {name: [] for name in self._readers}
+        self._told: dict[str, dict[int, BatchReport]] = {name: {} for name in self._readers}
         now_s = time.time()
         self._last = _Counters(now_s, running.ledger.available_rows(now_s))
 
@@ -90,8 +96,7 @@ class SparkMeasurer:
         nodes = self._nodes(period_s, missing)
         components = []
         for query in running.built.queries:
-            mine = [report for report in reports if report.query == query.plan.name]
-            self._learn(query, mine, works[query.plan.name])
+            self._pair(query, reports, works[query.plan.name])
             components += [
                 self._component(component, arrival_rate_per_s, period_s, nodes, works)
                 for component in query.plan.components
@@ -123,11 +128,21 @@ class SparkMeasurer:
                 left = sum(_edge_rows(r, operator) for r in mine)
                 yield OperatorObservation(operator, came / period_s, left / period_s)
 
-    def _learn(self, query: BuiltQuery, reports: list[BatchReport], work: QueryWork | None) -> None:
+    def _pair(self, query: BuiltQuery, reports: list[BatchReport], new: QueryWork | None) -> None:
+        """Learn from work as soon as the progress of all its batches is told."""
+        told, untold = self._told[query.plan.name], self._untold[query.plan.name]
+        told |= {report.batch_id: report for report in reports if report.query == query.plan.name}
+        untold += [new] if new is not None else []
+        for work in list(untold):
+            if work.batches <= told.keys():
+                self._learn(query, [told.pop(batch) for batch in sorted(work.batches)], work)
+                untold.remove(work)
+        for batch in sorted(told)[:-MOST_UNPAIRED]:
+            del told[batch]
+        del untold[:-MOST_UNPAIRED]
+
+    def _learn(self, query: BuiltQuery, measured: list[BatchReport], work: QueryWork) -> None:
         """Cost and visits of each component from the batches whose work is known."""
-        if work is None:
-            return
-        measured = [report for report in reports if report.batch_id in work.batches]
         rows = sum(report.rows for report in measured)
         if rows == 0:
             return

@@ -3,6 +3,7 @@
 import json
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -54,6 +55,7 @@ class RunningTopology:
         self._writers: list[BatchWriter] = []
         self._ending = threading.Lock()
         self.queries: list[StreamingQuery] = []
+        self.after_batch: list[Callable[[str, int], None]] = []  # called by the query's thread
 
     def __enter__(self) -> "RunningTopology":
         self._checkpoint.__enter__()
@@ -86,9 +88,7 @@ class RunningTopology:
     def _start_query(self, query: BuiltQuery) -> StreamingQuery:
         name = query.plan.name
         writer = BatchWriter(
-            query,
-            self._checkpoint.commits(name),
-            lambda batch_id: self.ledger.committed(name, batch_id, time.time()),
+            query, self._checkpoint.commits(name), lambda batch_id: self._written(name, batch_id)
         )
         self._writers.append(writer)
         stream = query.frame.writeStream.foreachBatch(writer).outputMode(query.plan.output_mode)
@@ -106,6 +106,11 @@ class RunningTopology:
             raise InvalidTopology(f"query {name!r}: {first_line(error)}") from error
         self.listener.follow(str(started.id), name, time.time())
         return started
+
+    def _written(self, query: str, batch_id: int) -> None:
+        self.ledger.committed(query, batch_id, time.time())
+        for look in self.after_batch:
+            look(query, batch_id)
 
     def rows(self, sink: str) -> list[Row]:
         """What a Memory sink holds."""

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
+from penstock.spark.embedded import start_driver_jvm
 from penstock.spark.generator_source import GeneratorSource
 
 _STREAMING = "org.apache.spark.sql.execution.streaming"
@@ -81,10 +82,12 @@ def build_session(
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     os.environ.setdefault("SPARK_LOCAL_IP", LOOPBACK)
-    builder = SparkSession.builder.appName(name).master(master)
-    for key, value in {**settings(key_groups, log_file), **(extra or {})}.items():
+    chosen = {"spark.master": master, **settings(key_groups, log_file), **(extra or {})}
+    builder = SparkSession.builder.appName(name)
+    for key, value in chosen.items():
         builder = builder.config(key, value)
     with _errors_to(log_file):
+        start_driver_jvm(chosen)
         session = builder.getOrCreate()
     session.dataSource.register(GeneratorSource)
     return session

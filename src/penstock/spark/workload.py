@@ -58,7 +58,8 @@ class WorkReader:
         sources = [c.name for c in plan.components if c.name not in c.operators]
         self._lone_source = sources[0] if len(sources) == 1 else None
         self._last_job = -1
-        self._seen: tuple[int, list[Region]] | None = None  # a batch under way, and its regions
+        self._curious = True
+        self._seen: tuple[int, list[Region]] | None = None  # a batch, and the regions of its plan
         # A query's plan has one shape, so what the n-th of so many stages does is learnt once.
         self._by_rank: dict[int, list[list[Region]]] = {}
 
@@ -88,7 +89,7 @@ class WorkReader:
         return [job for job in kept if job.batch_id is not None]
 
     def _learn(self, firsts: list[JobInfo], stages: dict[int, tuple[StageInfo, ...]]) -> None:
-        """Match the regions of a plan, seen while its batch ran, with that batch's stages."""
+        """Match the regions of a plan with the stages of the batch it was seen in."""
         if self._seen is not None:
             batch, cut = self._seen
             for job in firsts:
@@ -97,13 +98,18 @@ class WorkReader:
                     ranks = _match(cut, stages[job.id])
                     if ranks is not None:
                         self._by_rank[len(ranks)] = ranks
-        unknown = not firsts or any(len(stages[job.id]) not in self._by_rank for job in firsts)
-        if self._seen is None and unknown:
-            execution = self._query._jsq.streamingQuery().lastExecution()
-            if execution is not None:
-                plan = execution.executedPlan()
-                cut = regions(plan, self._component_of, self._lone_source)
-                self._seen = (int(execution.currentBatchId()), cut)
+        known = all(len(stages[job.id]) in self._by_rank for job in firsts)
+        self._curious = not (self._by_rank and known)
+
+    def look(self, batch_id: int) -> None:
+        """Read the plan of a batch that has just run; called by the thread that ran it.
+
+        At any other time, or from another thread, the plan's lazy parts could be made by whoever
+        looks, outside of the query's session.
+        """
+        if self._curious and self._seen is None:
+            plan = self._query._jsq.streamingQuery().lastExecution().executedPlan()
+            self._seen = (batch_id, regions(plan, self._component_of, self._lone_source))
 
     def _sum_up(
         self,

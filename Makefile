@@ -1,0 +1,40 @@
+# Two commands matter: `make demo` and `make test`. Each sets up what it needs.
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.ready
+
+.PHONY: help setup demo test check bench docs clean
+
+help: ## Show what there is
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+
+setup: $(STAMP) ## Make .venv with the package, and Java 17 if there is none
+
+$(STAMP): pyproject.toml scripts/setup.sh
+	scripts/setup.sh $(VENV)
+	touch $@
+
+demo: $(STAMP) ## A toll road under a load that goes 1 -> 4 -> 1
+	$(BIN)/penstock demo $(ARGS)
+
+test: $(STAMP) ## All tests (ARGS="-m 'not spark'" for the quick ones, ARGS=--long for all of them)
+	$(BIN)/pytest $(ARGS)
+
+check: $(STAMP) ## Lint, types and import rules
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: $(STAMP) ## All benchmarks, or one with NAME=...; one JSON object a line
+	@$(BIN)/python -m benchmarks $(NAME)
+
+docs: $(STAMP) ## Make the pages that are made from code
+	$(BIN)/python -m penstock.config > docs/options.md
+
+clean: ## Remove the environment and what runs left behind
+	rm -rf $(VENV) runs figures .mypy_cache .ruff_cache .pytest_cache .hypothesis

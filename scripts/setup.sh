@@ -1,0 +1,47 @@
+#!/usr/bin/env bash
+# Makes the virtual environment, and installs Java 17 where there is none. Debian and PyPI only.
+set -euo pipefail
+venv=$1
+
+as_root() {
+    if [ "$(id -u)" = 0 ]; then
+        "$@"
+    elif command -v sudo >/dev/null; then
+        sudo "$@"
+    else
+        echo "setup: '$*' needs root; run it as root and try again." >&2
+        exit 1
+    fi
+}
+
+install_packages() {
+    if ! command -v apt-get >/dev/null; then
+        echo "setup: please install $* (this machine has no apt-get), then try again." >&2
+        exit 1
+    fi
+    as_root apt-get update -qq
+    as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$@"
+}
+
+python=
+for candidate in python3.11 python3.12 python3.13 python3; do
+    if command -v "$candidate" >/dev/null &&
+        "$candidate" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then
+        python=$candidate
+        break
+    fi
+done
+if [ -z "$python" ]; then
+    echo "setup: Python 3.11 or later is needed; install it (apt-get install python3) and try again." >&2
+    exit 1
+fi
+
+if [ -z "${JAVA_HOME:-}" ] && ! command -v java >/dev/null; then
+    install_packages openjdk-17-jre-headless
+fi
+if ! "$python" -c 'import ensurepip, venv' 2>/dev/null; then
+    install_packages "python$("$python" -c 'import sys; print("%d.%d" % sys.version_info[:2])')-venv"
+fi
+
+[ -x "$venv/bin/python" ] || "$python" -m venv "$venv"
+"$venv/bin/pip" install --quiet --disable-pip-version-check --editable '.[dev]'

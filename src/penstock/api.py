@@ -1,0 +1,48 @@
+"""What a user touches from Python."""
+
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from penstock.config import Settings
+from penstock.control.summary import RunSummary
+from penstock.errors import InvalidInput
+from penstock.model import topology
+from penstock.model.durations import parse_duration_s
+
+
+class Topology(topology.Topology):
+    """A graph of operators with sources, sinks and a latency bound, that can be run."""
+
+    def run(
+        self,
+        *,
+        master: str = "local[2]",
+        checkpoint: str | Path | None = None,
+        duration: str | float | None = None,
+        once: bool = False,
+        **options: Any,
+    ) -> RunSummary:
+        """Run until bounded streams are worked off, the duration is over, or Ctrl-C.
+
+        `master` is a Spark master, or "embedded" for a cluster on this machine that lives as long
+        as the run. Further options are those of docs/options.md, by their Python names, such as
+        `policy="incremental"` or `executors_max=8`.
+        """
+        from penstock.spark.elastic import ElasticRun, Place  # Spark is only needed to run
+
+        limit_s = None if duration is None else parse_duration_s(duration, "duration")
+        place = Place(master, None if checkpoint is None else Path(checkpoint), once=once)
+        with ElasticRun(self, _settings(options), place) as run:
+            with suppress(KeyboardInterrupt):  # the user's way to end a run without end
+                run.wait(limit_s)
+            return run.summary()
+
+
+def _settings(options: dict[str, Any]) -> Settings:
+    known = Settings.__dataclass_fields__
+    for name in options:
+        if name not in known:
+            raise InvalidInput(f"option {name!r} is unknown; known: {', '.join(known)}.")
+    return replace(Settings(), **options)

@@ -1,0 +1,111 @@
+"""What a person sees while a topology runs: a live table, or plain lines when not a terminal."""
+
+from __future__ import annotations
+
+import sys
+from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from penstock.cli.output import one_line
+from penstock.control.step import clock_time
+
+if TYPE_CHECKING:
+    from penstock.control.step import Step
+
+KEPT_DECISIONS = 6
+
+
+class LiveView:
+    """Takes the loop's steps; the run may be without end, so `total_rows` may be None."""
+
+    def __init__(self, title: str, max_latency_s: float, total_rows: int | None) -> None:
+        self._title = title
+        self._max_latency_s = max_latency_s
+        self._total_rows = total_rows
+        self._done_rows = 0
+        self._decisions: deque[str] = deque(maxlen=KEPT_DECISIONS)
+        self._last: Step | None = None
+        self._live: Any = None
+
+    def step(self, step: Step) -> None:
+        """One period has passed."""
+        self._last = step
+        if step.observation is not None and step.observation.latency is not None:
+            self._done_rows += step.observation.latency.count
+        if step.changes:
+            self._decisions.append(one_line(step.line()))
+        if self._live is not None:
+            self._live.update(self._table())
+        else:
+            print(self._line(step), file=sys.stderr, flush=True)
+
+    @contextmanager
+    def shown(self) -> Iterator[None]:
+        """Draw on the terminal for the time of a `with` block."""
+        if not sys.stderr.isatty():
+            yield
+            return
+        from rich.console import Console
+        from rich.live import Live
+
+        with Live(self._table(), console=Console(stderr=True), refresh_per_second=4) as live:
+            self._live = live
+            yield
+            self._live = None
+
+    def _line(self, step: Step) -> str:
+        """A period in one line."""
+        seen = step.observation
+        if seen is None:
+            return f"{clock_time(step.at_s)} nothing observed yet"
+        text = f"{clock_time(step.at_s)} {self._rates(step)}, {self._latency(step)}"
+        text += f", executors {len(seen.nodes)}"
+        if step.changes:
+            text += f"\n{one_line(step.line())}"
+        return text
+
+    def _rates(self, step: Step) -> str:
+        seen = step.observation
+        assert seen is not None
+        return f"rate {seen.arrival_rate_per_s:,.0f}/s, backlog {seen.backlog_rows:,.0f}"
+
+    def _latency(self, step: Step) -> str:
+        seen = step.observation
+        if seen is None or seen.latency is None:
+            return f"latency - of {self._max_latency_s:g} s"
+        told = seen.latency
+        return (
+            f"latency {told.mean_s:.1f} s (95%: {told.p95_s:.1f} s) of {self._max_latency_s:g} s, "
+            f"in time {told.in_time_share:.0%}"
+        )
+
+    def _table(self) -> Any:
+        from rich.console import Group
+        from rich.panel import Panel
+        from rich.progress_bar import ProgressBar
+        from rich.table import Table
+        from rich.text import Text
+
+        grid = Table.grid(padding=(0, 2))
+        if self._last is None or self._last.observation is None:
+            grid.add_row("waiting for the first batch")
+        else:
+            step, seen = self._last, self._last.observation
+            grid.add_row("time", clock_time(step.at_s))
+            grid.add_row("load", self._rates(step))
+            late = seen.latency is not None and seen.latency.p95_s > self._max_latency_s
+            grid.add_row("latency", Text(self._latency(step), style="red" if late else "green"))
+            nodes = "■" * len(seen.nodes)
+            grid.add_row("executors", f"{len(seen.nodes)} {nodes} ({seen.processors} slots)")
+            for component in seen.components:
+                cost = f"{component.service_time_s * 1e3:.2f} ms a row"
+                rate = f"{component.arrival_rate_per_s:,.0f}/s"
+                grid.add_row(component.name, f"{rate}, {cost}")
+        parts: list[Any] = [grid]
+        if self._total_rows:
+            parts.append(ProgressBar(total=self._total_rows, completed=self._done_rows))
+        if self._decisions:
+            parts.append(Text("\n".join(self._decisions)))
+        return Panel(Group(*parts), title=self._title)

@@ -1,0 +1,101 @@
+"""`penstock run`: a topology from a file, on Spark, under the loop."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from penstock.cli.output import JsonFlag, print_json
+from penstock.cli.settings import with_settings
+from penstock.config import Settings
+
+if TYPE_CHECKING:
+    from penstock.control.summary import RunSummary
+    from penstock.model.topology import Topology
+
+
+@with_settings()
+def run(
+    spec: Annotated[str, typer.Argument(metavar="FILE.py:NAME", help="A topology in a file.")],
+    master: Annotated[
+        str, typer.Option("--master", help="A Spark master, or 'embedded' for one of its own.")
+    ] = "local[2]",
+    checkpoint: Annotated[
+        Path | None,
+        typer.Option("--checkpoint", help="Where a later run goes on; temporary if not given."),
+    ] = None,
+    duration: Annotated[
+        str | None, typer.Option("--for", metavar="DURATION", help="End after this time.")
+    ] = None,
+    once: Annotated[bool, typer.Option("--once", help="Work off what is there, then end.")] = False,
+    explained: Annotated[
+        bool, typer.Option("--explain", help="Show queries, components and keys; run nothing.")
+    ] = False,
+    as_json: Annotated[bool, JsonFlag] = False,
+    *,
+    settings: Settings,
+) -> None:
+    """Run a topology until its streams end, the time is over, or Ctrl-C."""
+    from penstock.model.durations import parse_duration_s
+    from penstock.spark.loading import load_topology
+
+    limit_s = None if duration is None else parse_duration_s(duration, "--for")
+    topology = load_topology(spec)
+    if explained:
+        _explain(topology, settings, as_json)
+        return
+    from penstock.spark.elastic import Place
+
+    summary = run_watched(topology, settings, Place(master, checkpoint, once=once), limit_s)
+    if as_json:
+        print_json(summary)
+    else:
+        print("\n".join(summary_lines(summary)))
+
+
+def _explain(topology: Topology, settings: Settings, as_json: bool) -> None:
+    import tempfile
+
+    from penstock.spark.explain import explain
+
+    with tempfile.TemporaryDirectory(prefix="penstock-") as folder:
+        told = explain(topology, settings.key_groups, Path(folder) / "spark.log")
+    if as_json:
+        print_json(told)
+    else:
+        print("\n".join(told.lines()))
+
+
+def run_watched(
+    topology: Topology, settings: Settings, place: object, limit_s: float | None
+) -> RunSummary:
+    """Run under a live view; Ctrl-C ends the run, not the summary."""
+    from penstock.cli.live import LiveView
+    from penstock.spark.elastic import ElasticRun, Place
+    from penstock.spark.running import generators
+
+    assert isinstance(place, Place)
+    bounded = [stream.rows for stream in generators(topology).values()]
+    total = sum(rows or 0 for rows in bounded) if bounded and all(bounded) else None
+    view = LiveView(topology.name, topology.max_latency_s, total)
+    with view.shown(), ElasticRun(topology, settings, place, view.step) as running:
+        with suppress(KeyboardInterrupt):  # the usual way to end a run without end
+            running.wait(limit_s)
+        return running.summary()
+
+
+def summary_lines(summary: RunSummary) -> list[str]:
+    """The end of a run for a person."""
+    used = summary.executor_seconds
+    lines = [
+        f"{summary.duration_s:.0f} s, {summary.results:,} rows",
+        f"in time: {summary.in_time_share:.1%} within {summary.max_latency_s:g} s "
+        f"(mean {summary.latency_mean_s:.2f} s, worst {summary.latency_max_s:.2f} s)",
+        f"executor-seconds: {used:.0f} (static minimum {summary.static_min_executor_seconds:.0f}, "
+        f"static maximum {summary.static_max_executor_seconds:.0f})",
+        f"reconfigurations: {summary.reconfigurations}",
+    ]
+    return lines + [f"  {line}" for line in summary.decisions]

@@ -1,0 +1,221 @@
+"""A topology run under the loop: cluster, session, queries, controller, all ended together."""
+
+import tempfile
+import threading
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import TracebackType
+
+from pyspark.sql import Row, SparkSession
+
+from penstock.config import Settings
+from penstock.control.chosen import chosen_policy
+from penstock.control.clock import WallClock
+from penstock.control.guards import standard_guards
+from penstock.control.history import HistoryStore, RunHistory
+from penstock.control.loop import Loop
+from penstock.control.records import RunRecord
+from penstock.control.step import Step
+from penstock.control.summary import RunSummary, summarise_run
+from penstock.model.decision import Limits
+from penstock.model.observation import Observation
+from penstock.model.sinks import Memory
+from penstock.model.topology import Topology
+from penstock.spark.embedded import EmbeddedCluster
+from penstock.spark.executors import SparkExecutors, executor_settings
+from penstock.spark.measurer import SparkMeasurer
+from penstock.spark.running import Pace, RunningTopology
+from penstock.spark.session import build_session
+from penstock.workloads.generator import Generator
+
+EMBEDDED = "embedded"
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a run takes place and what it leaves there."""
+
+    master: str = "local[2]"  # or "embedded", or a Spark master's URL
+    checkpoint: Path | None = None  # a temporary one when not given
+    log_file: Path | None = None  # Spark's own messages; beside the checkpoint when not given
+    once: bool = False  # work off what is there and end
+    warm_up: bool = False  # run a few rows through the operators before the streams begin
+
+
+class ElasticRun:
+    """Everything a run needs, as one context manager.
+
+    The loop is a thread of its own: if it dies, the query goes on as it is.
+    """
+
+    def __init__(
+        self,
+        topology: Topology,
+        settings: Settings,
+        place: Place = Place(),  # noqa: B008 - frozen
+        on_step: Callable[[Step], None] | None = None,
+    ) -> None:
+        topology.check()
+        self.topology = topology
+        self.settings = settings
+        self.place = place
+        self.steps: list[Step] = []
+        self._on_step = on_step
+        self._resources = ExitStack()
+        self._clock = WallClock()
+        self._loop_thread: threading.Thread | None = None
+
+    def __enter__(self) -> "ElasticRun":
+        try:
+            self._policy = chosen_policy(self.settings)
+            self._enter()
+        except BaseException:
+            self._resources.close()
+            raise
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._clock.stop()
+        self._resources.close()
+
+    def _enter(self) -> None:
+        checkpoint = self.place.checkpoint
+        if checkpoint is None:
+            made = tempfile.TemporaryDirectory(prefix="penstock-", ignore_cleanup_errors=True)
+            checkpoint = Path(self._resources.enter_context(made)) / "checkpoint"
+        self.session = self._session(checkpoint)
+        if self.place.warm_up:
+            warm_up(self.topology, self.session)
+        pace = Pace(self.settings.batch_interval_s, self.place.once)
+        self.running = self._resources.enter_context(
+            RunningTopology(self.topology, self.session, checkpoint, pace)
+        )
+        self._history = self._begin_history()
+        self._start_loop()
+
+    def _session(self, checkpoint: Path) -> SparkSession:
+        settings, master = self.settings, self.place.master
+        extra: dict[str, str] = {}
+        if master == EMBEDDED:
+            slots = settings.slots * settings.executors_max
+            memory_mb = settings.executor_memory_mb * settings.executors_max
+            cluster = self._resources.enter_context(EmbeddedCluster(slots, memory_mb))
+            extra |= cluster.settings
+            master = cluster.master_url
+        if not master.startswith("local"):
+            extra |= executor_settings(
+                settings.executors_min, settings.executors_max, settings.slots
+            )
+            extra["spark.executor.memory"] = f"{settings.executor_memory_mb}m"
+        log_file = self.place.log_file or checkpoint.parent / f"{checkpoint.name}.spark.log"
+        log_file.parent.mkdir(parents=True, exist_ok=True)
+        name = self.topology.name
+        session = build_session(
+            name, master, key_groups=settings.key_groups, log_file=log_file, extra=extra
+        )
+        self._resources.callback(session.stop)
+        return session
+
+    def _begin_history(self) -> RunHistory:
+        settings = self.settings
+        store = self._resources.enter_context(HistoryStore(settings.history))
+        history = store.begin(
+            RunRecord(
+                self.topology.name, self._policy.name, time.time(), settings.period_s,
+                self.topology.max_latency_s, settings.slots, settings.dry_run,
+            )
+        )  # fmt: skip
+        self.run_id = history.run_id
+        self._resources.callback(lambda: history.end(time.time()))
+        return history
+
+    def _start_loop(self) -> None:
+        settings = self.settings
+        actuator = SparkExecutors(self.session)
+        slots = actuator.slots_per_executor()
+        limits = Limits(
+            settings.executors_min * slots,
+            settings.executors_max * slots,
+            self.topology.max_latency_s,
+        )
+        loop = Loop(
+            self._clock, SparkMeasurer(self.running), actuator, self._history, self._policy,
+            limits, standard_guards(settings, slots), settings.period_s, settings.dry_run,
+            settings.window, self._component_edges(), "time", self._step,
+        )  # fmt: skip
+        thread = threading.Thread(target=loop.run, name="penstock-loop", daemon=True)
+        self._loop_thread = thread
+        self._resources.callback(lambda: thread.join(timeout=70))
+        self._resources.callback(self._clock.stop)
+        thread.start()
+
+    def _component_edges(self) -> tuple[tuple[str, str], ...]:
+        home = {
+            node: component.name
+            for query in self.running.built.plan.queries
+            for component in query.components
+            for node in (component.name, *component.operators)
+        }
+        edges = [
+            (home[upstream], home[operator])
+            for query in self.running.built.queries
+            for operator, upstreams in query.edges.items()
+            for upstream in upstreams
+        ]
+        return tuple(dict.fromkeys(edge for edge in edges if edge[0] != edge[1]))
+
+    def _step(self, step: Step) -> None:
+        self.steps.append(step)
+        if self._on_step is not None:
+            self._on_step(step)
+
+    def rows(self, sink: str) -> list[Row]:
+        """What a Memory sink holds."""
+        return self.running.rows(sink)
+
+    def wait(self, timeout_s: float | None = None) -> bool:
+        """Until bounded streams are worked off or the time is over; raises if a query failed."""
+        return self.running.wait(timeout_s)
+
+    @property
+    def observations(self) -> list[Observation]:
+        """What was observed so far."""
+        return [step.observation for step in self.steps if step.observation is not None]
+
+    def summary(self) -> RunSummary:
+        """What the run came to so far."""
+        return summarise_run(
+            self.observations,
+            self.steps,
+            self.topology.max_latency_s,
+            self.settings.executors_min,
+            self.settings.executors_max,
+        )
+
+
+def warm_up(topology: Topology, session: SparkSession, rows: int = 200) -> None:
+    """Run a few generated rows through the same operators, so that later batches start warm."""
+    small = Topology(f"{topology.name}-warm-up", topology.max_latency_s)
+    for source in topology.sources:
+        reader = source.reader
+        if isinstance(reader, Generator):
+            reader = replace(reader, rows=rows)
+        small.source(source.name, reader)
+    for operator in topology.operators:
+        step = operator.sql if operator.sql is not None else operator.function
+        assert step is not None
+        small.add(operator.name, step, operator.upstreams, key=operator.key)
+    for binding in topology.sinks:
+        small.sink(binding.name, binding.upstream, Memory(), mode=binding.output_mode)
+    with tempfile.TemporaryDirectory(prefix="penstock-warm-up-") as folder:
+        checkpoint = Path(folder) / "checkpoint"
+        with RunningTopology(small, session, checkpoint, Pace(once=True)) as running:
+            running.wait(120)

@@ -1,0 +1,47 @@
+"""What would run, without running it: `penstock run --explain`."""
+
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from penstock.model.plan import TopologyPlan
+from penstock.model.topology import Topology
+from penstock.spark.builder import Reading, build
+from penstock.spark.session import build_session
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """The plan of a topology, its output schemas, and what each source is shared by."""
+
+    topology: str
+    plan: TopologyPlan
+    schemas: dict[str, str]
+    shared: tuple[str, ...]
+
+    def lines(self) -> list[str]:
+        """For a person."""
+        lines = [f"topology {self.topology}: {len(self.plan.queries)} query(s)"]
+        for query in self.plan.queries:
+            lines.append(f"  query {query.name} ({query.output_mode}) -> {', '.join(query.sinks)}")
+            for component in query.components:
+                members = ", ".join(component.operators) or "(reads its source)"
+                key = f" by ({', '.join(component.key)})" if component.key else ""
+                lines.append(f"    component {component.name}{key}: {members}")
+        lines += [f"  shared by an exchange: {name}" for name in self.shared]
+        lines += [f"  {name}: {schema}" for name, schema in self.schemas.items()]
+        lines += [f"  note: {reason}" for reason in self.plan.reasons]
+        return lines
+
+
+def explain(topology: Topology, key_groups: int, log_file: Path | None = None) -> Explanation:
+    """Build a topology's queries on a local session and say what they are."""
+    session = build_session(
+        "penstock-explain", "local[1]", key_groups=key_groups, log_file=log_file
+    )
+    try:
+        built = build(topology, session, Reading(time.time()))
+        shared = {name for query in built.queries for name in query.sharing.shared}
+        return Explanation(topology.name, built.plan, built.schemas, tuple(sorted(shared)))
+    finally:
+        session.stop()

@@ -1,0 +1,47 @@
+"""A topology from a user's file, `FILE.py:name`."""
+
+import importlib.util
+import sys
+from pathlib import Path
+
+from pyspark import cloudpickle
+
+from penstock.errors import InvalidInput
+from penstock.model.topology import Topology
+
+MODULE = "penstock_user_topology"
+
+
+def load_topology(spec: str) -> Topology:
+    """Run the file and take the topology of that name; each refusal names what is wrong.
+
+    Functions of the file are sent to executors by value, as those of a script are: executors have
+    no such module.
+    """
+    path, colon, name = spec.rpartition(":")
+    if not colon or not path or not name.isidentifier():
+        raise InvalidInput(f"{spec!r} names no topology; write FILE.py:NAME, as in road.py:road.")
+    file = Path(path)
+    if not file.is_file():
+        raise InvalidInput(f"{path} is not a file; write FILE.py:NAME.")
+    found = importlib.util.spec_from_file_location(MODULE, file)
+    if found is None or found.loader is None:
+        raise InvalidInput(f"{path} is not a Python file; its name must end in .py.")
+    module = importlib.util.module_from_spec(found)
+    sys.modules[MODULE] = module
+    sys.path.insert(0, str(file.absolute().parent))
+    try:
+        found.loader.exec_module(module)
+    except InvalidInput:
+        raise
+    except Exception as error:  # the user's code may raise anything
+        raise InvalidInput(f"{path} failed: {type(error).__name__}: {error}") from error
+    finally:
+        sys.path.pop(0)
+    cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]
+    topology = getattr(module, name, None)
+    if not isinstance(topology, Topology):
+        names = [key for key, value in vars(module).items() if isinstance(value, Topology)]
+        has = f"it has {', '.join(names)}" if names else "it has none"
+        raise InvalidInput(f"{path} has no topology named {name!r}; {has}.")
+    return topology

@@ -1,0 +1,114 @@
+"""A toll road, after the linear-road idea of seed 001: what the demo runs.
+
+Vehicles report their position; each report waits for a slow look-up of the vehicle's account; from
+there the road learns the speed and volume of each segment, its toll, and where accidents are.
+Operators are plain functions of DataFrames and SQL text, as a user would write them.
+"""
+
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from penstock.model.sinks import Sink
+from penstock.model.topology import Topology
+from penstock.workloads.generator import Generator
+from penstock.workloads.profiles import RateProfile
+
+SEGMENTS = 20
+LOOKUP_SCHEMA = (
+    "vehicle BIGINT, direction BIGINT, segment BIGINT, speed DOUBLE, account BIGINT, at TIMESTAMP"
+)
+
+POSITIONS = f"""
+    SELECT key AS vehicle,
+           key % 2 AS direction,
+           (key * 7 + CAST(unix_timestamp(at) AS BIGINT) DIV 10) % {SEGMENTS} AS segment,
+           CASE WHEN key % 97 = 0 THEN 0.0 ELSE 40.0 + 80.0 * value END AS speed,
+           at
+    FROM reports
+"""
+
+SPEEDS = """
+    SELECT direction, segment, vehicle, window, avg(speed) AS speed
+    FROM {timed}
+    GROUP BY direction, segment, vehicle, window(at, '5 seconds')
+"""
+
+TOLLS = """
+    SELECT direction, segment, window(window, '5 seconds').start AS since,
+           count(*) AS volume,
+           avg(speed) AS speed,
+           CASE WHEN avg(speed) < 75 THEN 2 * pow(greatest(count(*) - 3, 0), 2) ELSE 0 END AS toll
+    FROM speeds
+    GROUP BY direction, segment, window(window, '5 seconds')
+"""
+
+
+STANDING = """
+    SELECT direction, segment, window.start AS since, count(*) AS reports
+    FROM {timed}
+    GROUP BY direction, segment, window(at, '5 seconds')
+    HAVING count(*) >= 2
+"""
+
+
+class Lookup:
+    """A registry that answers one vehicle at a time, each after a wait."""
+
+    def __init__(self, wait_s: float) -> None:
+        self._wait_s = wait_s
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Add each vehicle's account number."""
+        for batch in batches:
+            time.sleep(self._wait_s * batch.num_rows)
+            account = pc.add(pc.multiply(batch.column("vehicle"), 31), 7)
+            columns = [*batch.columns[:4], account, batch.columns[4]]
+            names = ["vehicle", "direction", "segment", "speed", "account", "at"]
+            yield pa.RecordBatch.from_arrays(columns, names=names)
+
+
+def toll_road(
+    rate: RateProfile,
+    tolls: Sink,
+    accidents: Sink,
+    *,
+    max_latency: str = "5s",
+    vehicles: int = 400,
+    rows: int | None = None,
+    lanes: int = 8,
+    lookup_wait_s: float = 0.004,
+    seed: int = 7,
+) -> Topology:
+    """The topology: reports -> positions -> accounts -> speeds -> tolls, and accounts -> standing.
+
+    Two reports of standing vehicles in one segment within five seconds are an accident.
+    """
+    road = Topology("toll-road", max_latency=max_latency)
+    road.source("reports", Generator(rate, keys=vehicles, seed=seed, rows=rows, lanes=lanes))
+    road.add("positions", POSITIONS, upstream="reports")
+
+    @road.operator("positions")
+    def accounts(positions: Any) -> Any:
+        return positions.mapInArrow(Lookup(lookup_wait_s), LOOKUP_SCHEMA)
+
+    @road.operator("accounts", key=["direction", "segment"])
+    def speeds(accounts: Any) -> Any:
+        return _sql(SPEEDS, accounts.withWatermark("at", "1 second"))
+
+    road.add("tolls", TOLLS, upstream="speeds", key=["direction", "segment"])
+
+    @road.operator("accounts", key=["direction", "segment"])
+    def standing(accounts: Any) -> Any:
+        return _sql(STANDING, accounts.where("speed = 0").withWatermark("at", "1 second"))
+
+    road.sink("tolls_out", "tolls", tolls)
+    road.sink("accidents_out", "standing", accidents)
+    return road
+
+
+def _sql(text: str, timed: Any) -> Any:
+    return timed.sparkSession.sql(text, timed=timed)
