@@ -3,6 +3,7 @@
 import contextlib
 import copy
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -69,6 +70,13 @@ def test_the_road_is_fused_by_direction_and_segment() -> None:
     assert fused == {("clean", "speed", "count", "toll"): ["dir", "seg"], ("bill",): ["acc"]}
     assert answer["communication_cost"] == 20
     assert answer["lower_bound"] <= answer["cost"]
+
+
+def test_the_example_of_the_docs_runs() -> None:
+    page = Path(__file__).parents[2] / "docs" / "fusion.md"
+    example = page.read_text(encoding="utf-8").split("```json\n")[1].split("```")[0]
+    answer = advice(json.loads(example))
+    assert [c["operators"] for c in answer["components"]] == [["speed", "toll"], ["bill"]]
 
 
 def test_none_sends_everything() -> None:
