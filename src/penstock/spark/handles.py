@@ -1,7 +1,7 @@
 """Every handle of Spark that is not public, and nothing else. Written for the pinned pyspark.
 
 They reach into the driver's JVM through py4j, where a call costs about a fifth of a millisecond,
-so lists are turned into JSON over there and cross in one piece (see _read). `probe` tries each handle
+so lists are turned into JSON over there and cross in one piece. `probe` tries each handle
 without changing anything; where one does not work, whoever needs it says it is unavailable.
 Every function raises Unavailable, with one sentence, when Spark does not answer as expected.
 """
