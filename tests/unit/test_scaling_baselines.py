@@ -13,7 +13,10 @@ from penstock.model.observation import (
     KeyGroups,
     NodeObservation,
     Observation,
+    OperatorObservation,
 )
+from penstock.scaling.autoscale_plus import AutoscalePlus
+from penstock.scaling.demand import demands
 from penstock.scaling.ds2 import Ds2
 from penstock.scaling.incremental import Incremental
 from penstock.scaling.knowledge import WHOLE, Knowledge, Sample, samples_of
@@ -101,8 +104,8 @@ def test_ds2_reaches_the_target_in_one_step() -> None:
 def test_ds2_asks_for_catch_up_and_restart() -> None:
     policy = Ds2(catch_up_s=30.0, restart_s=6.0)
     # 1400 rows/s: 20 for utilisation, 14 x 6 / 30 = 2.8 for the restart,
-    # and 60,000 rows less 2100 under way x 10 ms / 30 s = 19.3 for the backlog.
-    assert wanted(policy, context([1400.0] * 12, 4, most=100, backlog=60_000.0)) == 43
+    # and 60,000 rows less 2800 under way x 10 ms / 30 s = 19.1 for the backlog.
+    assert wanted(policy, context([1400.0] * 12, 4, most=100, backlog=60_000.0)) == 42
 
 
 def test_ds2_keeps_still_within_its_band() -> None:
@@ -212,3 +215,20 @@ def test_rlearn_without_knowledge_keeps_what_runs() -> None:
 def test_wrong_options_are_refused(kind: type, options: dict[str, float]) -> None:
     with pytest.raises(InvalidInput):
         kind(**options)
+
+
+@pytest.mark.parametrize("convention", ["offered", "served"])
+def test_rates_of_rows_offered_and_of_rows_served_mean_the_same_load(convention: str) -> None:
+    """400 rows/s come, batches took 100 of them: the load is that of 400 either way."""
+    seen = period(0, 400.0, 1)
+    rate = 400.0 if convention == "offered" else 100.0
+    seen = replace(
+        seen,
+        components=(replace(seen.components[0], arrival_rate_per_s=rate),),
+        operators=(OperatorObservation("a", 100.0, 100.0),),
+        batches=BatchObservation(1, 10.0, 0.2, 1000.0),
+    )
+    given = ScalingContext((seen,), ScalingPlan({"a": 1}, 1), Limits(1, 64, 5.0))
+    assert demands(given).load == pytest.approx(4.0)
+    assert wanted(Ds2(restart_s=0.0), given) == 6
+    assert wanted(AutoscalePlus(), given) == 5

@@ -113,6 +113,13 @@ def test_with_little_spread_only_a_factor_is_fitted() -> None:
     assert fit_correction([]).corrected_s(3.0) == 3.0
 
 
+def test_a_line_flattened_by_noise_is_not_trusted() -> None:
+    """It would promise 1 s where the model says 4 s and every measurement agrees with it."""
+    line = fit_correction([(0.8, 1.0), (1.2, 1.02), (0.9, 0.98), (1.1, 1.0), (1.0, 1.01)])
+    assert line.offset_s == 0.0
+    assert line.corrected_s(4.0) == pytest.approx(4.0, rel=0.02)
+
+
 @given(
     st.lists(st.tuples(st.integers(-1000, 1000), st.integers(-1000, 1000)), min_size=4, max_size=40)
 )

@@ -14,7 +14,8 @@ from penstock.forecast.regression import LinearRegression
 
 _LEAST_PAIRS = 5
 _LEAST_SPREAD = 0.1  # of the mean estimate; below it a slope would be noise
-_FACTORS = (0.1, 20.0)  # a line outside is a sign of a wrong model, not of a correction
+_FACTORS = (0.1, 20.0)  # outside is a sign of a wrong model, not of a correction
+_LEAST_SLOPE = 0.8  # noise in the estimates flattens a line, which would then promise too much
 
 
 @dataclass(frozen=True)
@@ -58,8 +59,7 @@ def fit_correction(pairs: Iterable[tuple[float, float]]) -> Correction:
     mean = sum(estimate for estimate, _ in usable) / len(usable)
     deviation = math.sqrt(line.spread / line.count)
     if line.count >= _LEAST_PAIRS and deviation >= _LEAST_SPREAD * mean:
-        low, high = _FACTORS
-        if low <= line.slope <= high and line.at(0.0) >= 0:
+        if _LEAST_SLOPE <= line.slope <= _FACTORS[1] and line.at(0.0) >= 0:
             return Correction(line.at(0.0), line.slope, line.error, line.count)
     return _proportional(usable)
 

@@ -96,7 +96,7 @@ class _Flow:
 def _flow(context: ScalingContext, newest: Observation, source: Observation | None) -> _Flow:
     if context.sharing == "space" or source is None:
         return _Flow(1.0, 0.0)
-    reference = source.arrival_rate_per_s
+    reference = reference_rate_per_s(source)
     if not reference > 0:
         return _Flow(1.0, 0.0)
     rate = newest.arrival_rate_per_s
@@ -161,6 +161,25 @@ def _has_rates(observation: Observation) -> bool:
     return ended and offered and bool(rates) and all(map(math.isfinite, rates))
 
 
+def reference_rate_per_s(observation: Observation) -> float:
+    """External rows a second that the rates of components run together refer to.
+
+    A component's arrivals are of rows offered. Where they are of the rows of finished batches
+    instead, they equal the operators' own rates, and the rows those batches took are meant.
+    """
+    offered, batches = observation.arrival_rate_per_s, observation.batches
+    if batches is None or not offered > 0 or not observation.period_s > 0:
+        return offered
+    served = batches.count * batches.mean_rows / observation.period_s
+    operators = {item.name: item.arrival_rate_per_s for item in observation.operators}
+    for component in sorted(observation.components, key=lambda component: component.name):
+        own = operators.get(component.operators[0], 0.0) if component.operators else 0.0
+        if own > 0 and served > 0 and component.arrival_rate_per_s > 0:
+            ratio = component.arrival_rate_per_s / own
+            return served if abs(ratio - 1) < abs(ratio - offered / served) else offered
+    return offered
+
+
 def gaps_of(observation: Observation) -> list[str]:
     """What was not measured and says something about load."""
     return [gap for gap in observation.missing if not gap.startswith(HARMLESS_GAPS)]
@@ -174,15 +193,15 @@ def idle(observation: Observation) -> bool:
 def excess_rows(context: ScalingContext, observation: Observation) -> float:
     """Backlog of a query beyond what is normally under way.
 
-    Batches run back to back hold 1.5 batches of rows on average (one that runs, half of one that
-    gathers): these are not behind. More than one bound's worth is, whatever the batches' size.
+    Batches run back to back hold up to two batches of rows (one that runs, one that gathers):
+    these are not behind. More than one bound's worth is, whatever the batches' size.
     """
     rate, bound = observation.arrival_rate_per_s, context.limits.max_latency_s
     if context.sharing == "space" or not observation.backlog_rows > 0:
         return 0.0
     batches = observation.batches
     rows = batches.mean_rows if batches is not None and batches.count else 0.0
-    under_way = min(1.5 * rows, rate * bound) if rate >= 0 else 0.0
+    under_way = min(2.0 * rows, rate * bound) if rate >= 0 else 0.0
     return max(0.0, observation.backlog_rows - under_way)
 
 
