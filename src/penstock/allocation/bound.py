@@ -86,12 +86,14 @@ class _Relaxation:
         self._lowest = (self._totals[:, None] - given_most)[:, :, None] + least
         self._highest = (self._totals[:, None] - given_least)[:, :, None] + most_taken
         self._highest = self._highest + self._free_load
+        # A node cannot give more key groups than it has.
+        self._possible = (np.arange(most + 1)[None, :] <= sizes[:, None])[:, :, None]
         self._given = np.arange(most + 1)[:, None]
         self._taken = np.arange(taken + 1)[None, :]
 
     def _least_moves(self, low: Floats, high: Floats) -> float:
         reaches = (self._lowest <= high[:, None, None]) & (self._highest >= low[:, None, None])
-        flat = reaches.reshape(len(low), -1)
+        flat = (reaches & self._possible).reshape(len(low), -1)
         if not flat.any(axis=1).all():
             return math.inf
         best = 0.0
@@ -138,6 +140,4 @@ def _sums_of_extremes(
     largest = running[starts[1:, None]] - running[starts[1:, None] - counts]
     # The last class means "this many or more", so it may reach as far as giving everything.
     largest[:, -1] = running[starts[1:]] - running[starts[:nodes]]
-    # A node cannot give more key groups than it has.
-    impossible = np.arange(most + 1)[None, :] > sizes[:, None]
-    return np.where(impossible, np.inf, smallest), np.where(impossible, -np.inf, largest)
+    return smallest, largest

@@ -84,10 +84,10 @@ def _undrained(problem: AllocationProblem, placement: Ints, nodes: Sequence[str]
     shown = ", ".join(names[:MOST_NAMED]) + (", ..." if len(names) > MOST_NAMED else "")
     leaving = (problem.home != NOWHERE) & ~problem.open[problem.home]
     needed = float(problem.move_cost[leaving].sum())
-    return (
-        f"{len(staying)} key groups stay on draining nodes ({shown}) in this round: emptying them "
-        f"costs {needed:.6g}, the migration budget is {problem.max_migration_cost:.6g}."
-    )
+    why = f"emptying them costs {needed:.6g}, the budget is {problem.max_migration_cost:.6g}"
+    if problem.must_drain:
+        why = "the nodes that stay have no room for them within the resource limits"
+    return f"{len(staying)} key groups stay on draining nodes ({shown}) in this round: {why}."
 
 
 def _resources(problem: AllocationProblem, placement: Ints, nodes: Sequence[str]) -> str | None:

@@ -17,7 +17,7 @@ def flux(problem: AllocationProblem) -> Ints:
     placement = settle(problem)
     totals = problem.totals(placement)
     left = problem.max_migration_cost - problem.cost(placement)
-    moved = True
+    moved = not problem.all_draining
     while moved and left > TOLERANCE:
         moved = False
         for giver, taker in _pairs(problem, totals):

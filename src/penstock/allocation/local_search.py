@@ -61,6 +61,8 @@ class LocalSearch:
         step = 0.25
         while not self._budget.over and step > 0.02:
             found = distance(self._problem, self.best)
+            if found.upper + found.lower <= CLOSE_ENOUGH:
+                return
             upper_binds = found.upper >= found.lower
             other = min(found.upper, found.lower)
             aim = other - max(step * abs(other), CLOSE_ENOUGH)

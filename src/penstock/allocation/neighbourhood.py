@@ -119,6 +119,8 @@ def best_exchange(
 
     `noise` blurs gains, for variety.
     """
+    if len(weighed.where) == 0:
+        return None
     problem = state.problem
     price = _prices(state, weighed)
     now = state.violations(window)

@@ -43,8 +43,7 @@ def _metis(members: Ints, weight: Floats, traffic: Traffic, parts: int, seed: in
     both = np.concatenate([rates, rates])[order]
     _, labels = pymetis.part_graph(
         parts,
-        xadj=edges.tolist(),
-        adjncy=end[order].tolist(),
+        pymetis.CSRAdjacency(edges.tolist(), end[order].tolist()),
         vweights=_whole(weight),
         eweights=_whole(both) if len(both) else None,
         options=pymetis.Options(seed=seed),

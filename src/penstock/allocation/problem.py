@@ -131,6 +131,7 @@ class Distance:
     upper: float
     lower: float
     draining_load: float  # still on nodes to be removed
+    draining_groups: int  # key groups still on them, also those without load
 
     @property
     def load_distance(self) -> float:
@@ -146,6 +147,7 @@ def distance(problem: AllocationProblem, placement: Ints) -> Distance:
         upper=float(loads.max() - problem.mean),
         lower=float(problem.mean - opened.min()),
         draining_load=float(problem.totals(placement)[~problem.open].sum()),
+        draining_groups=int(np.count_nonzero(~problem.open[placement[placement != NOWHERE]])),
     )
 
 
@@ -159,10 +161,10 @@ def rank(problem: AllocationProblem, placement: Ints) -> Rank:
     nodes, least sum of the two deviations (the paper's second level, -w_2 (d_u + d_l)).
     """
     found = distance(problem, placement)
-    demanded = found.draining_load if problem.must_drain else 0.0
+    demanded = found.draining_groups if problem.must_drain else 0
     return (
         round(problem.overuse(placement), 9),
-        round(demanded, 9),
+        float(demanded),
         round(found.load_distance, 9),
         round(found.draining_load, 9),
         round(found.upper + found.lower, 9),

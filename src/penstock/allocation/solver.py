@@ -73,7 +73,8 @@ def trim(problem: AllocationProblem, placement: Ints) -> Ints:
     reached = rank(problem, trimmed)
     moved = np.flatnonzero(
         (placement != problem.home) & (problem.home != NOWHERE) & (problem.pinned == NOWHERE)
-    )
+        & problem.open[problem.home]
+    )  # fmt: skip
     for group in moved[np.argsort(-problem.move_cost[moved], kind="stable")]:
         trimmed[group] = problem.home[group]
         again = rank(problem, trimmed)

@@ -1,0 +1,109 @@
+"""Flux, PoTC and the resource-aware scheduler do what their descriptions say."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from penstock.allocation.flux import flux
+from penstock.allocation.potc import potc
+from penstock.allocation.problem import AllocationProblem, distance
+from penstock.allocation.resource_aware import (
+    Objective,
+    Reservations,
+    network_traffic,
+    schedule,
+    usage_deviation,
+)
+from penstock.allocation.traffic import Traffic
+
+
+def cluster(load: list[float], home: list[int], nodes: int, budget: float) -> AllocationProblem:
+    return AllocationProblem(
+        load=np.array(load),
+        home=np.array(home),
+        capacity=np.ones(nodes),
+        draining=np.zeros(nodes, dtype=bool),
+        migration_cost=np.ones(len(load)),
+        max_migration_cost=budget,
+    )
+
+
+def test_flux_moves_the_biggest_suitable_from_first_to_last() -> None:
+    # Moving 12 would only exchange the two nodes' loads of 18 and 6; 5 is the next biggest.
+    problem = cluster([12, 5, 1, 9, 9, 6], [0, 0, 0, 1, 2, 3], nodes=4, budget=1)
+    assert flux(problem).tolist() == [0, 3, 0, 1, 2, 3]
+
+
+def test_flux_keeps_to_its_budget_and_stops_when_nothing_helps() -> None:
+    problem = cluster([1.0] * 9, [0] * 9, nodes=3, budget=100)
+    placement = flux(problem)
+    assert np.bincount(placement).tolist() == [3, 3, 3]
+    assert problem.cost(flux(replace(problem, max_migration_cost=2.0))) == 2
+
+
+def test_flux_empties_draining_nodes_first() -> None:
+    problem = cluster([5, 5, 5, 1], [0, 0, 1, 2], nodes=3, budget=1)
+    problem = replace(problem, draining=np.array([False, False, True]))
+    assert flux(problem)[3] != 2
+
+
+def test_potc_splits_what_one_node_could_not_balance() -> None:
+    problem = cluster([60.0, 1, 1, 1], [0, 0, 0, 0], nodes=2, budget=0)
+    choices = potc(problem, np.random.default_rng(3))
+    loads = choices.node_loads(problem.load, problem.capacity)
+    assert loads.sum() == pytest.approx(63)
+    if choices.first[0] != choices.second[0]:
+        assert abs(loads[0] - loads[1]) < 10
+
+
+def test_potc_does_not_see_the_load_of_merging() -> None:
+    rng = np.random.default_rng(0)
+    problem = cluster(rng.uniform(1, 9, 60).tolist(), [0] * 60, nodes=6, budget=0)
+    choices = potc(problem, rng)
+    plain = choices.node_loads(problem.load, problem.capacity)
+    merging = rng.uniform(0, 2, 60)
+    merged = choices.node_loads(problem.load, problem.capacity, merging)
+    assert merged.sum() > plain.sum()
+    assert merged.std() > plain.std()
+
+
+def chain(tasks: int) -> Traffic:
+    steps = np.arange(tasks - 1)
+    return Traffic(steps, steps + 1, np.ones(tasks - 1), np.arange(tasks))
+
+
+def reservations(tasks: int, nodes: int, memory: float) -> Reservations:
+    return Reservations(
+        np.full(tasks, 10.0), np.full(tasks, 1.0), np.full(nodes, 100.0), np.full(nodes, memory)
+    )
+
+
+def test_each_objective_is_best_at_what_it_is_for() -> None:
+    room = reservations(tasks=8, nodes=4, memory=4.0)
+    names: tuple[Objective, ...] = ("equality", "traffic", "resource")
+    found = {name: schedule(room, chain(8), name).plan for name in names}
+    assert usage_deviation(room, found["equality"]) == pytest.approx(0.0)
+    assert network_traffic(chain(8), found["traffic"]) == 1  # two nodes are needed for memory
+    assert network_traffic(chain(8), found["resource"]) == 1
+    assert network_traffic(chain(8), found["equality"]) > 1
+
+
+def test_reservations_are_kept_or_the_answer_says_so() -> None:
+    kept = schedule(reservations(8, 4, memory=2.0), chain(8), "resource")
+    assert kept.infeasible is None
+    assert np.bincount(kept.plan, minlength=4).tolist() == [2, 2, 2, 2]
+    crowded = schedule(reservations(9, 4, memory=2.0), chain(9), "resource")
+    assert crowded.infeasible is not None
+    assert "1 of 9" in crowded.infeasible
+    assert (crowded.plan >= 0).all()
+
+
+def test_distance_counts_overloaded_draining_nodes() -> None:
+    problem = replace(
+        cluster([9, 3, 3], [2, 0, 1], nodes=3, budget=0), draining=np.array([False, False, True])
+    )
+    found = distance(problem, problem.home)
+    assert found.upper == pytest.approx(9 - 7.5)
+    assert found.lower == pytest.approx(7.5 - 3)
+    assert found.draining_load == 9
