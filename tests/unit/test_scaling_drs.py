@@ -125,6 +125,18 @@ def test_nothing_happens_before_t_ra_has_passed() -> None:
     assert Drs(model="mmk", reallocate_after_s=360.0).decide(late).plan != late.current
 
 
+def test_a_change_seen_in_the_window_counts_where_none_was_told() -> None:
+    given = run((4, 4, 1), [(6.0, 5.0)] * 6)
+    fewer = tuple(
+        replace(seen, components=tuple(replace(c, parallelism=1) for c in seen.components))
+        for seen in given.window[:4]
+    )
+    changed = replace(given, window=(*fewer, *given.window[4:]))
+    assert changed.in_force_s == 120.0
+    assert Drs(model="mmk", reallocate_after_s=180.0).decide(changed).plan == given.current
+    assert Drs(model="mmk", reallocate_after_s=120.0).decide(changed).plan != given.current
+
+
 def test_latencies_from_before_the_last_change_do_not_count() -> None:
     given = run((5, 6, 1), [(6.0, 9.0)] * 5 + [(6.0, 1.9)], changed_at_s=240.0)
     decision = Drs(model="mmk", smoothing_window=6, correct=False).decide(given)

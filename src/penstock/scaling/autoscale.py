@@ -9,6 +9,8 @@ Differs from seed 002 ch.5 (8): the capacity is already that of one iteration; i
 by Delta again.
 Differs from seed 002 ch.5 (8): a critical operator emits with the degree it is about to get, as
 s.4.3.1 wants the effect of its reconfiguration passed on.
+Differs from seed 002 ch.5 s.3.1: the sums of the regression are taken anew over the window, for
+all operators at once, as a decision keeps nothing from one call to the next.
 Differs from seed 002 ch.5 Algorithm 1: the set emptied at the start is that of operators, and an
 operator is checked when any of its own parents is critical.
 """

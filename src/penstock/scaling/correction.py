@@ -58,9 +58,9 @@ def fit_correction(pairs: Iterable[tuple[float, float]]) -> Correction:
         line = line.add(estimate, measured)
     mean = sum(estimate for estimate, _ in usable) / len(usable)
     deviation = math.sqrt(line.spread / line.count)
-    if line.count >= _LEAST_PAIRS and deviation >= _LEAST_SPREAD * mean:
-        if _LEAST_SLOPE <= line.slope <= _FACTORS[1] and line.at(0.0) >= 0:
-            return Correction(line.at(0.0), line.slope, line.error, line.count)
+    enough = line.count >= _LEAST_PAIRS and deviation >= _LEAST_SPREAD * mean
+    if enough and _LEAST_SLOPE <= line.slope <= _FACTORS[1] and line.at(0.0) >= 0:
+        return Correction(line.at(0.0), line.slope, line.error, line.count)
     return _proportional(usable)
 
 

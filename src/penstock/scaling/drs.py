@@ -109,6 +109,8 @@ class Drs:
             one_more = inputs.model.assign(inputs.network, current + 1)
             if one_more.processors > current:
                 return self._decided(context, inputs, one_more, why)
+        if current >= limits.max_processors:
+            return hold(context, f"{why}, and all {current} processors allowed are in use")
         return hold(context, f"{why}, but {inputs.model.name} sees no gain in more processors")
 
     def _remove(self, context: ScalingContext, inputs: Inputs) -> Decision[ScalingPlan]:

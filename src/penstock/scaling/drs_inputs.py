@@ -1,6 +1,5 @@
 """What DRS reads from a window: a smoothed network, its latency, the model and its correction."""
 
-import math
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -135,14 +134,14 @@ def _measured(context: ScalingContext, smoothing: Smoothing) -> float:
     newest = context.window[-1]
     if idle(newest):
         return 0.0
-    since = context.changed_at_s if context.changed_at_s is not None else -math.inf
+    since = context.last_change_s
     return smoothing(
         [
             observation.latency.mean_s
             for observation in context.window
             if observation.latency is not None
             and observation.latency.count > 0
-            and observation.at_s - observation.period_s >= since
+            and observation.at_s - observation.period_s >= since - 1e-9
         ]
     )
 

@@ -44,7 +44,9 @@ def learn_overhead(
     line = LinearRegression()
     for observation in window:
         batches, processors = observation.batches, observation.processors
-        if batches is not None and batches.count > 0 and batches.mean_overhead_s >= 0:
+        if batches is None or batches.count == 0 or processors == 0:
+            continue
+        if batches.mean_overhead_s >= 0:
             line = line.add(float(processors), batches.mean_overhead_s)
     if not line.count:
         return prior, math.nan

@@ -1,5 +1,6 @@
 """What every scaling policy is given, and the form of its answer."""
 
+import math
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
@@ -20,7 +21,7 @@ class ScalingContext:
     limits: Limits
     edges: tuple[tuple[str, str], ...] = ()
     sharing: Literal["time", "space"] = "time"
-    changed_at_s: float | None = None  # when `current` came into force; None: before the window
+    changed_at_s: float | None = None  # when `current` came into force; None: look in the window
 
     @property
     def newest(self) -> Observation | None:
@@ -28,11 +29,26 @@ class ScalingContext:
         return self.window[-1] if self.window else None
 
     @property
+    def last_change_s(self) -> float:
+        """When the current plan came into force; as seen in the window where it was not told."""
+        if self.changed_at_s is not None:
+            return self.changed_at_s
+        for earlier, later in zip(self.window[-2::-1], self.window[::-1], strict=False):
+            if _running(earlier) != _running(later):
+                return later.at_s - later.period_s
+        return -math.inf
+
+    @property
     def in_force_s(self) -> float:
         """For how long the current plan has been in force; infinite when it never changed."""
-        if self.changed_at_s is None or self.newest is None:
-            return float("inf")
-        return self.newest.at_s - self.changed_at_s
+        return math.inf if self.newest is None else self.newest.at_s - self.last_change_s
+
+
+def _running(observation: Observation) -> int:
+    """Processors that were there: of the nodes, or else of the components."""
+    if observation.nodes:
+        return observation.processors
+    return sum(component.parallelism for component in observation.components)
 
 
 class ScalingPolicy(Protocol):
