@@ -7,6 +7,7 @@ paper leaves the mean load and the number of changed key groups open; these are 
 """
 
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 
@@ -65,9 +66,7 @@ def drift(
     return replace(problem, load=load)
 
 
-def pipeline_traffic(
-    nodes: int, groups: int, operators: int, one_to_one: float, seed: int
-) -> Traffic:
+def pipeline_traffic(groups: int, operators: int, one_to_one: float, seed: int) -> Traffic:
     """Operators in a row; a share of key groups sends all to one partner, the rest to everyone.
 
     Key groups belong to operators in turn over the nodes, so that partners live apart at first.
@@ -76,7 +75,7 @@ def pipeline_traffic(
     operator = np.arange(groups) % operators
     per_operator = [rng.permutation(np.flatnonzero(operator == o)) for o in range(operators)]
     sources, targets, rates = [], [], []
-    for upstream, downstream in zip(per_operator[:-1], per_operator[1:], strict=True):
+    for upstream, downstream in pairwise(per_operator):
         paired = rng.random(len(upstream)) < one_to_one
         count = len(downstream)
         sources.append(upstream[paired])
