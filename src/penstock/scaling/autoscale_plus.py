@@ -73,7 +73,7 @@ class AutoscalePlus:
 
     def decide(self, context: ScalingContext) -> Decision[ScalingPlan]:
         """Degrees for the next iteration of the window."""
-        if context.in_force_s < self.grace_s:
+        if self.grace_s > 0 and context.in_force_s < self.grace_s:
             return hold(context, f"no change yet: within {self.grace_s:g} s of the last one")
         windows = operator_windows(context, self.window_s)
         if windows is None:

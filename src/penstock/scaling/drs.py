@@ -67,7 +67,7 @@ class Drs:
 
     def decide(self, context: ScalingContext) -> Decision[ScalingPlan]:
         """The plan of whichever trigger holds, or what runs."""
-        if context.in_force_s < self.reallocate_after_s:
+        if self.reallocate_after_s > 0 and context.in_force_s < self.reallocate_after_s:
             waited = f"{context.in_force_s:.3g} of {self.reallocate_after_s:g} s"
             return hold(context, f"no change yet: the last one is {waited} ago")
         inputs = read_inputs(

@@ -8,6 +8,7 @@ lasts Delta; estimates are for the next Delta.
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from operator import attrgetter
 
 import numpy as np
@@ -49,7 +50,7 @@ def operator_windows(context: ScalingContext, window_s: float) -> OperatorWindow
     if newest is None:
         return None
     past = [o for o in context.window if o.at_s > newest.at_s - window_s + 1e-9]
-    labels = [[component.name for component in o.components] for o in past]
+    labels = [list(map(_NAME, o.components)) for o in past]
     names = tuple(sorted(set().union(context.current.parallelism, *labels)))
     if not names:
         return None
@@ -84,6 +85,7 @@ def operator_windows(context: ScalingContext, window_s: float) -> OperatorWindow
     )
 
 
+_NAME = attrgetter("name")
 _FIELDS = tuple(
     (name, attrgetter(name)) for name in ("arrival_rate_per_s", "service_time_s", "busy_s")
 )
@@ -106,11 +108,11 @@ def _read_columns(
     shape = (len(place), len(past))
     measured = {table: np.full(shape, np.nan) for table, _ in _FIELDS}
     emitted = np.full(shape, np.nan)
-    rows: list[int] = []
+    rows: Ints = np.zeros(0, dtype=np.int64)
     for column, observation in enumerate(past):
         components = observation.components
         if column == 0 or labels[column] != labels[column - 1]:
-            rows = [place[label] for label in labels[column]]
+            rows = np.array([place[label] for label in labels[column]], dtype=np.int64)
         for table, field in _FIELDS:
             measured[table][rows, column] = np.fromiter(map(field, components), float, len(rows))
         if observation.operators:
@@ -173,13 +175,13 @@ def _selectivity(measured: _Columns, upstreams: Sequence[Sequence[int]]) -> Floa
     processed = np.where(known, measured.served_rate_per_s, 0.0).sum(axis=1)
     emitted = np.where(known, measured.emission_rate_per_s, 0.0).sum(axis=1)
     arrived = np.where(known, measured.arrival_rate_per_s, 0.0).sum(axis=1)
+    children = np.repeat(np.arange(len(upstreams)), [len(parents) for parents in upstreams])
+    parents = np.fromiter(chain.from_iterable(upstreams), np.int64, len(children))
+    served = np.bincount(children, processed[parents], len(upstreams))
+    inferred = np.full(len(upstreams), np.nan)
     with np.errstate(divide="ignore", invalid="ignore"):
-        ratio = (emitted / processed).tolist()
-    total, rows = processed.tolist(), arrived.tolist()
-    for child, parents in enumerate(upstreams):
-        unknown = [up for up in parents if not math.isfinite(ratio[up])]
-        if unknown:
-            served = sum([total[up] for up in parents])
-            for up in unknown:
-                ratio[up] = rows[child] / served if served > 0 else math.nan
-    return np.array([value if math.isfinite(value) else 1.0 for value in ratio])
+        ratio = emitted / processed
+        # Backwards, so that of several downstreams the first has the last word.
+        inferred[parents[::-1]] = (arrived / served)[children][::-1]
+    ratio = np.where(np.isfinite(ratio), ratio, inferred)
+    return np.where(np.isfinite(ratio), ratio, 1.0)
