@@ -184,6 +184,18 @@ def test_redundant_operators_stay_where_they_save_most() -> None:
     assert sorted(plan) == [members_of([0]), members_of([1, 2])]
 
 
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_a_beta_that_cannot_be_kept_is_broken_by_lone_operators_only(algorithm: str) -> None:
+    graph = random_graph(4, 30)
+    costs = Costs(graph, RebalancingRule(capacity_rows=20.0))
+    beta = float(np.median(costs.adaptation([1 << n for n in range(graph.size)]))) + 1.0
+    limits = FusionLimits(beta=beta, max_pool=500)
+    decision = decide_fusion(costs, algorithm, limits)  # type: ignore[arg-type]
+    over = [c for c in decision.plan.components if c.adaptation_cost > beta]
+    assert (decision.infeasible is not None) == bool(over)
+    assert all(len(component.operators) == 1 for component in over)
+
+
 def test_an_operator_that_alone_exceeds_beta_is_infeasible() -> None:
     load = np.array([[1.0] * 8, [9.0] * 8])
     graph = operator_graph(

@@ -121,20 +121,12 @@ class _Walk:
         fresh = [n for n, key in enumerate(keys) if key not in self._profit]
         outcomes = {n: self._outcome(bounds[n][1]) for n in fresh}
         self.costs.adaptation([members for outcome in outcomes.values() for members in outcome])
+        beta = math.inf if self.limits.beta is None else self.limits.beta
         for n, outcome in outcomes.items():
             new = self.costs.adaptation(outcome)
-            beyond = self._breaks_beta(bounds[n][1], float(new.max()))
-            self._profit[keys[n]] = -math.inf if beyond else bounds[n][0] - float(new.sum())
+            allowed = float(new.max()) <= beta
+            self._profit[keys[n]] = bounds[n][0] - float(new.sum()) if allowed else -math.inf
         return [self._profit[key] for key in keys]
-
-    def _breaks_beta(self, move: _Move, worst: float) -> bool:
-        """Beta holds for what a move makes, unless it improves on what exceeded beta before."""
-        if self.limits.beta is None:
-            return False
-        before = self.state_moves[move.source]
-        if move.target is not None:
-            before = max(before, self.state_moves[move.target])
-        return worst > max(self.limits.beta, float(before))
 
     def apply(self, move: _Move) -> None:
         """Carry a move out."""

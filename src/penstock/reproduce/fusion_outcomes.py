@@ -54,7 +54,7 @@ class Spread:
     deviation: float
 
     def __str__(self) -> str:
-        return f"{self.mean:.1%} ± {self.deviation:.1%}"
+        return f"{self.mean:.2%} ± {self.deviation:.2%}"
 
 
 def outcomes_of(seed: int, setting: Setting) -> Iterable[Outcome]:
