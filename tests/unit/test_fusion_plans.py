@@ -17,6 +17,7 @@ from penstock.fusion.greedy import greedy
 from penstock.fusion.initial import initial_plan
 from penstock.fusion.members import Members, members_of
 from penstock.fusion.mwsc import mwsc
+from penstock.fusion.placement import place_instances
 from penstock.fusion.planner import ALGORITHMS, decide_fusion
 from penstock.fusion.pool import without_redundant
 from penstock.fusion.rebalancing import RebalancingRule
@@ -208,3 +209,37 @@ def test_an_operator_that_alone_exceeds_beta_is_infeasible() -> None:
     assert decision.infeasible is not None
     assert "beta is 5" in decision.infeasible
     assert len(decision.plan.components) == 2
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_operators_without_keys_or_streams_have_a_plan(algorithm: str) -> None:
+    keyless = [OperatorStatistics(f"o{n}", ()) for n in range(12)]
+    chain = [StreamStatistics(f"o{n}", f"o{n + 1}", 1.0) for n in range(11)]
+    few = FusionLimits(max_pool=3)
+    fused = decide_fusion(Costs(operator_graph(keyless, chain)), algorithm, few)  # type: ignore[arg-type]
+    assert fused.plan.communication_cost <= 11
+    assert all(component.key == () for component in fused.plan.components)
+    apart = decide_fusion(Costs(operator_graph(keyless, [])), algorithm, few)  # type: ignore[arg-type]
+    assert len(apart.plan.components) == 12
+    assert apart.plan.cost == 0
+
+
+def test_one_key_for_all_fuses_all_though_enumeration_stops_early() -> None:
+    operators = [OperatorStatistics(f"o{n}", ("x",)) for n in range(12)]
+    chain = [StreamStatistics(f"o{n}", f"o{n + 1}", 1.0 + n) for n in range(11)]
+    costs = Costs(operator_graph(operators, chain))
+    decision = decide_fusion(costs, "mwsc", FusionLimits(max_pool=3))
+    assert len(decision.plan.components) == 1
+    assert decision.plan.gap == 0
+
+
+def test_placed_instances_of_parallel_operators_save_less_than_fusing_them() -> None:
+    operators = [OperatorStatistics(f"o{n}", ("x",), np.full((2, 8), 5.0)) for n in range(4)]
+    load = np.full((2, 8), 100.0)
+    chain = [StreamStatistics(f"o{n}", f"o{n + 1}", load) for n in range(3)]
+    costs = Costs(operator_graph(operators, chain), RebalancingRule(capacity_rows=200.0))
+    placed = place_instances(costs, nodes=4)
+    assert placed.instances == 16
+    assert 0 < placed.communication_cost < costs.graph.total_rows
+    assert decide_fusion(costs, "mwsc").plan.communication_cost == 0
+    assert place_instances(costs, nodes=1).communication_cost == 0

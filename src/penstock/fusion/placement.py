@@ -43,12 +43,12 @@ def place_instances(costs: Costs, nodes: int) -> Placement:
         rows.append(sent * np.outer(shares[down], shares[up]).ravel())
     loads = graph.input_rows.sum(axis=(1, 2))
     vertex_rows = np.concatenate([load * share for load, share in zip(loads, shares, strict=True)])
+    alone = costs.adaptation([1 << position for position in range(graph.size)])
     if not ends:
-        return Placement(0.0, 0.0, int(first[-1]))
+        return Placement(0.0, float(alone.sum()), int(first[-1]))
     end, other_end, sent_rows = np.concatenate(ends), np.concatenate(others), np.concatenate(rows)
     node = balanced_cut(end, other_end, sent_rows, vertex_rows, nodes)
     crossing = float(sent_rows[node[end] != node[other_end]].sum())
-    alone = costs.adaptation([1 << position for position in range(graph.size)])
     return Placement(crossing, float(alone.sum()), int(first[-1]))
 
 

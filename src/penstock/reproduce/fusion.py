@@ -187,7 +187,8 @@ def _why_f2(outcomes: Outcomes, parts: dict[str, bool]) -> str:
         why += (
             " With even keys a Poisson stream of 10,000 rows/s varies by 0.1% from one minute to "
             "the next, so only what lies at the edge of one more instance moves at all "
-            f"(baseline at most {baseline:.2%}, MWSC {mwsc:.2%}), and plans that price adaptation avoid it."
+            f"(baseline at most {baseline:.2%}, MWSC {mwsc:.2%}), and plans that price "
+            "adaptation avoid it."
         )
     if not (parts["falls with 1/f"] and parts["flattens"]):
         why += (
