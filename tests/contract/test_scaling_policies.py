@@ -267,3 +267,27 @@ def test_unknown_option_is_refused_by_name(name: str) -> None:
 def test_unknown_policy_names_the_known_ones() -> None:
     with pytest.raises(InvalidInput, match="known: autoscale, autoscale_plus, drs"):
         policy("guess")
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "words"),
+    [
+        ("drs", {"smoothing_window": 2.5}, "a whole number"),
+        ("drs", {"predictive": 1}, "true or false"),
+        ("drs", {"model": 3}, "a text"),
+        ("drs", {"smoothing_alpha": "x"}, "a number"),
+        ("ds2", {"catch_up_s": math.nan}, "a number"),
+        ("incremental", {"min_ratio": "low"}, "a number"),
+        ("rlearn", {"knowledge": {}}, "a Knowledge"),
+    ],
+)
+def test_options_of_the_wrong_kind_are_refused(
+    name: str, options: dict[str, object], words: str
+) -> None:
+    with pytest.raises(InvalidInput, match=words):
+        policy(name, **options)
+
+
+def test_whole_numbers_do_for_numbers_and_none_where_it_is_the_default() -> None:
+    assert policy("ds2", catch_up_s=60).name == "ds2"
+    assert policy("autoscale", grace_s=None).name == "autoscale"

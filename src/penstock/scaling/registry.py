@@ -1,6 +1,7 @@
 """Policies by name."""
 
-from dataclasses import fields
+import math
+from dataclasses import MISSING, Field, fields
 from typing import Any
 
 from penstock.errors import InvalidInput
@@ -9,6 +10,7 @@ from penstock.scaling.autoscale_plus import AutoscalePlus
 from penstock.scaling.drs import Drs
 from penstock.scaling.ds2 import Ds2
 from penstock.scaling.incremental import Incremental
+from penstock.scaling.knowledge import Knowledge
 from penstock.scaling.policy import ScalingPolicy
 from penstock.scaling.rlearn import Rlearn
 from penstock.scaling.spark_dra import SparkDra
@@ -25,6 +27,8 @@ POLICIES: dict[str, type[Any]] = {
     "rlearn": Rlearn,
 }
 
+_KINDS = {bool: "true or false", str: "a text", int: "a whole number"}
+
 
 def names() -> tuple[str, ...]:
     """The names a policy can be chosen by."""
@@ -40,13 +44,31 @@ def policy(name: str, **options: Any) -> ScalingPolicy:
     if name not in POLICIES:
         raise InvalidInput(f"policy is {name!r}; known: {', '.join(names())}.")
     kind = POLICIES[name]
-    known = [field.name for field in fields(kind) if field.init]
-    for option in options:
+    known = {field.name: field for field in fields(kind) if field.init}
+    for option, value in options.items():
         if option not in known:
             allowed = ", ".join(known) or "none"
             raise InvalidInput(f"policy {name} has no option {option!r}; known: {allowed}.")
-    try:
-        made: ScalingPolicy = kind(**options)
-    except (TypeError, ValueError, AttributeError) as error:
-        raise InvalidInput(f"the options of policy {name} are refused: {error}.") from error
+        _check(name, known[option], value)
+    made: ScalingPolicy = kind(**options)
     return made
+
+
+def _check(name: str, field: "Field[Any]", value: Any) -> None:
+    """An option must be of the kind of its default; one without default value may be None."""
+    if field.default is MISSING:
+        if not isinstance(value, Knowledge):
+            raise InvalidInput(f"option {field.name} of policy {name} must be a Knowledge.")
+        return
+    allowed = _KINDS.get(type(field.default), "a number")
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    fits = {
+        "true or false": isinstance(value, bool),
+        "a text": isinstance(value, str),
+        "a whole number": number and isinstance(value, int),
+        "a number": number and math.isfinite(value),
+    }[allowed] or (value is None and field.default is None)
+    if not fits:
+        raise InvalidInput(
+            f"option {field.name} of policy {name} is {value!r}; it must be {allowed}."
+        )
