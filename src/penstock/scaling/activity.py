@@ -4,10 +4,10 @@
     Capacity     Delta x degree / latency, brought forward by its persistence     (4), (5)
     level        EstimInput / EstimCapacity                                       (6), (10)
 
-Differs from seed 002 ch.5 (5): epsilon is the lag-one covariance over the variance, times the last
-deviation; a plain covariance has the unit rows squared.
-Differs from seed 002 ch.5 (3): pending rows are those at the end of the last iteration, as in (1);
-those at the end of the coming one cannot be known.
+The persistence is the lag-one covariance over the variance, times the last deviation.
+
+Differs from seed 002 ch.5 (5): epsilon is in rows; a plain covariance is in rows squared.
+Differs from seed 002 ch.5 (3): pending is of the last iteration, as in (1), not of the coming one.
 """
 
 from dataclasses import dataclass

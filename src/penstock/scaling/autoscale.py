@@ -5,14 +5,11 @@ Variants of the consistency check (s.4 and 6):
   local     each operator by its own history (LocalOnly)
   straight  only the kind of action upstream counts (Table 3)
 
-Differs from seed 002 ch.5 (8): the capacity is already that of one iteration; it is not multiplied
-by Delta again.
-Differs from seed 002 ch.5 (8): a critical operator emits with the degree it is about to get, as
-s.4.3.1 wants the effect of its reconfiguration passed on.
-Differs from seed 002 ch.5 s.3.1: the sums of the regression are taken anew over the window, for
-all operators at once, as a decision keeps nothing from one call to the next.
-Differs from seed 002 ch.5 Algorithm 1: the set emptied at the start is that of operators, and an
-operator is checked when any of its own parents is critical.
+Differs from seed 002 ch.5 (8): Capacity is already of one iteration, so not multiplied by Delta.
+Differs from seed 002 ch.5 (8): a critical operator emits with its coming degree, as s.4.3.1 wants.
+Differs from seed 002 ch.5 s.3.1: a decision keeps no memory, so sums are taken anew over the window.
+Differs from seed 002 ch.5 Algorithm 1: `operators` is emptied at the start, not `sources`.
+Differs from seed 002 ch.5 Algorithm 1: an operator is checked when a parent of its own is critical.
 """
 
 from dataclasses import dataclass

@@ -1,10 +1,10 @@
 """The incremental policy: one processor more above a threshold, one less below another.
 
 The load ratio is input rate over throughput (seed 002 ch.7 s.1, `incr`): scale out by one when it
-exceeds `max_ratio`, in by one when it falls below `min_ratio`.
+exceeds `max_ratio`, in by one when it falls below `min_ratio`. Throughput is parallelism x service
+rate: a ratio of input to what was actually processed could never fall below min.
 
-Differs from seed 002 ch.7 s.1: throughput is capacity (processors x service rate), as a ratio to
-what was actually processed could never fall below min.
+Differs from seed 002 ch.7 s.1: throughput is capacity; of what was processed, none is below min.
 Differs from seed 002 ch.7 s.1: no scale-in that would lift the ratio above max at once.
 """
 

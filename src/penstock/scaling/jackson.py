@@ -11,8 +11,7 @@ AssignProcessors for each processor added.
 
 Differs from seed 003 Algorithm 1: stops at K_max; its loop condition hands out one more.
 Differs from seed 003 Algorithm 2: the lower bound weighs each service time by its visit ratio.
-Differs from seed 003 s.III-B: once no gain changes E[T] in double precision, what is left goes
-where processors are busiest.
+Differs from seed 003 s.III-B: processors without a gain in double precision go by utilisation.
 """
 
 import heapq
