@@ -7,7 +7,7 @@ Variants of the consistency check (s.4 and 6):
 
 Differs from seed 002 ch.5 (8): Capacity is already of one iteration, so not multiplied by Delta.
 Differs from seed 002 ch.5 (8): a critical operator emits with its coming degree, as s.4.3.1 wants.
-Differs from seed 002 ch.5 s.3.1: a decision keeps no memory, so sums are taken anew over the window.
+Differs from seed 002 ch.5 s.3.1: no memory between decisions, so sums are taken over the window.
 Differs from seed 002 ch.5 Algorithm 1: `operators` is emptied at the start, not `sources`.
 Differs from seed 002 ch.5 Algorithm 1: an operator is checked when a parent of its own is critical.
 """

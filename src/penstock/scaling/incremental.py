@@ -4,7 +4,7 @@ The load ratio is input rate over throughput (seed 002 ch.7 s.1, `incr`): scale 
 exceeds `max_ratio`, in by one when it falls below `min_ratio`. Throughput is parallelism x service
 rate: a ratio of input to what was actually processed could never fall below min.
 
-Differs from seed 002 ch.7 s.1: throughput is capacity; of what was processed, none is below min.
+Differs from seed 002 ch.7 s.1: throughput is capacity; input over rows processed never goes low.
 Differs from seed 002 ch.7 s.1: no scale-in that would lift the ratio above max at once.
 """
 
