@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import product
 
 import numpy as np
 
@@ -16,6 +17,7 @@ DEGREES = (3, 5, 10)  # streams per operator
 INTERVALS_MIN = (1, 2, 5, 10)  # 1/f
 INTERVAL_DEGREE = 5  # the degree at which 1/f is varied
 PLANNERS: tuple[Algorithm, ...] = ("greedy", "mwsc", "mwsc-literal")
+DRIFTS = (0.05, 0.2, 1.0)  # the first is the one chosen; the others show what it decides
 BASELINE = "baseline"
 BOUND = "bound"  # what no fused plan can exceed
 
@@ -44,6 +46,15 @@ class Outcome:
     interval_min: int
     saved: float  # share of all rows processed that are not sent between components or nodes
     moved: float  # state moved in a minute, as a share of all state
+
+
+@dataclass(frozen=True)
+class DriftOutcome:
+    """State the greedy plan moves in a minute, when key groups change their ranks this fast."""
+
+    drift: float
+    interval_min: int
+    moved: float
 
 
 @dataclass(frozen=True)
@@ -90,11 +101,36 @@ def _compare(graph: OperatorGraph, setting: Setting) -> Iterable[tuple[str, floa
         yield shares(algorithm, plan.communication_cost, plan.adaptation_cost)
 
 
+def drift_outcomes_of(seed: int, setting: Setting) -> Iterable[DriftOutcome]:
+    """The greedy plan on the skewed stream, by drift and adaptation interval."""
+    degree = INTERVAL_DEGREE
+    topology = random_topology(np.random.default_rng([seed, degree]), setting.operators, degree)
+    for drift, interval_min in product(DRIFTS, INTERVALS_MIN):
+        rng = np.random.default_rng([seed, degree, 1])
+        shares = group_shares(rng, setting.minutes, setting.groups, True, drift)
+        counts = np.random.default_rng([seed, degree, 2])
+        graph = measured_graph(counts, topology, shares, interval_min)
+        moved = decide_fusion(Costs(graph), "greedy").plan.adaptation_cost
+        all_state = float(graph.state_rows.sum()) / graph.state_rows.shape[1]
+        yield DriftOutcome(drift, interval_min, moved / setting.minutes / all_state)
+
+
 @dataclass(frozen=True)
 class Outcomes:
     """The outcomes of all seeds, asked for by what they are of."""
 
     rows: tuple[Outcome, ...]
+    drifts: tuple[DriftOutcome, ...]
+
+    def moved_at_drift(self, drift: float, interval_min: int) -> Spread:
+        """State the greedy plan moves in a minute."""
+        wanted = (drift, interval_min)
+        return _spread([o.moved for o in self.drifts if (o.drift, o.interval_min) == wanted])
+
+    def moving_share(self, algorithm: str, skewed: bool) -> float:
+        """The share of runs, adapting every minute, in which any state moved at all."""
+        runs = [o for d in DEGREES for o in self._of(algorithm, d, skewed, 1)]
+        return sum(o.moved > 0 for o in runs) / len(runs)
 
     def saved(self, algorithm: str, degree: int, skewed: bool) -> Spread:
         """Communication saved when adapting every minute."""

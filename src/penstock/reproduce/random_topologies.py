@@ -19,7 +19,7 @@ ATTRIBUTES = ("a1", "a2", "a3", "a4")
 RATE_PER_S = 10_000.0
 STATE_ROWS = 10_000.0
 ZIPF_EXPONENT = 1.0
-DRIFT = 0.05  # of the key groups change their rank each minute
+DRIFT = 0.05  # of the key groups change their rank each minute, unless told otherwise
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,9 @@ def random_topology(rng: np.random.Generator, operators: int, degree: int) -> Ra
     return RandomTopology(tuple(keys), tuple(map(tuple, edges.tolist())), edge_rate, source)
 
 
-def group_shares(rng: np.random.Generator, minutes: int, groups: int, skewed: bool) -> Floats:
+def group_shares(
+    rng: np.random.Generator, minutes: int, groups: int, skewed: bool, drift: float = DRIFT
+) -> Floats:
     """The share of each key group in each minute: even, or Zipf with ranks that drift."""
     if not skewed:
         return np.full((minutes, groups), 1 / groups)
@@ -67,7 +69,7 @@ def group_shares(rng: np.random.Generator, minutes: int, groups: int, skewed: bo
     shares = np.zeros((minutes, groups))
     for minute in range(minutes):
         shares[minute] = weights[rank]
-        moved = rng.choice(groups, max(2, round(DRIFT * groups)), replace=False)
+        moved = rng.choice(groups, max(2, round(drift * groups)), replace=False)
         rank[moved] = rank[rng.permutation(moved)]
     return shares
 
