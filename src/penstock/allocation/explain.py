@@ -87,7 +87,10 @@ def _undrained(problem: AllocationProblem, placement: Ints, nodes: Sequence[str]
     why = f"emptying them costs {needed:.6g}, the budget is {problem.max_migration_cost:.6g}"
     if problem.must_drain:
         why = "the nodes that stay have no room for them within the resource limits"
-    return f"{len(staying)} key groups stay on draining nodes ({shown}) in this round: {why}."
+    return (
+        f"{len(staying)} of {int(leaving.sum())} key groups are left on draining nodes ({shown}) "
+        f"after this round: {why}."
+    )
 
 
 def _resources(problem: AllocationProblem, placement: Ints, nodes: Sequence[str]) -> str | None:

@@ -2,8 +2,8 @@
 
 ALBIC starts from a placement that ignores traffic and adapts it round by round while a fifth of the
 nodes change by up to 2% each round; COLA places everything anew for the last round's loads. The
-paper does not say how many rounds it ran; here there are enough for ALBIC to come to rest, with
-several pairs joined in a round.
+paper does not say how many rounds it ran; here a round may join five pairs, a quarter of the
+migrations allowed, and there are as many rounds as joining every pair takes, and twenty more.
 """
 
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ from matplotlib.figure import Figure
 from penstock.allocation.albic import AlbicOptions, albic
 from penstock.allocation.budget import SearchBudget
 from penstock.allocation.cola import cola
-from penstock.allocation.problem import distance
+from penstock.allocation.problem import Floats, distance
 from penstock.reproduce.allocation.workload import drift, fluctuating, pipeline_traffic
 from penstock.reproduce.claims import Claim, save_figure
 
@@ -25,7 +25,8 @@ FACTORS = (0, 25, 50, 75, 100)
 MAX_MIGRATIONS = 20
 VARIES = 20
 ROUND_WORK = 3e5
-OPTIONS = AlbicOptions(pairs_per_round=10)
+MORE_ROUNDS = 20
+OPTIONS = AlbicOptions(pairs_per_round=5)
 
 
 @dataclass(frozen=True)
@@ -40,14 +41,12 @@ class _Outcome:
 def l5(folder: Path, seeds: Sequence[int], quick: bool) -> Claim:
     """Figures 10 and 11."""
     middle = SIZES[0] if quick else SIZES[1]
-    factors = (50, 100) if quick else FACTORS
+    factors = (50,) if quick else FACTORS
     settings = [(middle, factor) for factor in factors]
     if not quick:
         settings += [(SIZES[0], 50), (SIZES[2], 50)]
-    rounds = 12 if quick else 60
     found = {
-        setting: [_run(*setting[0], setting[1], rounds, seed) for seed in seeds]
-        for setting in settings
+        setting: [_run(*setting[0], setting[1], seed) for seed in seeds] for setting in settings
     }
     closer = [
         _mean(found[s], 0, "load_distance") < _mean(found[s], 1, "load_distance") for s in found
@@ -59,7 +58,10 @@ def l5(folder: Path, seeds: Sequence[int], quick: bool) -> Claim:
         why.append(f"ALBIC's load distance is lower in {sum(closer)} of {len(closer)} settings")
     if not all(gain > -1.0 for gain in more):
         behind = sum(gain <= -1.0 for gain in more)
-        why.append(f"its collocation is more than a point behind in {behind} of {len(more)}")
+        why.append(
+            f"its collocation is more than a point behind in {behind} of {len(more)}: cutting the "
+            "graph also gathers evenly spread traffic, which ALBIC does not score"
+        )
     return Claim(
         id="L5",
         paper="lower load distance than COLA, up to 10 points more collocation, at all sizes",
@@ -73,14 +75,15 @@ def l5(folder: Path, seeds: Sequence[int], quick: bool) -> Claim:
 
 
 def _run(
-    nodes: int, groups: int, operators: int, factor: int, rounds: int, seed: int
+    nodes: int, groups: int, operators: int, factor: int, seed: int
 ) -> tuple[_Outcome, _Outcome]:
     rng = np.random.default_rng(seed)
     problem = fluctuating(nodes, groups // nodes, VARIES, MAX_MIGRATIONS, seed)
     traffic = pipeline_traffic(groups, operators, factor / 100, seed)
+    pairs = int(np.count_nonzero(traffic.rate == 1.0))
     start = problem.home
     migrations = 0.0
-    for _ in range(rounds):
+    for _ in range(pairs // OPTIONS.pairs_per_round + MORE_ROUNDS):
         problem = drift(problem, 2.0, rng)
         found = albic(problem, traffic, OPTIONS, SearchBudget(ROUND_WORK), rng).allocation
         migrations = found.cost
@@ -100,7 +103,7 @@ def _run(
     )
 
 
-def _values(outcomes: Sequence[tuple[_Outcome, _Outcome]], who: int, what: str) -> np.ndarray:
+def _values(outcomes: Sequence[tuple[_Outcome, _Outcome]], who: int, what: str) -> Floats:
     return np.array([getattr(outcome[who], what) for outcome in outcomes])
 
 

@@ -1,0 +1,34 @@
+"""The claims run in seconds on a small scale and leave their figures behind."""
+
+from pathlib import Path
+
+import numpy as np
+
+from penstock.reproduce.allocation import run
+from penstock.reproduce.allocation.workload import fluctuating, pipeline_traffic
+
+
+def test_every_claim_is_answered_with_a_figure(tmp_path: Path) -> None:
+    claims = {claim.id: claim for claim in run(tmp_path, seeds=[0], quick=True)}
+    assert list(claims) == ["L1", "L2", "L3", "L4", "L5"]
+    for claim in claims.values():
+        assert claim.holds or claim.reason
+        assert {Path(name).suffix for name in claim.figures} == {".png", ".svg"}
+        for name in claim.figures:
+            assert (tmp_path / name).stat().st_size > 1000
+    assert claims["L1"].holds
+
+
+def test_the_synthetic_cluster_is_the_one_of_the_paper() -> None:
+    problem = fluctuating(20, 20, varies=20, max_migrations=10, seed=3)
+    loads = problem.node_loads(problem.home)
+    assert np.bincount(problem.home).tolist() == [20] * 20
+    assert np.count_nonzero(loads > 53) == 2
+    assert np.count_nonzero(loads < 47) == 2
+
+
+def test_a_share_of_the_pipeline_talks_one_to_one() -> None:
+    traffic = pipeline_traffic(groups=100, operators=5, one_to_one=0.5, seed=0)
+    alone = np.count_nonzero(traffic.rate == 1.0)
+    assert 25 <= alone <= 55
+    assert traffic.rate.sum() == 80
