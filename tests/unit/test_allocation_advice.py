@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.allocation.advice import SCHEMA, advise
-from penstock.allocation.schema import POLICIES
+from penstock.allocation.policies import POLICIES
 from penstock.documents import check_document
 from penstock.errors import InvalidInput
 

@@ -64,8 +64,13 @@ def problems(draw: st.DrawFn) -> AllocationProblem:
 
 
 def all_placements(problem: AllocationProblem) -> list[np.ndarray]:
-    nodes = np.flatnonzero(problem.open)
-    every = itertools.product(nodes, repeat=len(problem.load))
+    """Every placement within the budget that moves nothing to a draining node."""
+    opened = np.flatnonzero(problem.open).tolist()
+    choices = [
+        opened if home == NOWHERE or home in opened or problem.must_drain else [*opened, home]
+        for home in problem.home.tolist()
+    ]
+    every = itertools.product(*choices)
     return [
         placement
         for placement in map(np.array, every)
@@ -88,11 +93,16 @@ def test_finds_the_optimum_that_counting_finds(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", range(20))
 @pytest.mark.parametrize("costs", ["count", "bytes"])
-def test_the_bound_is_never_above_the_optimum(seed: int, costs: str) -> None:
+@pytest.mark.parametrize("kind", ["plain", "draining", "homeless", "both"])
+def test_the_bound_is_never_above_the_optimum(seed: int, costs: str, kind: str) -> None:
     problem = small(seed, groups=6, budget=2.0)
+    rng = np.random.default_rng(seed)
     if costs == "bytes":
-        sizes = np.random.default_rng(seed).uniform(0.1, 2, 6)
-        problem = replace(problem, migration_cost=sizes)
+        problem = replace(problem, migration_cost=rng.uniform(0.1, 2, 6))
+    if kind in ("draining", "both"):
+        problem = replace(problem, draining=np.array([True, False, False]))
+    if kind in ("homeless", "both"):
+        problem = replace(problem, home=np.where(rng.random(6) < 0.4, NOWHERE, problem.home))
     best = min(distance(problem, p).load_distance for p in all_placements(problem))
     assert load_distance_bound(problem) <= best + 1e-6
 
@@ -208,3 +218,17 @@ def test_a_clock_ends_the_search() -> None:
     solve(fluctuating(20, 20, 20, 20, seed=0), budget, np.random.default_rng(0))
     assert budget.over
     assert budget.left > 1e14
+
+
+def test_parts_of_a_budget_share_work_and_time() -> None:
+    now = [0.0]
+    whole = SearchBudget(100, clock=lambda: now[0], time_limit_s=10)
+    part = whole.part(0.5)
+    part.spend(30)
+    assert not part.over
+    assert whole.left == 70
+    now[0] = 6.0
+    assert part.over
+    assert not whole.over
+    whole.spend(70)
+    assert whole.over

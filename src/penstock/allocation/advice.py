@@ -3,29 +3,21 @@
 import math
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from penstock.allocation.albic import AlbicOptions, albic
-from penstock.allocation.bound import load_distance_bound
 from penstock.allocation.budget import SearchBudget
-from penstock.allocation.cola import cola
-from penstock.allocation.explain import infeasibility, reasons
-from penstock.allocation.flux import flux
-from penstock.allocation.potc import potc
+from penstock.allocation.framework import Cluster
+from penstock.allocation.policies import FULL_LOAD, AllocationContext, decide
 from penstock.allocation.problem import NOWHERE, AllocationProblem, Ints, Resource
 from penstock.allocation.schema import SCHEMA
-from penstock.allocation.solver import Allocation, allocation_of, solve
 from penstock.allocation.traffic import Traffic
 from penstock.documents import Document
 from penstock.errors import InvalidInput
 
 __all__ = ["SCHEMA", "advise"]
 
-WITHOUT_BUDGET = ("cola", "potc")
-DEFAULT_MAX_LOAD = 100.0
 DEFAULT_TIME_LIMIT_S = 2.0
 
 
@@ -35,66 +27,35 @@ def advise(document: Document) -> dict[str, Any]:
     groups = _names(document["key_groups"], "key_groups")
     problem = _problem(document, nodes)
     traffic = _traffic(document, groups)
-    policy = document["policy"]
-    if policy in WITHOUT_BUDGET:
-        problem = replace(problem, max_migration_cost=math.inf)
-    allocation, extra = _decide(policy, problem, traffic, document, groups)
-    moved = np.flatnonzero((allocation.placement != problem.home) & (problem.home != NOWHERE))
-    collocation = traffic.collocation(allocation.placement)
+    max_load = float(document.get("max_load", FULL_LOAD))
+    decision = decide(
+        document["policy"],
+        AllocationContext(Cluster(tuple(nodes), problem), groups, traffic, max_load),
+        SearchBudget.of_time(float(document.get("time_limit_s", DEFAULT_TIME_LIMIT_S))),
+        np.random.default_rng(int(document.get("seed", 0))),
+    )
+    placement = decision.plan.placement
+    collocation = traffic.collocation(placement)
     answer: dict[str, Any] = {
         "placement": {
-            name: nodes[node]
-            for name, node in zip(groups, allocation.placement.tolist(), strict=True)
+            name: nodes[node] for name, node in zip(groups, placement.tolist(), strict=True)
         },
         "migrations": [
             {
                 "key_group": groups[group],
                 "from": nodes[problem.home[group]],
-                "to": nodes[allocation.placement[group]],
+                "to": nodes[placement[group]],
             }
-            for group in moved
+            for group in np.flatnonzero((placement != problem.home) & (problem.home != NOWHERE))
         ],
-        "load_distance": round(allocation.distance.load_distance, 9),
+        "load_distance": round(decision.plan.distance.load_distance, 9),
         "collocation": None if math.isnan(collocation) else round(collocation, 9),
-        "bound": round(allocation.bound, 9),
-        "reasons": [*reasons(problem, allocation, nodes), *extra],
+        "bound": round(decision.plan.bound, 9),
+        "reasons": list(decision.reasons),
     }
-    unmet = infeasibility(
-        problem, allocation.placement, nodes, float(document.get("max_load", DEFAULT_MAX_LOAD))
-    )
-    return answer if unmet is None else {**answer, "infeasible": unmet}
-
-
-def _decide(
-    policy: str,
-    problem: AllocationProblem,
-    traffic: Traffic,
-    document: Document,
-    groups: Sequence[str],
-) -> tuple[Allocation, list[str]]:
-    rng = np.random.default_rng(int(document.get("seed", 0)))
-    budget = SearchBudget.of_time(float(document.get("time_limit_s", DEFAULT_TIME_LIMIT_S)))
-    if policy == "milp":
-        return solve(problem, budget, rng), []
-    if policy == "albic":
-        answer = albic(problem, traffic, AlbicOptions(), budget, rng)
-        old, new = (traffic.collocation(p) for p in (problem.home, answer.allocation.placement))
-        lines = [f"{groups[a]} and {groups[b]} are put together" for a, b in answer.joined]
-        if not math.isnan(new):
-            lines.append(f"collocation {old:.4g} -> {new:.4g} of all traffic")
-        return answer.allocation, lines
-    bound = load_distance_bound(problem)
-    if policy == "flux":
-        return allocation_of(problem, flux(problem), bound), []
-    if policy == "cola":
-        return allocation_of(problem, cola(problem, traffic, rng), bound), [
-            "COLA places anew, whatever the migrations cost"
-        ]
-    choices = potc(problem, rng)
-    split = int(np.count_nonzero((choices.first_share > 0) & (choices.first_share < 1)))
-    return allocation_of(problem, choices.majority(), bound), [
-        f"PoTC splits {split} key groups over two nodes; the one with more is given here"
-    ]
+    if decision.infeasible is not None:
+        answer["infeasible"] = decision.infeasible
+    return answer
 
 
 def _problem(document: Document, nodes: Sequence[str]) -> AllocationProblem:

@@ -33,9 +33,13 @@ class SearchBudget:
             self._whole.spend(work)
 
     def part(self, share: float) -> "SearchBudget":
-        """A share of the work that is left, spent from this budget too."""
+        """A share of the work and of the time that is left, spent from this budget too."""
         part = SearchBudget(self.left * share)
         part._whole = self
+        if self._clock is not None:
+            now_s = self._clock()
+            part._clock = self._clock
+            part._deadline_s = now_s + share * max(self._deadline_s - now_s, 0.0)
         return part
 
     @property

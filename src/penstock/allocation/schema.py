@@ -2,9 +2,9 @@
 
 from typing import Any
 
+from penstock.allocation.policies import POLICIES
 from penstock.documents import Schema
 
-POLICIES = ("milp", "albic", "flux", "cola", "potc")
 _NAME = {"type": "string", "minLength": 1}
 _AMOUNT = {"type": "number", "minimum": 0, "maximum": 1e12}
 
