@@ -50,6 +50,11 @@ class SearchBudget:
         return self._clock is not None and self._clock() >= self._deadline_s
 
     @property
+    def time_left_s(self) -> float:
+        """Seconds to the deadline; infinite without a clock."""
+        return math.inf if self._clock is None else max(self._deadline_s - self._clock(), 0.0)
+
+    @property
     def left(self) -> float:
         """Work that is left."""
         return max(self._left, 0.0)
