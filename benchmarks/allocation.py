@@ -86,30 +86,21 @@ def _plain_program() -> Iterator[dict[str, Any]]:
     plain = solve_exact(problem, time_limit_s=PLAIN_TIME_S)
     plain_s = time.perf_counter() - start_s
     limit = SearchBudget(math.inf, time.perf_counter, TIME_LIMIT_S)
-    found = solve(problem, limit, np.random.default_rng(0)).distance.load_distance
+    found = solve(problem, limit, np.random.default_rng(0))
+    by_flux = distance(problem, flux(problem)).load_distance
     start = problem.home if plain.placement is None else plain.placement
     reached = distance(problem, start).load_distance
     yield {
         "name": f"allocation plain HiGHS {nodes}x{groups} budget 20",
         "baseline": reached,
-        "ours": found,
+        "ours": found.distance.load_distance,
         "unit": "points",
-        "ratio": reached / max(found, 1e-9),
-        "conditions": f"plain HiGHS for {PLAIN_TIME_S:g} s against {TIME_LIMIT_S:g} s of search",
-    }
-    work, quick = 1e5, math.inf
-    while quick > reached:
-        start_s = time.perf_counter()
-        answer = solve(problem, SearchBudget(work), np.random.default_rng(0))
-        quick, work = answer.distance.load_distance, 2 * work
-    ours_s = time.perf_counter() - start_s
-    yield {
-        "name": f"allocation time to plain HiGHS's distance {nodes}x{groups} budget 20",
-        "baseline": plain_s,
-        "ours": ours_s,
-        "unit": "s",
-        "ratio": plain_s / ours_s,
-        "conditions": f"plain HiGHS, {reached:.3f} points; ours came to {quick:.3f}",
+        "ratio": reached / max(found.distance.load_distance, 1e-9),
+        # HiGHS checks its limit rarely while it separates cuts, so what it took is said as well.
+        "conditions": (
+            f"plain HiGHS, limit {PLAIN_TIME_S:g} s, took {plain_s:.1f} s, against "
+            f"{TIME_LIMIT_S:g} s of search; Flux alone {by_flux:.3f}, bound {found.bound:.3f}"
+        ),
     }
 
 
