@@ -16,6 +16,7 @@ from penstock.cli.cluster import cluster
 from penstock.cli.demo import demo
 from penstock.cli.doctor import doctor
 from penstock.cli.history import history
+from penstock.cli.reproduce import reproduce
 from penstock.cli.run import run
 from penstock.cli.simulate import simulate
 
@@ -58,6 +59,7 @@ app.command(epilog="Example: penstock advise scaling load.json")(advise)
 app.command(epilog="Example: penstock schema scaling > scaling.schema.json")(schema)
 app.command(epilog="Example: penstock history --changes --last 10m")(history)
 app.command(epilog="Example: penstock simulate road.toml --policy incremental --seed 7")(simulate)
+app.command(epilog="Example: penstock reproduce drs --seeds 5 --json")(reproduce)
 app.command(epilog="Example: penstock doctor --spark")(doctor)
 app.add_typer(cluster)
 
