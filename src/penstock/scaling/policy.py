@@ -30,13 +30,25 @@ class ScalingContext:
 
     @property
     def last_change_s(self) -> float:
-        """When the current plan came into force; as seen in the window where it was not told."""
-        if self.changed_at_s is not None:
-            return self.changed_at_s
+        """When the current plan came into force: as told, or seen in the window where not told.
+
+        Shared in space, processors may move between components while their number stays: only the
+        window shows that, so the later of both counts.
+        """
+        told = self.changed_at_s
+        if told is not None and self.sharing == "time":
+            return told
         for earlier, later in zip(self.window[-2::-1], self.window[::-1], strict=False):
-            if _running(earlier) != _running(later):
-                return later.at_s - later.period_s
-        return -math.inf
+            if _processors(earlier) != _processors(later) or self._moved(earlier, later):
+                return max(later.at_s - later.period_s, -math.inf if told is None else told)
+        return -math.inf if told is None else told
+
+    def _moved(self, earlier: Observation, later: Observation) -> bool:
+        """Whether a component has other processors of its own; one not measured says nothing."""
+        if self.sharing == "time":
+            return False
+        before = {component.name: component.parallelism for component in earlier.components}
+        return any(before.get(c.name, c.parallelism) != c.parallelism for c in later.components)
 
     @property
     def in_force_s(self) -> float:
@@ -44,7 +56,7 @@ class ScalingContext:
         return math.inf if self.newest is None else self.newest.at_s - self.last_change_s
 
 
-def _running(observation: Observation) -> int:
+def _processors(observation: Observation) -> int:
     """Processors that were there: of the nodes, or else of the components."""
     if observation.nodes:
         return observation.processors

@@ -52,6 +52,24 @@ def merged(parts: Sequence[Jobs]) -> Jobs:
     return Jobs(at_s[order], origin_s[order], rows[order])
 
 
+def separated(jobs: Jobs, step_s: float, most_per_step: int) -> Jobs:
+    """Jobs of several rows taken apart where a step holds few rows: a bulk that finds all servers.
+
+    An operator that emits several rows at once hands them on as one job; served by one server,
+    they would wait for each other even where servers are free.
+    """
+    if not len(jobs) or int(jobs.rows.max()) == 1:
+        return jobs
+    step = np.floor((jobs.at_s - jobs.at_s[0]) / step_s).astype(np.int64)
+    _, place = np.unique(step, return_inverse=True)
+    few = np.bincount(place, jobs.rows)[place] <= most_per_step
+    times = np.where(few, jobs.rows, 1)
+    rows = np.where(few, 1, jobs.rows)
+    return Jobs(
+        np.repeat(jobs.at_s, times), np.repeat(jobs.origin_s, times), np.repeat(rows, times)
+    )
+
+
 def coalesced(jobs: Jobs, step_s: float, most_per_step: int) -> Jobs:
     """Neighbours joined where a step holds too many jobs; their times become weighted means."""
     if len(jobs) <= most_per_step:

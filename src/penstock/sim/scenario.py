@@ -117,13 +117,18 @@ class BatchCost:
 
 @dataclass(frozen=True)
 class ClusterSpec:
-    """Executors: how many at first, least and at most, their slots, how long one takes to start."""
+    """Executors: how many at first, least and at most, their slots, how long one takes to start.
+
+    `pause_s` is how long an operator starts no row after its processors changed in number; it is
+    for processors shared in space, where engines move queues and tasks to do so.
+    """
 
     executors: int = 1
     min_executors: int = 1
     max_executors: int = 4
     slots: int = 1
     startup_s: float = 0.0
+    pause_s: float = 0.0
 
     def __post_init__(self) -> None:
         if self.slots < 1:
@@ -140,6 +145,8 @@ class ClusterSpec:
             )
         if not (math.isfinite(self.startup_s) and self.startup_s >= 0):
             raise InvalidInput(f"cluster.startup is {self.startup_s!r}; it must be at least 0 s.")
+        if not (math.isfinite(self.pause_s) and self.pause_s >= 0):
+            raise InvalidInput(f"cluster.pause is {self.pause_s!r}; it must be at least 0 s.")
 
 
 @dataclass(frozen=True)

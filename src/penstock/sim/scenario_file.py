@@ -55,6 +55,7 @@ SCHEMA: Schema = _table(
         max_executors=_COUNT,
         slots=_COUNT,
         startup=_DURATION,
+        pause=_DURATION,
     ),
     batch=_table(
         [],
@@ -184,6 +185,7 @@ def _cluster(table: Mapping[str, Any]) -> ClusterSpec:
         max_executors=table.get("max_executors", max(4, least)),
         slots=table.get("slots", 1),
         startup_s=_duration_or_zero_s(table, "startup", "cluster", 0.0),
+        pause_s=_duration_or_zero_s(table, "pause", "cluster", 0.0),
     )
 
 

@@ -1,5 +1,6 @@
 """One operator with servers of its own: a first-come-first-served G/G/k queue."""
 
+import math
 from collections.abc import Iterator
 from heapq import heapify, heapreplace, nsmallest
 from typing import overload
@@ -7,7 +8,7 @@ from typing import overload
 import numpy as np
 from numpy.typing import NDArray
 
-from penstock.sim.jobs import NO_JOBS, Jobs, coalesced, merged
+from penstock.sim.jobs import NO_JOBS, Jobs, coalesced, merged, separated
 from penstock.sim.network import multiplied
 from penstock.sim.scenario import OperatorSpec, Scenario
 from penstock.sim.tally import OperatorTally
@@ -38,8 +39,10 @@ class Station:
     def __init__(self, spec: OperatorSpec, scenario: Scenario, rng: np.random.Generator) -> None:
         self.spec = spec
         self._step_s, self._most_jobs, self.rng = scenario.step_s, scenario.jobs_per_step, rng
+        self._pause_s = scenario.cluster.pause_s
         self.free_s = [0.0] * spec.processors
-        self._last_ends_s = list[float]()  # of servers taken away while busy
+        self._last_ends_s = list[float]()  # of servers taken away, or paused, while busy
+        self._paused_until_s = -math.inf
         self._inbox = list[Jobs]()
         self.queue, self.services_s = NO_JOBS, np.empty(0)
 
@@ -67,21 +70,36 @@ class Station:
         """Take the rows that reach it before a moment."""
         here, later = merged(self._inbox).split_at(until_s)
         self._inbox = [later] if len(later) else []
-        return here
+        return separated(here, self._step_s, self._most_jobs)
 
     def resize(self, servers: int, now_s: float) -> float:
         """Change the number of servers; returns when the last of those removed has finished."""
         surplus = self.servers - servers
-        if surplus <= 0:
-            self.free_s += [now_s] * -surplus
-            heapify(self.free_s)
+        if surplus == 0:
             return now_s
-        idle_first = nsmallest(surplus, self.free_s)
-        for free_s in idle_first:
+        gone = nsmallest(max(0, surplus), self.free_s)
+        for free_s in gone:
             self.free_s.remove(free_s)
+        self.free_s += [now_s] * -surplus
+        still_busy = [free_s for free_s in gone if self._busy(free_s, now_s)]
+        self._last_ends_s += still_busy
+        if self._pause_s > 0:
+            self._pause(now_s)
         heapify(self.free_s)
-        self._last_ends_s += [free_s for free_s in idle_first if free_s > now_s]
-        return max(now_s, idle_first[-1])
+        return max(still_busy, default=now_s)
+
+    def _busy(self, free_s: float, now_s: float) -> bool:
+        """Whether a server that becomes free then works now, and does not only pause."""
+        return free_s > max(now_s, self._paused_until_s)
+
+    def _pause(self, now_s: float) -> None:
+        """Let no server start a row for a while; those at work end what they began."""
+        until_s = now_s + self._pause_s
+        self._last_ends_s += [
+            free_s for free_s in self.free_s if self._busy(free_s, now_s) and free_s <= until_s
+        ]
+        self._paused_until_s = until_s
+        self.free_s = [max(free_s, until_s) for free_s in self.free_s]
 
     def serve(self, from_s: float, until_s: float, tally: OperatorTally) -> Jobs:
         """Serve until a moment; the jobs that were started, with what they emit when they end."""
@@ -116,7 +134,7 @@ class Station:
     def residual_s(self, now_s: float) -> float:
         """Service that rows started before a moment still need."""
         self._last_ends_s = [end_s for end_s in self._last_ends_s if end_s > now_s]
-        kept_s = sum(free_s - now_s for free_s in self.free_s if free_s > now_s)
+        kept_s = sum(free_s - now_s for free_s in self.free_s if self._busy(free_s, now_s))
         return kept_s + sum(end_s - now_s for end_s in self._last_ends_s)
 
     def _starts_s(self, until_s: float) -> Floats:
