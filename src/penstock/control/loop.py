@@ -110,8 +110,11 @@ class Loop:
     def _decide(self, at_s: float, cluster: _Cluster) -> DecisionRecord:
         current = ScalingPlan(self._current_parallelism(), cluster.executors * cluster.slots)
         decision = self._policy.decide(
-            ScalingContext(tuple(self._window), current, self._limits, self._edges, self._sharing)
-        )
+            ScalingContext(
+                tuple(self._window), current, self._limits, self._edges, self._sharing,
+                changed_at_s=self._last_act_at_s,
+            )
+        )  # fmt: skip
         # Whole executors first, so that guards do not argue about a part of one.
         whole = -(-decision.plan.processors // cluster.slots) * cluster.slots
         guarded = apply_guards(

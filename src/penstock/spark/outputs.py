@@ -1,24 +1,25 @@
 """What a batch leaves behind: the outputs of all its sinks, committed together, exactly once.
 
-File sinks are first staged beside their target, where readers do not look. One commit record then
-makes the whole batch true, and only after it are the staged directories renamed into place. A batch
-repeated after a crash finishes what its record promised, or, without a record, starts over.
+The files of all file sinks are staged first. One commit record then makes the whole batch true,
+and only after it are the staged directories renamed into place. A batch repeated after a crash
+finishes what its record promised, or, without a record, starts over.
 """
 
 import json
 import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 
-from pyspark.sql import DataFrame, Observation, Row
-from pyspark.sql import functions as F
+from pyspark.sql import DataFrame, Row
+from pyspark.sql.pandas.types import to_arrow_schema
 
 from penstock.errors import PenstockError
 from penstock.model.sinks import Console, Files, ForeachBatch, Memory
 from penstock.model.topology import SinkBinding
-from penstock.spark.builder import BuiltQuery
+from penstock.spark import file_sink
+from penstock.spark.builder import TAG, BuiltQuery
 from penstock.spark.checkpoint import write_atomically
+from penstock.spark.file_sink import Target, TaskWriter
 from penstock.spark.survey import first_line
 
 KEPT_COMMITS = 100  # Spark replays at most the last batch; the rest is for a person to read
@@ -33,6 +34,8 @@ class BatchWriter:
         self._query = query
         self._commits = commits
         self._done = done
+        self._files = [sink for sink in query.sinks if isinstance(sink.sink, Files)]
+        self._others = [sink for sink in query.sinks if not isinstance(sink.sink, Files)]
         self.memory: dict[str, dict[int, list[Row]]] = {
             sink.name: {} for sink in query.sinks if isinstance(sink.sink, Memory)
         }
@@ -56,7 +59,7 @@ class BatchWriter:
         if record.exists():
             # The outputs are promised already; the plan still has to run for its state's sake.
             batch.write.format("noop").mode("overwrite").save()
-            self._publish(batch, json.loads(record.read_text(encoding="utf-8")))
+            self._publish(json.loads(record.read_text(encoding="utf-8")))
         else:
             self._commit(batch, batch_id, record)
         stale = self._commits / f"{batch_id - KEPT_COMMITS}.json"
@@ -65,31 +68,49 @@ class BatchWriter:
             self._done(batch_id)
 
     def _commit(self, batch: DataFrame, batch_id: int, record: Path) -> None:
-        several = len(self._query.sinks) > 1
-        kept = batch.persist() if several else batch
+        actions = len(self._others) + (1 if self._files else 0)
+        kept = batch.persist() if actions > 1 else batch
         try:
-            staged = {
-                sink.name: self._deliver(self._query.part(kept, sink), sink, batch_id)
-                for sink in self._query.sinks
-            }
+            promised = self._stage(kept, batch_id) if self._files else {}
+            for sink in self._others:
+                self._deliver(self._query.part(kept, sink), sink, batch_id)
         finally:
-            if several:
+            if actions > 1:
                 kept.unpersist()
-        promised = {
-            name: {"staged": paths[0], "final": paths[1]}
-            for name, paths in staged.items()
-            if paths is not None
-        }
         if promised:
             write_atomically(record, promised)
-            self._publish(batch, promised)
+            self._publish(promised)
 
-    def _deliver(
-        self, rows: DataFrame, binding: SinkBinding, batch_id: int
-    ) -> tuple[str, str] | None:
+    def _stage(self, batch: DataFrame, batch_id: int) -> dict[str, dict[str, str]]:
+        """Run the batch once, writing the files of all file sinks; what is to be published."""
+        targets = tuple(self._target(sink, batch_id) for sink in self._files)
+        finals = {one.sink: f"{one.directory}/batch={batch_id}" for one in targets}
+        for one in targets:
+            if file_sink.exists(finals[one.sink]):
+                raise PenstockError(
+                    f"sink {one.sink!r}: {finals[one.sink]} exists already and is not of this run; "
+                    "give the sink an empty directory, or the checkpoint it was written with."
+                )
+        reports = batch.mapInArrow(TaskWriter(targets, TAG), file_sink.REPORT_SCHEMA).collect()
+        promised = {}
+        for sink, one in zip(self._files, targets, strict=True):
+            files = [report.file for report in reports if report.sink == one.sink]
+            # The first batch is published even when empty: it tells readers the schema.
+            if files or batch_id == 0:
+                schema = to_arrow_schema(self._query.part(batch, sink).schema, timezone="UTC")
+                file_sink.gather(one, files, schema)
+                promised[one.sink] = {"gathered": one.gathered, "final": finals[one.sink]}
+            else:
+                file_sink.discard(one)
+        return promised
+
+    def _target(self, sink: SinkBinding, batch_id: int) -> Target:
+        assert isinstance(sink.sink, Files)
+        node = sink.upstream if self._query.tagged else None
+        return file_sink.target(sink.sink, sink.name, node, self._query.plan.name, batch_id)
+
+    def _deliver(self, rows: DataFrame, binding: SinkBinding, batch_id: int) -> None:
         sink = binding.sink
-        if isinstance(sink, Files):
-            return self._stage(rows, binding.name, sink, batch_id)
         if isinstance(sink, ForeachBatch):
             try:
                 sink.function(rows, batch_id)
@@ -100,43 +121,10 @@ class BatchWriter:
             rows.show(sink.rows, truncate=False)
         else:
             self.memory[binding.name][batch_id] = rows.collect()
-        return None
 
-    def _stage(
-        self, rows: DataFrame, name: str, sink: Files, batch_id: int
-    ) -> tuple[str, str] | None:
-        staged = f"{sink.path}/_staged/{self._query.plan.name}-{name}-{batch_id}"
-        final = f"{sink.path}/batch={batch_id}"
-        files, path = _file_system(rows, final)
-        if files.exists(path):
-            raise PenstockError(
-                f"sink {name!r}: {final} exists already and is not of this run; give the sink an "
-                "empty directory, or the checkpoint it was written with."
-            )
-        seen = Observation()
-        counted = rows.observe(seen, F.count(F.lit(1)).alias("rows"))
-        counted.write.format(sink.format).mode("overwrite").save(staged)
-        # The first batch is kept even when empty: it tells readers the schema.
-        if batch_id > 0 and seen.get["rows"] == 0:
-            files, path = _file_system(rows, staged)
-            files.delete(path, True)
-            return None
-        return staged, final
-
-    def _publish(self, batch: DataFrame, promised: dict[str, dict[str, str]]) -> None:
-        """Rename what is staged; what is gone from the stage was renamed before."""
+    def _publish(self, promised: dict[str, dict[str, str]]) -> None:
         for paths in promised.values():
-            files, staged = _file_system(batch, paths["staged"])
-            if files.exists(staged):
-                files.rename(staged, _file_system(batch, paths["final"])[1])
-
-
-def _file_system(frame: DataFrame, path: str) -> tuple[Any, Any]:
-    """Hadoop's file system for a path, and the path as it wants it."""
-    context = frame.sparkSession.sparkContext
-    jvm: Any = context._jvm
-    hadoop_path = jvm.org.apache.hadoop.fs.Path(path)
-    return hadoop_path.getFileSystem(context._jsc.hadoopConfiguration()), hadoop_path
+            file_sink.publish(paths["gathered"], paths["final"])
 
 
 def rows_in_memory(writers: Sequence[BatchWriter], sink: str) -> list[Row]:

@@ -144,9 +144,12 @@ class RunningTopology:
         return sum(_row_of(offset) for offset in offsets)
 
     def wait(self, timeout_s: float | None = None, poll_s: float = 0.2) -> bool:
-        """Until all bounded streams are worked off, or all queries ended, or the time is over."""
+        """Until all bounded streams are worked off, or all queries ended, or the time is over.
+
+        A run over what is there ends by itself, after a last batch for what the watermark closes.
+        """
         deadline = None if timeout_s is None else time.monotonic() + timeout_s
-        while self.active and not self.finished():
+        while self.active and (self._pace.once or not self.finished()):
             if deadline is not None and time.monotonic() > deadline:
                 return False
             time.sleep(poll_s)

@@ -1,0 +1,145 @@
+"""Files written by the tasks of a batch, all file sinks in one job, published whole.
+
+Each task writes one file per sink under a name nobody else has, where readers do not look, and
+reports it. The driver gathers the reported files of a batch in one directory, so that whatever a
+failed or repeated task left is never seen; renaming that directory publishes the batch.
+"""
+
+import json
+import uuid
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+from pyarrow import csv, fs, orc
+from pyarrow import parquet as pq
+
+from penstock.model.sinks import Files
+
+REPORT_SCHEMA = "sink STRING, file STRING, rows BIGINT"
+_REPORT = pa.schema([("sink", pa.string()), ("file", pa.string()), ("rows", pa.int64())])
+
+
+@dataclass(frozen=True)
+class Target:
+    """One file sink of one batch."""
+
+    sink: str
+    node: str | None  # the column its rows come in; None when the batch holds only these rows
+    format: str
+    directory: str  # of the sink
+    stage: str  # of this batch: query, sink and batch id
+
+    @property
+    def attempts(self) -> str:
+        """Where tasks write; a name that starts with an underscore is skipped by readers."""
+        return f"{self.directory}/_staged/{self.stage}/attempts"
+
+    @property
+    def gathered(self) -> str:
+        """Where the files that count are gathered."""
+        return f"{self.directory}/_staged/{self.stage}/batch"
+
+
+def target(sink: Files, name: str, node: str | None, query: str, batch_id: int) -> Target:
+    """What a batch of a query leaves at a file sink."""
+    return Target(name, node, sink.format, sink.path.rstrip("/"), f"{query}-{name}-{batch_id}")
+
+
+class TaskWriter:
+    """What runs in each task: rows in, one file per sink out, and a report of the files."""
+
+    def __init__(self, targets: tuple[Target, ...], tag: str) -> None:
+        self._targets = targets
+        self._tag = tag
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Write the rows of one partition."""
+        parts: dict[str, list[pa.Table]] = {target.sink: [] for target in self._targets}
+        for batch in batches:
+            for one in self._targets:
+                rows = self._rows(batch, one)
+                if rows.num_rows:
+                    parts[one.sink].append(rows)
+        written = [
+            (one.sink, _write(pa.concat_tables(parts[one.sink]), one), rows)
+            for one in self._targets
+            if (rows := sum(table.num_rows for table in parts[one.sink]))
+        ]
+        columns = [list(column) for column in zip(*written, strict=True)] if written else [[]] * 3
+        arrays = [pa.array(c, f.type) for c, f in zip(columns, _REPORT, strict=True)]
+        yield pa.RecordBatch.from_arrays(arrays, schema=_REPORT)
+
+    def _rows(self, batch: pa.RecordBatch, one: Target) -> pa.Table:
+        if one.node is None:
+            return pa.Table.from_batches([batch])
+        mine = batch.filter(pa.compute.equal(batch.column(self._tag), one.node))
+        return pa.Table.from_struct_array(mine.column(one.node))
+
+
+def gather(one: Target, files: list[str], schema: pa.Schema | None) -> None:
+    """Put the files that count into one directory; an empty one of `schema` if there are none."""
+    system, gathered = file_system(one.gathered)
+    if system.get_file_info(gathered).type != fs.FileType.NotFound:
+        system.delete_dir(gathered)  # of an attempt at this batch that did not come to a commit
+    system.create_dir(gathered, recursive=True)
+    if not files and schema is not None:
+        files = [_write(schema.empty_table(), one)]
+    attempts = file_system(one.attempts)[1]
+    for file in files:
+        system.move(f"{attempts}/{file}", f"{gathered}/{file}")
+
+
+def discard(one: Target) -> None:
+    """Remove what is staged for a batch; a task that still writes there fails, as it should."""
+    system, stage = file_system(one.attempts.rpartition("/")[0])
+    if system.get_file_info(stage).type != fs.FileType.NotFound:
+        system.delete_dir(stage)
+
+
+def exists(path: str) -> bool:
+    """Whether there is anything at a path."""
+    system, inner = file_system(path)
+    return bool(system.get_file_info(inner).type != fs.FileType.NotFound)
+
+
+def publish(gathered: str, final: str) -> None:
+    """Rename a gathered batch into place, unless that happened before."""
+    system, source = file_system(gathered)
+    if system.get_file_info(source).type != fs.FileType.NotFound:
+        system.move(source, file_system(final)[1])
+        system.delete_dir(source.rpartition("/")[0])
+
+
+def file_system(path: str) -> tuple[fs.FileSystem, str]:
+    """The file system of a path or URL, and the path within it."""
+    if "://" not in path and not path.startswith("file:"):
+        return fs.LocalFileSystem(), path
+    system, inner = fs.FileSystem.from_uri(path)
+    return system, inner
+
+
+def _write(table: pa.Table, one: Target) -> str:
+    name = f"part-{uuid.uuid4().hex}.{one.format}"
+    system, folder = file_system(one.attempts)
+    system.create_dir(folder, recursive=True)
+    with system.open_output_stream(f"{folder}/{name}") as stream:
+        _WRITERS[one.format](table, stream)
+    return name
+
+
+def _write_json(table: pa.Table, stream: Any) -> None:
+    """One object a line; pyarrow reads that form but does not write it."""
+    frame: pd.DataFrame = table.to_pandas()
+    for record in frame.to_dict("records"):
+        stream.write(json.dumps(record, default=str).encode() + b"\n")
+
+
+_WRITERS: dict[str, Callable[[pa.Table, Any], None]] = {
+    "parquet": pq.write_table,
+    "csv": csv.write_csv,
+    "orc": orc.write_table,
+    "json": _write_json,
+}

@@ -1,0 +1,184 @@
+"""kill -9 at random moments: the outputs equal a batch recomputation, row for row."""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from queue import Empty, Queue
+
+import numpy as np
+import pandas as pd
+import pyarrow.dataset as ds
+import pytest
+
+from spark import stateful_run
+
+pytestmark = pytest.mark.spark
+
+LIMIT_S = 180
+
+
+class Program:
+    """stateful_run.py in a process of its own; its lines as they come."""
+
+    def __init__(self, directory: Path, master: str, *more: str) -> None:
+        command = [sys.executable, stateful_run.__file__, str(directory), master, *more]
+        self._errors = (directory / "stderr.txt").open("ab")
+        self.process = subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=self._errors, text=True
+        )
+        self._lines: Queue[str] = Queue()
+        threading.Thread(target=self._read, daemon=True).start()
+
+    def _read(self) -> None:
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            self._lines.put(line.strip())
+        self._lines.put("ended")
+
+    def await_line(self, *starts: str) -> str:
+        """The next line that begins in one of these ways."""
+        deadline = time.monotonic() + LIMIT_S
+        while True:
+            try:
+                line = self._lines.get(timeout=max(0.0, deadline - time.monotonic()))
+            except Empty:
+                pytest.fail(f"no line {starts} within {LIMIT_S} s")
+            if line.startswith((*starts, "ended")):
+                return line
+
+    def kill(self) -> None:
+        """kill -9, and wait until it is gone."""
+        self.process.kill()
+        self.close()
+
+    def close(self) -> None:
+        """Wait for the end."""
+        self.process.wait(LIMIT_S)
+        if self.process.stdout is not None:
+            self.process.stdout.close()
+        self._errors.close()
+
+
+@pytest.fixture
+def seed(request: pytest.FixtureRequest) -> int:
+    """A new one each time, printed when the test fails, or PENSTOCK_TEST_SEED."""
+    chosen = int(os.environ.get("PENSTOCK_TEST_SEED", random.randrange(2**32)))
+    print(f"PENSTOCK_TEST_SEED={chosen}")
+    return chosen
+
+
+def test_driver_killed_at_random_moments(tmp_path: Path, seed: int, kills: int) -> None:
+    moments = random.Random(seed)
+    for _ in range(kills):
+        program = Program(tmp_path, "local[2]")
+        for _ in range(moments.randint(1, 3)):
+            assert program.await_line("batch", "finished") != "ended", _errors(tmp_path)
+        time.sleep(moments.uniform(0.0, 0.8))  # the random moment itself, no synchronisation
+        program.kill()
+    _finish(tmp_path)
+    _compare(tmp_path)
+
+
+def test_executors_killed_at_random_moments(tmp_path: Path, seed: int, kills: int) -> None:
+    moments = random.Random(seed)
+    program = Program(tmp_path, "embedded")
+    for _ in range(min(kills, 4)):
+        for _ in range(moments.randint(1, 3)):
+            program.await_line("batch", "finished")
+        time.sleep(moments.uniform(0.0, 0.8))
+        victims = list(_executors_below(program.process.pid))
+        if victims:
+            os.kill(moments.choice(victims), signal.SIGKILL)
+    assert program.await_line("finished") == "finished", _errors(tmp_path)
+    program.close()
+    _finish(tmp_path)
+    _compare(tmp_path)
+
+
+@pytest.fixture
+def kills(request: pytest.FixtureRequest) -> int:
+    """Kills of each test; more with --long. Together ten in the short form."""
+    if request.config.getoption("--long"):
+        return 25
+    return 6 if "driver" in request.node.name else 4
+
+
+def _finish(directory: Path) -> None:
+    """A last run that works off what is left, and lets the watermark pass."""
+    last = Program(directory, "local[2]", "once")
+    assert last.await_line("finished") == "finished", _errors(directory)
+    last.close()
+
+
+def _compare(directory: Path) -> None:
+    epoch_s = json.loads((directory / "checkpoint/penstock/epoch.json").read_text())["epoch_s"]
+    rows = stateful_run.STREAM.batch(0, stateful_run.ROWS, epoch_s).to_pandas()
+    rows["doubled"] = rows["value"] * 2
+    _same(_output(directory / "raw"), rows, ["row"])
+
+    rows["window"] = rows["at"].dt.floor("1s")
+    closed = rows["at"].max() - pd.Timedelta(seconds=stateful_run.WATERMARK_S)
+    rows = rows[rows["window"] + pd.Timedelta(seconds=1) <= closed.floor("1ms")]
+    by_key = rows.groupby(["key", "window"]).agg(n=("row", "size"), total=("doubled", "sum"))
+    found = _output(directory / "keys")
+    found["window"] = pd.to_datetime([w["start"] for w in found["window"]], utc=True)
+    _same(found, by_key.reset_index(), ["window", "key"])
+
+    by_window = by_key.reset_index().groupby("window").agg(n=("n", "sum"), keys=("n", "size"))
+    by_window.index.name = "since"
+    _same(_output(directory / "windows"), by_window.reset_index(), ["since"])
+
+
+def _output(path: Path) -> pd.DataFrame:
+    files = [str(file) for file in path.glob("batch=*/*.parquet")]
+    found = ds.dataset(files).to_table().to_pandas()
+    for column in found.select_dtypes("datetime"):
+        found[column] = found[column].dt.tz_localize("UTC")
+    return found
+
+
+def _same(found: pd.DataFrame, expected: pd.DataFrame, by: list[str]) -> None:
+    columns = sorted(expected.columns.intersection(found.columns))
+    assert set(by) <= set(columns)
+    left = found[columns].sort_values(by).reset_index(drop=True)
+    right = expected[columns].sort_values(by).reset_index(drop=True)
+    assert len(left) == len(right), f"{len(left)} rows where a batch gives {len(right)}"
+    for column in columns:
+        if column == "total":
+            # Floating-point sums depend on the order of rows, which Spark does not promise.
+            np.testing.assert_allclose(left[column], right[column], rtol=1e-9)
+        else:
+            assert (left[column] == right[column]).all(), column
+
+
+def _executors_below(pid: int) -> Iterator[int]:
+    """Executor processes among the descendants of a process."""
+    for child in _children(pid):
+        try:
+            command = Path(f"/proc/{child}/cmdline").read_bytes()
+        except OSError:
+            continue
+        if b"CoarseGrainedExecutorBackend" in command:
+            yield child
+        yield from _executors_below(child)
+
+
+def _children(pid: int) -> list[int]:
+    found: list[int] = []
+    for task in Path(f"/proc/{pid}/task").glob("*/children"):
+        try:
+            found += map(int, task.read_text().split())
+        except OSError:
+            continue
+    return found
+
+
+def _errors(directory: Path) -> str:
+    return (directory / "stderr.txt").read_text()[-3000:]
