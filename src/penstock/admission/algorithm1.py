@@ -1,0 +1,107 @@
+"""Algorithm 1 of seed 000 s.2.2: who leaves, who is new, and where they go.
+
+Overloaded lanes give streams away, the others take streams in as far as they accept any; streams
+to be placed are sorted by the strategy and packed by best fit; what fits nowhere opens new lanes.
+A lane that is left without streams is retired.
+
+Differs from seed 000 s.2.2: an overloaded lane that gave all its streams away takes streams again.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from penstock.admission.best_fit import best_fit
+from penstock.admission.drain import lanes_to_drain
+from penstock.admission.lower_bound import lower_bound
+from penstock.admission.problem import NEW, Bools, Situation
+from penstock.admission.strategy import Strategy
+from penstock.admission.ticks import FULL
+from penstock.model.observation import Floats, Ints
+
+
+@dataclass(frozen=True)
+class AdmissionPlan:
+    """The lane of every stream; lanes numbered from `lanes_before` on are new."""
+
+    lane: Ints
+    lanes_before: int
+    new_lanes: int
+    overloaded: Bools  # of the lanes before
+    drained: Bools  # lanes emptied because the others had room
+    redirected: Ints  # streams that had another lane, by row
+    retired: Ints  # lanes left without streams, by row
+    lower_bound: int  # no plan has fewer lanes for the rates believed in
+
+    @property
+    def lanes_in_use(self) -> int:
+        """Lanes that have streams."""
+        return self.lanes_before + self.new_lanes - len(self.retired)
+
+
+def assign_streams(situation: Situation, strategy: Strategy) -> AdmissionPlan:
+    """One optimisation period."""
+    problem = situation.problem
+    overloaded = strategy.is_overloaded(situation)
+    moving = strategy.pick_streams(situation, overloaded) | (problem.lane == NEW)
+    accepting = strategy.accepts_streams(situation)
+    emptied = overloaded & (_streams_in(problem.lane[~moving], problem.lanes) == 0)
+    takers = (accepting & ~overloaded) | emptied
+    order = strategy.placement_order(situation)
+    lane = _placed(situation, moving, takers, order)
+    drained = np.zeros(problem.lanes, dtype=bool)
+    if problem.drain_below is not None and strategy.keeps_assignments:
+        lane, drained = _after_draining(situation, moving, takers, order, lane)
+    return _plan(situation, lane, overloaded, drained)
+
+
+def _after_draining(
+    situation: Situation, moving: Bools, takers: Bools, order: Floats, lane: Ints
+) -> tuple[Ints, Bools]:
+    """The plan with some lanes drained, if it opens no lane that would not be opened anyway."""
+    problem = situation.problem
+    drained = lanes_to_drain(situation, lane, takers)
+    if not drained.any():
+        return lane, drained
+    leaving = moving | np.append(drained, False)[problem.lane]
+    fewer = _placed(situation, leaving, takers & ~drained, order)
+    if len(fewer) and fewer.max() > max(int(lane.max()), problem.lanes - 1):
+        return lane, np.zeros_like(drained)
+    return fewer, drained
+
+
+def _placed(situation: Situation, moving: Bools, takers: Bools, order: Floats) -> Ints:
+    """The lane of every stream once those that move are packed into the lanes that take them."""
+    problem, size = situation.problem, situation.size
+    lane = problem.lane.copy()
+    rows = np.flatnonzero(moving)
+    if len(rows) == 0:
+        return lane
+    rows = rows[np.argsort(-order[rows], kind="stable")]
+    staying = np.bincount(lane[~moving], size[~moving], problem.lanes).astype(np.int64)
+    level = int(problem.accept_below * FULL)
+    bins = np.flatnonzero(takers)
+    found = best_fit(size[rows], level - staying[bins], level)
+    number = np.concatenate([bins, problem.lanes + np.arange(len(rows))])
+    lane[rows] = number[found]
+    return lane
+
+
+def _plan(situation: Situation, lane: Ints, overloaded: Bools, drained: Bools) -> AdmissionPlan:
+    problem = situation.problem
+    new_lanes = max(0, int(lane.max()) + 1 - problem.lanes) if len(lane) else 0
+    empty = _streams_in(lane, problem.lanes + new_lanes) == 0
+    return AdmissionPlan(
+        lane=lane,
+        lanes_before=problem.lanes,
+        new_lanes=new_lanes,
+        overloaded=overloaded,
+        drained=drained,
+        redirected=np.flatnonzero((lane != problem.lane) & (problem.lane != NEW)),
+        retired=np.flatnonzero(empty),
+        lower_bound=lower_bound(situation.size, FULL),
+    )
+
+
+def _streams_in(lane: Ints, lanes: int) -> Ints:
+    return np.bincount(lane[lane != NEW], minlength=lanes)

@@ -1,0 +1,23 @@
+"""ARI, average rate increasing (seed 000 s.6.1.2): overloaded lanes give their slowest first."""
+
+from dataclasses import dataclass
+
+from penstock.admission.problem import AdmissionProblem, Bools, Situation
+from penstock.admission.strategy import Keeping, until_it_fits
+from penstock.forecast.forecaster import LastRate
+from penstock.forecast.outlook import Outlook, outlook
+
+
+@dataclass(frozen=True)
+class AverageRateIncreasing(Keeping):
+    """Slow streams leave first, so many must leave."""
+
+    name: str = "ari"
+
+    def believe(self, problem: AdmissionProblem) -> Outlook:
+        """The rates of the last period."""
+        return outlook(problem.rates_per_s, 1, LastRate())
+
+    def pick_streams(self, situation: Situation, overloaded: Bools) -> Bools:
+        """In increasing order of rate."""
+        return until_it_fits(situation, overloaded, -situation.outlook.needed_rate_per_s)

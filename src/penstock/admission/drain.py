@@ -1,0 +1,34 @@
+"""Which lanes to empty when the others have room for their streams.
+
+Algorithm 1 only ever adds lanes. When the load falls, this picks lanes to drain: as many as leave
+the rest at most `drain_below` full, those with the fewest streams first, since each stream moved
+is a redirection. The gap between that share and a full lane keeps lanes from coming and going.
+"""
+
+import math
+
+import numpy as np
+
+from penstock.admission.problem import Bools, Situation
+from penstock.admission.ticks import LANE
+from penstock.model.observation import Ints
+
+
+def lanes_to_drain(situation: Situation, lane: Ints, takers: Bools) -> Bools:
+    """Lanes to be emptied, given where streams would otherwise be."""
+    problem = situation.problem
+    chosen = np.zeros(problem.lanes, dtype=bool)
+    if problem.drain_below is None or len(lane) == 0:
+        return chosen
+    count = np.bincount(lane, minlength=problem.lanes)
+    used = int(np.count_nonzero(count))
+    total = int(situation.size.sum())
+    needed = max(1, math.ceil(total / (problem.drain_below * LANE)))
+    # Only lanes that take streams are calm enough to be asked; a new lane has just been needed.
+    calm = np.flatnonzero(takers & (count[: problem.lanes] > 0))
+    surplus = min(used - needed, len(calm) - 1)
+    if surplus <= 0 or used > np.count_nonzero(count[: problem.lanes]):
+        return chosen
+    load = np.bincount(lane, situation.size)[calm]
+    chosen[calm[np.lexsort((load, count[calm]))[:surplus]]] = True
+    return chosen

@@ -1,0 +1,84 @@
+"""Why an admission plan is as it is: a line for each thing that changed, the worst lanes first."""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from penstock.admission.algorithm1 import AdmissionPlan
+from penstock.admission.names import Names
+from penstock.admission.overload import queue_latency_s
+from penstock.admission.problem import NEW, Situation
+from penstock.admission.ticks import LANE
+from penstock.model.observation import Ints
+
+MOST_LINES = 5  # of one kind; the rest is counted
+
+
+def reasons_for(situation: Situation, plan: AdmissionPlan, names: Names) -> tuple[str, ...]:
+    """What changed, from what, to what, because of which numbers."""
+    problem = situation.problem
+    had = problem.lane[problem.lane != NEW]
+    lines = [
+        f"lanes with streams: {len(np.unique(had))} -> {plan.lanes_in_use} for {problem.streams} "
+        f"streams that need {float(situation.outlook.needed_rate_per_s.sum()):g} per s; a lane "
+        f"carries {problem.lane_capacity_per_s:g}, and no plan has fewer than {plan.lower_bound}",
+        *_overloads(situation, plan, names),
+    ]
+    if len(had) < problem.streams:
+        lines.append(f"{problem.streams - len(had)} new streams admitted")
+    lines.extend(_redirections(situation, plan, names))
+    if plan.new_lanes:
+        lines.append(f"lanes opened, as no other had room: {plan.new_lanes}")
+    if plan.drained.any():
+        drained = _some([names.lanes[row] for row in np.flatnonzero(plan.drained)[:MOST_LINES]])
+        lines.append(
+            f"drained {int(plan.drained.sum())} lanes ({drained}): the others then are at most "
+            f"{problem.drain_below:.0%} full on average"
+        )
+    if len(plan.retired):
+        retired = _some([names.lanes[row] for row in plan.retired[:MOST_LINES]])
+        lines.append(f"retired {len(plan.retired)} lanes without streams ({retired})")
+    return tuple(lines)
+
+
+def _overloads(situation: Situation, plan: AdmissionPlan, names: Names) -> Iterator[str]:
+    problem = situation.problem
+    latency_s = queue_latency_s(problem.queue_rows, problem.lane_capacity_per_s)
+    late, full = latency_s > problem.latency_bound_s, situation.too_full
+    troubled = np.flatnonzero(plan.overloaded & (late | full))
+    worst = troubled[np.argsort(-situation.load[troubled], kind="stable")]
+    for row in worst[:MOST_LINES].tolist():
+        causes = []
+        if full[row]:
+            causes.append(f"its streams need {situation.load[row] / LANE:.1%} of its capacity")
+        if late[row]:
+            causes.append(
+                f"its queue says {latency_s[row]:.3g} s of {problem.latency_bound_s:g} s allowed"
+            )
+        yield f"lane {names.lanes[row]!r} is overloaded: {' and '.join(causes)}"
+    if len(worst) > MOST_LINES:
+        yield f"{len(worst) - MOST_LINES} further lanes are overloaded"
+
+
+def _redirections(situation: Situation, plan: AdmissionPlan, names: Names) -> Iterator[str]:
+    lanes = names.with_new(plan.new_lanes) if len(plan.redirected) else []
+    outlook, before = situation.outlook, situation.problem.lane
+    for row in _largest(plan.redirected, situation.size):
+        yield (
+            f"stream {names.streams[row]!r}: lane {lanes[before[row]]!r} -> "
+            f"{lanes[plan.lane[row]]!r}; it needs {outlook.needed_rate_per_s[row]:g} per s and is "
+            f"expected to change by {outlook.rise_per_s[row]:+g}"
+        )
+    if len(plan.redirected) > MOST_LINES:
+        yield f"{len(plan.redirected) - MOST_LINES} further streams redirected"
+
+
+def _largest(rows: Ints, size: Ints) -> list[int]:
+    if len(rows) <= MOST_LINES:
+        return [int(row) for row in rows]
+    most = np.argpartition(-size[rows], MOST_LINES)[:MOST_LINES]
+    return [int(row) for row in np.sort(rows[most])]
+
+
+def _some(names: list[str]) -> str:
+    return ", ".join(names) + (", ..." if len(names) == MOST_LINES else "")

@@ -1,0 +1,94 @@
+"""The four open points of Algorithm 1 (seed 000 s.2.2), and the parts strategies share."""
+
+from typing import Protocol
+
+import numpy as np
+
+from penstock.admission.overload import queue_latency_s
+from penstock.admission.problem import AdmissionProblem, Bools, Situation
+from penstock.admission.ticks import FULL
+from penstock.forecast.outlook import Outlook
+from penstock.model.observation import Floats
+
+
+class Strategy(Protocol):
+    """What may differ between strategies; none keeps anything between decisions."""
+
+    @property
+    def name(self) -> str:
+        """The name by which it is chosen."""
+
+    @property
+    def keeps_assignments(self) -> bool:
+        """False when lanes count as empty and every stream is placed anew."""
+
+    def believe(self, problem: AdmissionProblem) -> Outlook:
+        """Rates of the near future, as the strategy sees them."""
+
+    def is_overloaded(self, situation: Situation) -> Bools:
+        """Lanes that must give streams away."""
+
+    def pick_streams(self, situation: Situation, overloaded: Bools) -> Bools:
+        """Streams that leave the overloaded lanes."""
+
+    def accepts_streams(self, situation: Situation) -> Bools:
+        """Lanes that may take streams in."""
+
+    def placement_order(self, situation: Situation) -> Floats:
+        """Streams are placed in decreasing order of this."""
+
+
+class Keeping:
+    """What strategies that keep assignments have in common; they differ in beliefs and picks."""
+
+    keeps_assignments = True
+
+    def is_overloaded(self, situation: Situation) -> Bools:
+        """Late, or too full."""
+        return late_or_too_full(situation)
+
+    def accepts_streams(self, situation: Situation) -> Bools:
+        """Lanes below the level up to which streams are taken in."""
+        return below_level(situation)
+
+    def placement_order(self, situation: Situation) -> Floats:
+        """Largest need first."""
+        return situation.outlook.needed_rate_per_s
+
+
+def late_or_too_full(situation: Situation) -> Bools:
+    """Overloaded: its queue says it is later than the bound, or its streams need more than it has.
+
+    Differs from seed 000 s.2.5: load above capacity (as in step 1 of fig. 5) counts as well.
+    """
+    problem = situation.problem
+    latency_s = queue_latency_s(problem.queue_rows, problem.lane_capacity_per_s)
+    return (latency_s > problem.latency_bound_s) | situation.too_full
+
+
+def until_it_fits(situation: Situation, overloaded: Bools, priority: Floats) -> Bools:
+    """Streams of the overloaded lanes, largest priority first, until the rest fits.
+
+    Among equals the largest goes first; a stream that needs nothing stays, as moving it helps no
+    one. A stream alone in its lane stays too: it is no better off elsewhere.
+    """
+    lane, size, load = situation.problem.lane, situation.size, situation.load
+    picked = np.zeros(len(lane), dtype=bool)
+    excess = overloaded & (load > FULL)
+    rows = np.flatnonzero(np.append(excess, False)[lane] & (size > 0))
+    if len(rows) == 0:
+        return picked
+    order = np.lexsort((-size[rows], -priority[rows], lane[rows]))
+    rows = rows[order]
+    gone = np.cumsum(size[rows]) - size[rows]  # moved before this one, over all lanes
+    first = np.concatenate(([True], lane[rows][1:] != lane[rows][:-1]))
+    gone -= np.maximum.accumulate(np.where(first, gone, 0))
+    left = load[lane[rows]] - gone
+    alone = left == size[rows]
+    picked[rows[(left > FULL) & ~alone]] = True
+    return picked
+
+
+def below_level(situation: Situation) -> Bools:
+    """Lanes whose streams need less than the share of capacity up to which streams are taken in."""
+    return situation.load < int(situation.problem.accept_below * FULL)
