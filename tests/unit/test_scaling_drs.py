@@ -236,3 +236,36 @@ def test_an_unknown_latency_is_not_a_surplus() -> None:
         given.window[0], latency=LatencyObservation(0, math.nan, math.nan, math.nan, math.nan)
     )
     assert Drs().decide(replace(given, window=(silent,))).plan == given.current
+
+
+def test_a_backlog_does_not_starve_the_components_that_keep_up() -> None:
+    # 90,000 rows wait at the matcher: more than all processors could work off within the bound.
+    context = run((4, 4, 1), [(6.0, 30.0)] * 4)
+    behind = tuple(
+        replace(
+            observation,
+            components=tuple(
+                replace(c, backlog_rows=90_000.0 if c.name == "match" else 0.0)
+                for c in observation.components
+            ),
+        )
+        for observation in context.window
+    )
+    decision = Drs().decide(replace(context, window=behind))
+    split = decision.plan.parallelism
+    assert decision.infeasible is not None
+    assert sum(split.values()) == 22
+    for name, service_rate in SERVICE_RATE.items():
+        assert split[name] > 6.0 * VISITS[name] / service_rate
+
+
+def test_rows_that_wait_within_the_bound_are_no_backlog() -> None:
+    context = run((4, 4, 1), [(6.0, 1.0)] * 4, max_latency_s=3.0)
+    queued = tuple(
+        replace(
+            observation,
+            components=tuple(replace(c, backlog_rows=5.0) for c in observation.components),
+        )
+        for observation in context.window
+    )
+    assert Drs().decide(replace(context, window=queued)).plan == Drs().decide(context).plan

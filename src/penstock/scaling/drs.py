@@ -7,7 +7,7 @@ Three things make it act (s.IV-B), none of them sooner than T_ra after the last 
 """
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from penstock.errors import InvalidInput
 from penstock.model.decision import Decision, ScalingPlan
@@ -81,7 +81,8 @@ class Drs:
         return self._keep_bound(context, inputs)
 
     def _best_split(self, context: ScalingContext, inputs: Inputs) -> Decision[ScalingPlan]:
-        found = inputs.model.assign(inputs.network, context.limits.max_processors)
+        # (6) asks for the best steady state; a backlog is gone the sooner the better that is.
+        found = inputs.model.assign(inputs.steady, context.limits.max_processors)
         why = f"the best of at most {context.limits.max_processors} processors"
         return self._decided(context, inputs, found, why)
 
@@ -100,6 +101,11 @@ class Drs:
     def _add(self, context: ScalingContext, inputs: Inputs, above: bool) -> Decision[ScalingPlan]:
         limits, current = context.limits, context.current.processors
         found = inputs.model.minimum(inputs.network, inputs.bound_s, limits.max_processors)
+        if math.isinf(found.latency_s):
+            # Not even all of them work the backlog off in time: the best steady state does it
+            # soonest without starving a component that keeps up.
+            steady = inputs.model.assign(inputs.steady, limits.max_processors)
+            found = replace(steady, infeasible=found.infeasible)
         seen = inputs.measured_s if above else inputs.expected_s
         why = f"{'measured' if above else 'expected'} {_seconds(seen)} is above the bound"
         if found.processors > current or found.infeasible:

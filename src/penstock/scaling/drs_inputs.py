@@ -20,7 +20,8 @@ _MOST_PAIRS = 30  # older ones say little about the present
 class Inputs:
     """Everything a DRS decision rests on."""
 
-    network: Network
+    network: Network  # with the backlog that is to be worked off
+    steady: Network  # without: what comes once it is gone
     model: LatencyModel
     correction: Correction
     measured_s: float  # smoothed; NaN when not measured since the last change
@@ -59,6 +60,7 @@ def read_inputs(
         correction, bound = Correction(), context.limits.max_latency_s
     return Inputs(
         network=network,
+        steady=replace(network, arrival_rate_per_s=network.visits * network.external_rate_per_s),
         model=model,
         correction=correction,
         measured_s=_measured(context, smoothing),
@@ -90,12 +92,28 @@ def _at(context: ScalingContext, end: int) -> Demands:
     found = demands(then)
     if context.sharing == "time":
         return found
-    rates = offered_rates(context, context.window[end - 1])
+    newest = context.window[end - 1]
+    rates = offered_rates(context, newest)
     unblocked = tuple(
-        replace(demand, arrival_rate_per_s=rates.get(demand.name, demand.arrival_rate_per_s))
+        replace(
+            demand,
+            arrival_rate_per_s=rates.get(demand.name, demand.arrival_rate_per_s),
+            backlog_rate_per_s=_late_rate_per_s(context, demand, newest.period_s),
+        )
         for demand in found
     )
     return Demands(unblocked, found.gaps)
+
+
+def _late_rate_per_s(context: ScalingContext, demand: Demand, period_s: float) -> float:
+    """Rows a second that must be worked off beside the new ones.
+
+    A queue is normal: by Little's law one bound's worth of rows may wait without being late. The
+    rest need not be gone within a bound that is shorter than a period, for which a plan stays.
+    """
+    bound_s = context.limits.max_latency_s
+    late = demand.backlog_rate_per_s - demand.arrival_rate_per_s
+    return max(0.0, late) * bound_s / max(bound_s, period_s)
 
 
 def _network(context: ScalingContext, history: list[Demands], smoothing: Smoothing) -> Network:

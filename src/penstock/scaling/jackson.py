@@ -173,6 +173,9 @@ def _too_few(least: Ints, max_processors: int) -> Allocation:
     """Not even stable: the best is to share what there is in proportion to the need."""
     need = int(least.sum())
     left = max(0, max_processors - len(least))
-    share = np.floor((least - 1) * (left / max(1, need - len(least)))).astype(np.int64)
+    exact = (least - 1) * (left / max(1, need - len(least)))
+    share = np.floor(exact).astype(np.int64)
+    most_cut = np.argsort(share - exact, kind="stable")[: left - int(share.sum())]
+    share[most_cut] += 1
     sentence = f"at least {need} processors are needed to keep up, {max_processors} are allowed"
     return Allocation(1 + share, int((1 + share).sum()), math.inf, sentence, need)
