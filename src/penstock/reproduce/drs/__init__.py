@@ -1,0 +1,13 @@
+"""The claims of seed 003: D1 to D6."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from penstock.reproduce.claims import Claim
+from penstock.reproduce.drs.claims_of_allocations import d1, d2, d6
+from penstock.reproduce.drs.claims_of_rescaling import d3, d4, d5
+
+
+def run(folder: Path, seeds: Sequence[int], quick: bool) -> list[Claim]:
+    """All claims over the seeds, figures into the folder; `quick` is small and takes seconds."""
+    return [claim(folder, tuple(seeds), quick) for claim in (d1, d2, d3, d4, d5, d6)]
