@@ -49,7 +49,8 @@ def _against_the_plain_loop(per_lane: int) -> Iterator[dict[str, Any]]:
                 "conditions": (
                     f"plain Python loop of Algorithm 1, timed on {PLAIN_STREAMS} streams and "
                     f"taken {streams // PLAIN_STREAMS} times, which favours it; "
-                    f"{HISTORY} periods of history, horizon {HORIZON}, half the streams with meta-data, 1% new; "
+                    f"{HISTORY} periods of history, horizon {HORIZON}, half the streams with "
+                    "meta-data, 1% new; "
                     f"{len(plan.redirected)} redirected, {plan.lanes_in_use} lanes, at least "
                     f"{plan.lower_bound}; {_kept(streams, ours_s)}"
                 ),

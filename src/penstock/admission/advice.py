@@ -67,6 +67,7 @@ def _problem(document: Document, names: Names) -> AdmissionProblem:
         horizon=int(document.get("horizon", 1)),
         metadata=metadata_from([stream.get("meta", {}) for stream in streams]),
         accept_below=float(document.get("accept_below", 1.0)),
+        overload_by=document.get("overload_by", "either"),
         drain_below=None if drain_below is None else float(drain_below),
     )
 

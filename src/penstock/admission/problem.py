@@ -13,6 +13,7 @@ from penstock.forecast.outlook import Outlook
 from penstock.model.observation import Floats, Ints
 
 Bools = NDArray[np.bool_]
+OVERLOAD_BY = ("either", "queue")  # late by its queue or too full; or only late by its queue
 NEW = -1  # the lane of a stream that is not admitted yet
 
 
@@ -35,6 +36,7 @@ class AdmissionProblem:
     age_periods: Floats | None = None  # since each stream joined; None: as far as rates reach back
     accept_below: float = 1.0  # share of its capacity to which a lane takes streams in
     drain_below: float | None = None
+    overload_by: str = "either"  # of OVERLOAD_BY
 
     def __post_init__(self) -> None:
         for field, value in (
@@ -44,6 +46,9 @@ class AdmissionProblem:
                 raise InvalidInput(f"{field} is {value}; it must be a finite number above zero.")
         if not 0 < self.accept_below <= 1:
             raise InvalidInput(f"accept_below is {self.accept_below}; it must be in (0, 1].")
+        if self.overload_by not in OVERLOAD_BY:
+            allowed = ", ".join(OVERLOAD_BY)
+            raise InvalidInput(f"overload_by is {self.overload_by!r}; allowed: {allowed}.")
         if len(self.lane) != len(self.rates_per_s):
             raise ValueError("lane and rates_per_s must have one row a stream")
         if len(self.lane) and not NEW <= self.lane.min() <= self.lane.max() < self.lanes:

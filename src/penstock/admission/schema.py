@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from penstock.admission.problem import OVERLOAD_BY
 from penstock.admission.registry import STRATEGIES
 from penstock.documents import Schema
 from penstock.forecast.metadata import TRANSITIONS
@@ -112,6 +113,12 @@ SCHEMA: Schema = {
                 "maximum": 1,
                 "default": 1,
                 "description": "share of its capacity to which a lane takes streams in",
+            },
+            "overload_by": {
+                "enum": list(OVERLOAD_BY),
+                "default": "either",
+                "description": "a lane is overloaded when its queue is late or its streams need "
+                "more than it has; or only when its queue is late",
             },
             "drain_below": {
                 "type": ["number", "null"],

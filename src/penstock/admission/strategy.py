@@ -59,11 +59,12 @@ class Keeping:
 def late_or_too_full(situation: Situation) -> Bools:
     """Overloaded: its queue says it is later than the bound, or its streams need more than it has.
 
-    Differs from seed 000 s.2.5: load above capacity (as in step 1 of fig. 5) counts as well.
+    Differs from seed 000 s.2.5: unless asked otherwise, load counts too, as in step 1 of fig. 5.
     """
     problem = situation.problem
     latency_s = queue_latency_s(problem.queue_rows, problem.lane_capacity_per_s)
-    return (latency_s > problem.latency_bound_s) | situation.too_full
+    late = latency_s > problem.latency_bound_s
+    return late if problem.overload_by == "queue" else late | situation.too_full
 
 
 def until_it_fits(situation: Situation, overloaded: Bools, priority: Floats) -> Bools:

@@ -68,9 +68,11 @@ def expected_rates(rows: Rows, defaults: Defaults, ahead: int) -> Floats:
 def bounded(rows: Rows, rate: Floats, ahead: int) -> Floats:
     """A guess of any origin, held to the declared least and greatest rate and to the lifetime."""
     known = rows.metadata
-    rate = np.fmax(0.0, np.fmin(np.fmax(rate, known.least_rate_per_s), known.greatest_rate_per_s))
+    # fmin and fmax pass over a bound that is not known; a guess that is not known stays so.
+    held = np.fmin(np.fmax(rate, known.least_rate_per_s), known.greatest_rate_per_s)
+    held = np.where(np.isnan(rate), np.nan, np.maximum(held, 0.0))
     over = rows.age_periods + ahead > known.lifetime_periods
-    return np.where(over, 0.0, np.where(np.isnan(rate), np.nan, rate))
+    return np.where(over, 0.0, held)
 
 
 def _in_cycle(rows: Rows, defaults: Defaults, low: Floats, high: Floats, ahead: int) -> Floats:
@@ -81,7 +83,7 @@ def _in_cycle(rows: Rows, defaults: Defaults, low: Floats, high: Floats, ahead: 
     # The newest of `age` measurements began age - 1 periods after the stream joined.
     place = np.mod(known.phase_periods + rows.age_periods - 1 + ahead, length)
     jump = np.where(place < burst, high, low)
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         up, down = (place + 0.5) / burst, (length - place - 0.5) / (length - burst)
     climb = low + (high - low) * np.clip(np.where(place < burst, up, down), 0.0, 1.0)
     return np.where(known.transition == TREND, climb, jump)
@@ -89,7 +91,7 @@ def _in_cycle(rows: Rows, defaults: Defaults, low: Floats, high: Floats, ahead: 
 
 def _on_and_off(rows: Rows, low: Floats, high: Floats, ahead: int) -> Floats:
     burst, idle = rows.metadata.burst_periods, rows.metadata.idle_periods
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         share = burst / (burst + idle)
         now = np.clip((rows.newest_per_s - low) / (high - low), 0.0, 1.0)
         memory = np.exp(-ahead * (1.0 / burst + 1.0 / idle))

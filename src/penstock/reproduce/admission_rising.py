@@ -1,0 +1,172 @@
+"""Claims A5 and A6 of seed 000: a load that rises from 4 to 32 machines, and nodes that follow."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from penstock.admission.parallelism import QueryCosts, node_counts
+from penstock.admission.registry import STRATEGIES
+from penstock.forecast.holt import Holt
+from penstock.forecast.outlook import outlook
+from penstock.model.observation import Floats, Ints
+from penstock.reproduce.admission_lanes import (
+    AS_JUDGED,
+    BOUND_S,
+    HISTORY_PERIODS,
+    HORIZON_PERIODS,
+    Course,
+    Rules,
+    simulate,
+)
+from penstock.reproduce.claims import Claim, save_figure
+from penstock.workloads.admission_streams import StreamWorkload, rising, stream_workload
+
+FEWEST, MOST = 4, 32  # machines the load saturates at its lowest and at its highest
+SATURATED = 0.9  # share of a machine at which it counts as saturated
+PERIODS, QUICK_PERIODS = 240, 48
+STREAMS, QUICK_STREAMS = 320, 64
+RULES = {"queue": AS_JUDGED, "queue or load": Rules(overload_by="either")}
+COSTS = QueryCosts(
+    query_s_per_tuple=0.001, merge_s_per_tuple=0.0001, query_node_tuples_per_s=900.0, headroom=0.1
+)
+
+
+def claim_a5(folder: Path, seeds: Sequence[int], quick: bool) -> Claim:
+    """Figure 14: time beyond the bound, latency and lanes of DRF-M, ARD and 32 static lanes."""
+    courses: dict[str, list[Course]] = {}
+    for seed in seeds:
+        workload, capacity = _rising(seed, quick)
+        for rules_name, rules in RULES.items():
+            for name in ("drf-m", "ard"):
+                course = simulate(workload, STRATEGIES[name], capacity, rules=rules)
+                courses.setdefault(f"{name}, {rules_name}", []).append(course)
+        start = _spread_evenly(workload.rates_per_s.mean(axis=1), MOST)
+        courses.setdefault("static 32", []).append(simulate(workload, None, capacity, start))
+    late = {name: _over(runs, "late_share") for name, runs in courses.items()}
+    latency = {name: _over(runs, "latency_s") for name, runs in courses.items()}
+    fewest = np.array([min(run.fewest_lanes) for run in courses["static 32"]])
+    parts = {
+        "drf-m is late for less time than ard": _mean(late, "drf-m, queue")
+        < _mean(late, "ard, queue"),
+        "static has the lowest latency": min(latency, key=lambda n: _mean(latency, n))
+        == "static 32",
+        "3 to 4 lanes would suffice at times": bool((fewest <= FEWEST).all()),
+    }
+    shown = "; ".join(
+        f"{name}: late {late[name].mean():.1%} +- {late[name].std():.1%} of the time, latest lane "
+        f"{latency[name].mean():.2f} +- {latency[name].std():.2f} s, lanes "
+        f"{_over(courses[name], 'lanes').mean():.1f}"
+        for name in courses
+    )
+    failed = [name for name, holds in parts.items() if not holds]
+    return Claim(
+        id="A5",
+        paper="load from 4 to 32 machines, bound 5 s: DRF-M violates it for less time than ARD; "
+        "static 32 has the lowest latency and uses 32 nodes when 3 to 4 suffice",
+        ours=f"{shown}; fewest lanes at the lowest {fewest.mean():.1f}",
+        holds=not failed,
+        where="sim",
+        reason=f"not so: {'; '.join(failed)}" if failed else "",
+        figures=_figure_a5(courses, folder),
+        numbers={
+            "parts": parts,
+            "late_share": {name: values.tolist() for name, values in late.items()},
+            "latency_s": {name: values.tolist() for name, values in latency.items()},
+        },
+    )
+
+
+def _rising(seed: int, quick: bool) -> tuple[StreamWorkload, float]:
+    rng = np.random.default_rng([seed, 5])
+    streams, periods = (QUICK_STREAMS, QUICK_PERIODS) if quick else (STREAMS, PERIODS)
+    workload = rising(rng, (1.0, MOST / FEWEST), streams, periods)
+    peak = float(np.sort(workload.rates_per_s.sum(axis=0))[-5:].mean())
+    return workload, peak / (MOST * SATURATED)
+
+
+def _spread_evenly(rates: Floats, lanes: int) -> Ints:
+    """The largest first, each to the least loaded lane."""
+    lane, load = np.zeros(len(rates), dtype=np.int64), np.zeros(lanes)
+    for stream in np.argsort(-rates):
+        lane[stream] = load.argmin()
+        load[lane[stream]] += rates[stream]
+    return lane
+
+
+def _over(courses: Sequence[Course], measure: str) -> Floats:
+    return np.array([float(np.mean(getattr(course, measure))) for course in courses])
+
+
+def _mean(table: dict[str, Floats], name: str) -> float:
+    return float(table[name].mean())
+
+
+def _figure_a5(courses: dict[str, list[Course]], folder: Path) -> tuple[str, ...]:
+    figure = Figure(figsize=(7, 5))
+    upper, lower = figure.subplots(2, 1, sharex=True)
+    for name, runs in courses.items():
+        upper.plot(runs[0].latency_s, label=name)
+        lower.plot(runs[0].lanes, label=name)
+    lower.plot(courses["static 32"][0].fewest_lanes, label="lower bound", color="black", ls=":")
+    upper.axhline(BOUND_S, color="grey", ls="--")
+    upper.set(ylabel="latency of the latest lane, s")
+    upper.set_yscale("symlog", linthresh=1.0)
+    lower.set(ylabel="lanes", xlabel="period")
+    lower.legend(fontsize=8)
+    return save_figure(figure, folder, "admission-A5")
+
+
+def claim_a6(folder: Path, seeds: Sequence[int], quick: bool) -> Claim:
+    """Equations 1a and 1b over a load with a trend: nodes by the forecast total."""
+    busy, wanted, given, totals, merges = [], [], [], [], []
+    for seed in seeds:
+        rng = np.random.default_rng([seed, 6])
+        workload = stream_workload("tfvar", rng, periods=QUICK_PERIODS if quick else PERIODS)
+        for period in range(HISTORY_PERIODS, workload.rates_per_s.shape[1]):
+            history = workload.rates_per_s[:, period - HISTORY_PERIODS : period]
+            forecast = outlook(history, HORIZON_PERIODS, Holt()).next_rate_per_s.sum()
+            nodes = node_counts(float(forecast), COSTS)
+            actual = float(workload.rates_per_s[:, period].sum())
+            busy.append(actual * COSTS.query_s_per_tuple / nodes.query)
+            wanted.append(node_counts(actual, COSTS).query)
+            given.append(nodes.query)
+            merges.append(nodes.merge)
+            totals.append(actual)
+    off = np.abs(np.subtract(given, wanted))
+    follows = float(np.corrcoef(totals, given)[0, 1])
+    merge_share = np.array(given) * COSTS.query_node_tuples_per_s * COSTS.merge_s_per_tuple
+    parts = {
+        "query nodes follow the total rate (correlation at least 0.95)": follows >= 0.95,
+        "within one node of what the actual rate asks for, 95% of the time": bool(
+            np.mean(off <= 1) >= 0.95
+        ),
+        "no query node saturated": max(busy) < 1.0,
+        "merge nodes within their headroom": bool(
+            np.all(merge_share / np.array(merges) <= 1 - COSTS.headroom + 1e-9)
+        ),
+    }
+    failed = [name for name, holds in parts.items() if not holds]
+    count = len(totals) // len(seeds)
+    figure = Figure(figsize=(7, 3))
+    axis = figure.subplots()
+    axis.step(range(count), given[:count], label="query nodes by forecast")
+    axis.step(range(count), wanted[:count], label="by the actual rate", ls=":")
+    axis.step(range(count), merges[:count], label="merge nodes")
+    axis.set(xlabel="period", ylabel="nodes")
+    axis.legend(fontsize=8)
+    return Claim(
+        id="A6",
+        paper="numbers of query and merge nodes follow the forecast total rate, the per-tuple "
+        "costs and the headroom (eq. 1a and 1b)",
+        ours=f"correlation with the actual rate {follows:.3f}; off by {off.mean():.2f} +- "
+        f"{off.std():.2f} nodes of {np.mean(wanted):.1f}; query nodes {np.mean(busy):.0%} +- "
+        f"{np.std(busy):.0%} busy, at most {max(busy):.0%}, with a headroom of "
+        f"{COSTS.headroom:.0%}",
+        holds=not failed,
+        where="pure",
+        reason=f"not so: {'; '.join(failed)}" if failed else "",
+        figures=save_figure(figure, folder, "admission-A6"),
+        numbers={"parts": parts, "correlation": follows, "off": float(off.mean())},
+    )
