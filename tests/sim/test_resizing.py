@@ -102,3 +102,42 @@ def test_a_policy_sees_processors_that_moved_between_components() -> None:
     assert replace(context, sharing="time").last_change_s == -math.inf
     unmeasured = replace(window[1], components=window[1].components[:1])
     assert replace(context, window=(window[0], unmeasured)).last_change_s == -math.inf
+
+
+def dealt(servers: int, rate: float, mean_s: float = 0.1) -> Scenario:
+    operator = OperatorSpec(
+        "serve", (Upstream("in"),), ServiceTime("exponential", mean_s), processors=servers,
+        dispatch="round-robin",
+    )  # fmt: skip
+    return Scenario(
+        "dealt", 2000.0, 5.0, (SourceSpec("in", constant(rate)),), (operator,),
+        ClusterSpec(servers, 1, servers + 2), "space", period_s=100.0, jobs_per_step=64,
+    )  # fmt: skip
+
+
+def test_rows_dealt_round_robin_wait_longer_than_in_one_queue() -> None:
+    scenario = dealt(4, 32.0)
+    shared = replace(scenario, operators=(replace(scenario.operators[0], dispatch="shared"),))
+    apart = simulate(scenario, Static()).results.mean_s
+    assert apart > 1.3 * simulate(shared, Static()).results.mean_s
+    # E4/M/1: the share that waits solves s = A(mu (1 - s)), A the transform of four exponentials.
+    share = 0.5
+    for _ in range(200):
+        share = (32.0 / (32.0 + 10.0 * (1 - share))) ** 4
+    assert apart == pytest.approx(0.1 / (1 - share), rel=0.1)
+
+
+def test_no_row_is_lost_when_queues_are_taken_away() -> None:
+    world = SimulatedWorld(dealt(3, 25.0))
+    offered = busy_s = 0.0
+    for number in range(19):
+        world.wait_s(100.0)
+        world.assign({"serve": 1 + number % 3})
+        seen = world.observe()
+        assert seen is not None
+        offered += seen.components[0].arrival_rate_per_s * seen.period_s
+        busy_s += seen.components[0].busy_s
+    served = sum(results.count for results in world.results)
+    assert offered == pytest.approx(world.arrived_rows)
+    assert served + world.held_rows == world.arrived_rows
+    assert busy_s == pytest.approx(0.1 * served, rel=0.05)

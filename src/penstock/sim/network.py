@@ -150,6 +150,13 @@ class Network:
             return
         edges = nx.find_cycle(graph)
         path = " -> ".join([edges[0][0], *(edge[1] for edge in edges)])
+        for operator in scenario.operators:
+            back = any(nx.has_path(graph, operator.name, up.name) for up in operator.upstreams)
+            if back and operator.dispatch != "shared":
+                raise InvalidInput(
+                    f"operator {operator.name!r}: dispatch is {operator.dispatch!r}; operators on "
+                    "a loop are simulated with shared queues only."
+                )
         if scenario.sharing == "time":
             raise InvalidInput(f"operators form the loop {path}; loops need sharing = 'space'.")
         gain = float(np.abs(np.linalg.eigvals(self._flow_matrix())).max())

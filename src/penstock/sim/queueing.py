@@ -14,6 +14,7 @@ from penstock.sim.jobs import Jobs, merged
 from penstock.sim.loops import LoopSlice
 from penstock.sim.network import SINK, Network
 from penstock.sim.scenario import Scenario
+from penstock.sim.shuffled import station_of
 from penstock.sim.station import Station
 from penstock.sim.tally import Tally
 
@@ -25,8 +26,8 @@ class SpaceSharing:
         self._network = network
         rngs = iter(rng.spawn(len(scenario.sources) + len(scenario.operators) + 1))
         self._streams = [Stream(source, scenario, next(rngs)) for source in scenario.sources]
-        self.stations = {
-            spec.name: Station(spec, scenario, next(rngs)) for spec in scenario.operators
+        self.stations: dict[str, Station] = {
+            spec.name: station_of(spec, scenario, next(rngs)) for spec in scenario.operators
         }
         self._exit_rng = next(rngs)
         self._results = list[Jobs]()

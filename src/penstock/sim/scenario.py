@@ -42,7 +42,9 @@ class OperatorSpec:
 
     `processors` is the first parallelism when processors are shared in space. `component` names
     the component it is fused into when they are shared in time; alone when empty. `sink` makes its
-    rows results even if other operators read them too.
+    rows results even if other operators read them too. `dispatch` says how rows find a server when
+    processors are shared in space: "shared" is one queue for all servers, which is as good as
+    knowing what each row costs; "round-robin" deals them out to a queue for each server.
     """
 
     name: str
@@ -52,9 +54,14 @@ class OperatorSpec:
     processors: int = 1
     component: str = ""
     sink: bool = False
+    dispatch: Literal["shared", "round-robin"] = "shared"
 
     def __post_init__(self) -> None:
         what = f"operator {self.name!r}"
+        if self.dispatch not in ("shared", "round-robin"):
+            raise InvalidInput(
+                f"{what}: dispatch is {self.dispatch!r}; allowed: shared, round-robin."
+            )
         if not self.upstreams:
             raise InvalidInput(f"{what}: from is empty; name at least one source or operator.")
         if not (math.isfinite(self.selectivity) and self.selectivity >= 0):

@@ -83,8 +83,7 @@ class Station:
         self.free_s += [now_s] * -surplus
         still_busy = [free_s for free_s in gone if self._busy(free_s, now_s)]
         self._last_ends_s += still_busy
-        if self._pause_s > 0:
-            self._pause(now_s)
+        self.pause(now_s)
         heapify(self.free_s)
         return max(still_busy, default=now_s)
 
@@ -92,8 +91,10 @@ class Station:
         """Whether a server that becomes free then works now, and does not only pause."""
         return free_s > max(now_s, self._paused_until_s)
 
-    def _pause(self, now_s: float) -> None:
+    def pause(self, now_s: float) -> None:
         """Let no server start a row for a while; those at work end what they began."""
+        if not self._pause_s > 0:
+            return
         until_s = now_s + self._pause_s
         self._last_ends_s += [
             free_s for free_s in self.free_s if self._busy(free_s, now_s) and free_s <= until_s
