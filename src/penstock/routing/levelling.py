@@ -20,16 +20,23 @@ def level(load: Floats, rows: int, cost: float) -> Ints:
     ascending = np.sort(load)
     # With the k lowest nodes at one level, the level is (what they have + what comes) / k.
     levels = (np.cumsum(ascending) + rows * cost) / np.arange(1, nodes + 1)
-    reached = np.append(ascending[1:], np.inf) >= levels
-    height = levels[np.argmax(reached)]
-    dealt: Ints = np.maximum(np.floor((height - load) / cost), 0).astype(np.int64)
+    filled = int(np.argmax(np.append(ascending[1:], np.inf) >= levels))
+    with np.errstate(over="ignore"):
+        share = np.clip((levels[filled] - load) / cost, 0, rows)
+    dealt: Ints = np.floor(share).astype(np.int64)
+    return _completed(dealt, rows, load, cost, filled + 1)
+
+
+def _completed(dealt: Ints, rows: int, load: Floats, cost: float, filled: int) -> Ints:
+    """All rows dealt: one more each for the lowest nodes, whatever floats have rounded away."""
     left = rows - int(dealt.sum())
-    while left > 0:
-        lowest = np.argsort(load + dealt * cost, kind="stable")[: min(left, nodes)]
-        dealt[lowest] += 1
-        left -= len(lowest)
-    while left < 0:  # rounding at the very edge of a float gave one too many
-        highest = np.argmax(np.where(dealt > 0, load + dealt * cost, -np.inf))
-        dealt[highest] -= 1
-        left += 1
+    order = np.argsort(load + dealt * cost, kind="stable")
+    if left > 0:
+        dealt[order[:filled]] += left // filled
+        dealt[order[: left % filled]] += 1
+        return dealt
+    for node in order[::-1].tolist():  # rounded up, where a cost is tiny beside the loads
+        taken = min(-left, int(dealt[node]))
+        dealt[node] -= taken
+        left += taken
     return dealt

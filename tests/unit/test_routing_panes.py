@@ -1,0 +1,118 @@
+"""Panes: where windows are cut, and where bursts go."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from penstock.errors import InvalidInput
+from penstock.model.observation import Ints
+from penstock.routing.balance import load_ratio, node_loads
+from penstock.routing.panes import pane_length, pane_numbers, pane_routes
+from penstock.routing.rate_aware_panes import (
+    RECENT_PANES,
+    WARM_UP_PANES,
+    PaneHistory,
+    cut_pane,
+    new_history,
+    rate_aware_routes,
+)
+
+SIZES = st.lists(st.integers(1, 400), min_size=1, max_size=80)
+
+
+def rows_of(sizes: list[int]) -> Ints:
+    return np.repeat(np.arange(len(sizes)), sizes)
+
+
+def seen(sizes: list[int], nodes: int) -> PaneHistory:
+    return rate_aware_routes(rows_of(sizes), new_history(nodes))[1]
+
+
+@given(st.integers(1, 10_000), st.integers(1, 10_000), st.integers(-(10**12), 10**12))
+def test_no_pane_crosses_the_edge_of_a_window(window: int, slide: int, tick: int) -> None:
+    length = pane_length(window, slide)
+    start = int(pane_numbers([tick], length)[0]) * length
+    assert start <= tick < start + length
+    assert (window % length, slide % length) == (0, 0)
+
+
+@pytest.mark.parametrize(("window", "slide"), [(0, 1), (5, -1)])
+def test_windows_without_length_are_refused(window: int, slide: int) -> None:
+    with pytest.raises(InvalidInput, match="window is"):
+        pane_length(window, slide)
+
+
+@settings(max_examples=60, deadline=None)
+@given(SIZES, st.integers(1, 9), st.integers(1, 5))
+def test_every_row_gets_one_node_and_batches_do_not_change_what_is_kept(
+    sizes: list[int], nodes: int, batches: int
+) -> None:
+    panes = rows_of(sizes)
+    history, received = new_history(nodes), np.zeros(nodes)
+    for batch in np.array_split(panes, batches):
+        routes, history = rate_aware_routes(batch, history)
+        assert len(routes) == len(batch)
+        received += node_loads(routes, nodes)
+    assert received.sum() == sum(sizes)
+    assert np.allclose(history.received_rows, received - received.min())
+    assert history.recent_sizes.tolist() == [float(s) for s in sizes[:-1]][-RECENT_PANES:]
+    assert (history.open_pane, history.open_size) == (len(sizes) - 1, sizes[-1])
+
+
+@settings(max_examples=60, deadline=None)
+@given(SIZES, st.integers(1, 9))
+def test_only_panes_beyond_mean_and_deviation_are_cut(sizes: list[int], nodes: int) -> None:
+    history = new_history(nodes)
+    for pane, size in enumerate(sizes):
+        recent = np.array(sizes[max(0, pane - RECENT_PANES) : pane])
+        cut, history = cut_pane(pane, size, history)
+        warm = len(recent) >= WARM_UP_PANES
+        is_large = warm and size > recent.mean() + recent.std()
+        assert cut.rows.sum() == size
+        assert cut.nodes[0] == pane % nodes
+        assert cut.rows[0] == (round(recent.mean()) if is_large else size)
+
+
+def test_the_excess_goes_to_nodes_that_had_small_panes() -> None:
+    sizes = [100, 100, 40, 100] * 8
+    cut, after = cut_pane(32, 400, seen(sizes, 4))
+    mean = round(np.mean(sizes))
+    assert (int(cut.nodes[0]), int(cut.rows[0])) == (0, mean)
+    assert dict(zip(cut.nodes[1:].tolist(), cut.rows[1:].tolist(), strict=True)) == {2: 400 - mean}
+    assert after.received_rows[2] == 0
+
+
+def test_bursts_are_spread_where_plain_panes_pile_them_up() -> None:
+    rng = np.random.default_rng(0)
+    sizes = (rng.uniform(180, 220, 400) * np.where(rng.random(400) < 0.1, 5, 1)).astype(int)
+    panes = rows_of(sizes.tolist())
+    plain = node_loads(pane_routes(panes, 16), 16)
+    ours = node_loads(rate_aware_routes(panes, new_history(16))[0], 16)
+    assert load_ratio(ours) < load_ratio(plain) / 5
+
+
+def test_rows_in_any_order_are_routed_as_many_to_each_node() -> None:
+    sizes = [50] * 20 + [400]
+    ordered, left = rate_aware_routes(rows_of(sizes), new_history(4))
+    mixed = np.random.default_rng(2).permutation(rows_of(sizes))
+    shuffled, right = rate_aware_routes(mixed, new_history(4))
+    assert np.array_equal(node_loads(ordered, 4), node_loads(shuffled, 4))
+    assert np.array_equal(left.recent_sizes, right.recent_sizes)
+
+
+def test_late_rows_go_to_their_panes_node_and_change_no_statistics() -> None:
+    history = seen([50] * 30, 4)
+    routes, after = rate_aware_routes(np.full(1_000, 2), history)
+    assert set(routes.tolist()) == {2}
+    assert np.array_equal(after.recent_sizes, history.recent_sizes)
+    assert (after.open_pane, after.open_size) == (29, 50)
+
+
+def test_panes_far_apart_and_no_rows_at_all() -> None:
+    far = np.array([0, 10**15, -(10**15), 10**15])
+    routes, history = rate_aware_routes(far, new_history(3))
+    assert routes.tolist() == (far % 3).tolist()
+    empty, same = rate_aware_routes(np.empty(0, dtype=np.int64), history)
+    assert len(empty) == 0
+    assert same == history or same is history
