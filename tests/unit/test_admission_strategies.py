@@ -68,6 +68,7 @@ def problems(draw: st.DrawFn) -> AdmissionProblem:
         metadata=metadata_from(metas),
         accept_below=draw(st.sampled_from([1.0, 0.8])),
         drain_below=draw(st.sampled_from([None, 0.5, 0.9])),
+        overload_by=draw(st.sampled_from(["either", "either", "queue"])),
     )
 
 
@@ -89,8 +90,15 @@ def test_the_promises_of_every_plan(name: str, problem: AdmissionProblem) -> Non
     assert plan.lanes_in_use == np.count_nonzero(members)
     # What is believed fits, but for a stream larger than a lane, which is then alone.
     load = np.bincount(plan.lane, situation.size, lanes)
-    assert ((load <= FULL) | (members == 1)).all()
-    assert plan.lower_bound <= plan.lanes_in_use
+    left_alone = np.zeros(lanes, dtype=bool)
+    if problem.overload_by == "queue" and strategy.keeps_assignments:
+        left_alone[: problem.lanes] = ~plan.overloaded & situation.too_full
+    assert ((load <= FULL) | (members == 1) | left_alone).all()
+    assert plan.lower_bound <= plan.lanes_in_use or left_alone.any()
+    # A lane that was left too full gets nothing on top.
+    assert (
+        load[left_alone] <= np.append(situation.load, np.zeros(plan.new_lanes))[left_alone]
+    ).all()
     assert (decision.infeasible is not None) == bool((situation.size > FULL).any())
     # A redirection has a cause.
     assert (

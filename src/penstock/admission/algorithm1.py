@@ -31,7 +31,8 @@ class AdmissionPlan:
     drained: Bools  # lanes emptied because the others had room
     redirected: Ints  # streams that had another lane, by row
     retired: Ints  # lanes left without streams, by row
-    lower_bound: int  # no plan has fewer lanes for the rates believed in
+    lower_bound: int  # no plan whose lanes all have room has fewer, for the rates believed in
+    total_rate_per_s: float  # what all streams are believed to need; node_counts goes by it
 
     @property
     def lanes_in_use(self) -> int:
@@ -100,6 +101,7 @@ def _plan(situation: Situation, lane: Ints, overloaded: Bools, drained: Bools) -
         redirected=np.flatnonzero((lane != problem.lane) & (problem.lane != NEW)),
         retired=np.flatnonzero(empty),
         lower_bound=lower_bound(situation.size, FULL),
+        total_rate_per_s=float(situation.outlook.needed_rate_per_s.sum()),
     )
 
 

@@ -20,7 +20,7 @@ def reasons_for(situation: Situation, plan: AdmissionPlan, names: Names) -> tupl
     had = problem.lane[problem.lane != NEW]
     lines = [
         f"lanes with streams: {len(np.unique(had))} -> {plan.lanes_in_use} for {problem.streams} "
-        f"streams that need {float(situation.outlook.needed_rate_per_s.sum()):g} per s; a lane "
+        f"streams that need {plan.total_rate_per_s:g} per s; a lane "
         f"carries {problem.lane_capacity_per_s:g}, and no plan has fewer than {plan.lower_bound}",
         *_overloads(situation, plan, names),
     ]

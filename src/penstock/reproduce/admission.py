@@ -12,6 +12,7 @@ from penstock.reproduce.admission_outcomes import (
     ORDER,
     RULES,
     STREAMS,
+    UNDRAINED,
     Outcomes,
     outcomes_of,
 )
@@ -52,9 +53,10 @@ def claim_a1(outcomes: Outcomes, folder: Path) -> Claim:
         where="sim",
         reason=_reason(
             parts,
-            "A stream leaves by its rise, not by its size, so an overloaded lane may have to give "
-            "several where ARD gives one; plans by forecast or meta-data keep lanes freer (A4) and "
-            f"later less often ({_late(outcomes)}). PAR packs nearly equal rates nearly alike.",
+            "Streams leave by their rise, not by their rate, so the slower ones leave and more "
+            f"must ({_rates_moved(outcomes)}). Draining lanes is most of it where the total "
+            f"varies: {_without_draining(outcomes)}. In return lanes are late less often "
+            f"({_late(outcomes)}).",
         ),
         figures=_bars(outcomes, folder, "admission-A1", {"redirected": "redirections per period"}),
         numbers={"parts": parts, **_tables(outcomes, "redirected")},
@@ -113,8 +115,8 @@ def claim_a3(outcomes: Outcomes) -> Claim:
         where="sim",
         reason=_reason(
             parts,
-            "There DRF overestimates and keeps more lanes than DRF-M, which plans for what is "
-            "declared: it pays in lanes what it saves in redirections.",
+            "DRF-M keeps fewer lanes than DRF, and the streams that are to rise most are those "
+            f"that are slow now, so that more must leave ({_rates_moved(outcomes)}).",
         ),
         numbers={"parts": parts},
     )
@@ -143,11 +145,15 @@ def claim_a4(outcomes: Outcomes, folder: Path) -> Claim:
         where="sim",
         reason=_reason(
             parts,
-            "A lane needs room for the most that is expected within the horizon, and streams that "
-            "are not at their peak together are counted as if they were.",
+            "Room is kept for the most each stream is expected to need within the horizon. For "
+            f"DRF-M that is more than what came, by {_room_kept(outcomes)}.",
         ),
         figures=_bars(outcomes, folder, "admission-A4", {"above_fewest": "lanes above the fewest"}),
-        numbers={"parts": parts, **_tables(outcomes, "above_fewest")},
+        numbers={
+            "parts": parts,
+            "room_kept": outcomes.table("room_kept"),
+            **_tables(outcomes, "above_fewest"),
+        },
     )
 
 
@@ -168,6 +174,27 @@ def _reason(parts: dict[str, bool], cause: str) -> str:
         return ""
     hold = f"{len(parts) - len(failed)} of {len(parts)} parts hold"
     return f"{hold}; not so: {'; '.join(failed)}. {cause}"
+
+
+def _rates_moved(outcomes: Outcomes) -> str:
+    rates = "; ".join(
+        f"{w} " + ", ".join(f"{n} {outcomes.moved_rate_per_s(w, n):.0f}" for n in ORDER[:3])
+        for w in WORKLOADS
+        if w != "constw"  # hardly any moves there
+    )
+    return f"mean rate of those redirected, rows per s: {rates}"
+
+
+def _without_draining(outcomes: Outcomes) -> str:
+    return "; ".join(
+        f"{w} without it "
+        + ", ".join(f"{n} {outcomes.mean('redirected', w, n, UNDRAINED):.2f}" for n in ORDER[:3])
+        for w in ("sfvar", "tfvar")
+    )
+
+
+def _room_kept(outcomes: Outcomes) -> str:
+    return ", ".join(f"{outcomes.mean('room_kept', w, 'drf-m'):.0%} on {w}" for w in WORKLOADS)
 
 
 def _late(outcomes: Outcomes) -> str:

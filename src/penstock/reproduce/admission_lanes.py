@@ -45,6 +45,8 @@ class Course:
     delay_s: list[float] = field(default_factory=list)  # over all redirected streams
     lanes: list[int] = field(default_factory=list)
     fewest_lanes: list[int] = field(default_factory=list)  # a lower bound for the actual rates
+    believed_per_s: list[float] = field(default_factory=list)  # rate that lanes made room for
+    arrived_per_s: list[float] = field(default_factory=list)
     latency_s: list[float] = field(default_factory=list)  # of the latest lane, mean over samples
     late_share: list[float] = field(default_factory=list)  # of samples beyond the bound
 
@@ -86,6 +88,7 @@ def simulate(
                 age_periods=np.full(streams, float(period)),
             )
             plan = decide_admission(seen, strategy).plan
+            course.believed_per_s.append(plan.total_rate_per_s)
             held_s = _held_s(plan, lanes, lane_capacity_per_s)
             lanes = _carried_out(plan, lanes)
         rates = workload.rates_per_s[:, period]
@@ -94,6 +97,7 @@ def simulate(
         course.redirected.append(0 if first else int(np.count_nonzero(held_s)))
         course.buffered_rows.append(0.0 if first else float((rates * held_s).sum()))
         course.delay_s.append(0.0 if first else float(held_s.sum()))
+        course.arrived_per_s.append(float(rates.sum()))
         course.lanes.append(len(lanes.queue_rows))
         course.fewest_lanes.append(lower_bound(in_ticks(rates, lane_capacity_per_s), FULL))
     return course

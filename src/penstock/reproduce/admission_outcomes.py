@@ -14,10 +14,11 @@ STREAMS = 80
 LOAD_LEVEL = 10  # lanes the mean load fills
 PERIODS, QUICK_PERIODS = 132, 42
 ORDER = ("drf-m", "drf", "ard", "ari", "par")  # as the paper has it, the best first
-MEASURES = ("redirected", "buffered_rows", "delay_s", "above_fewest", "late_share")
+MEASURES = ("redirected", "buffered_rows", "delay_s", "above_fewest", "late_share", "room_kept")
+UNDRAINED = "no lane drained"
 RULES = {
     "judged": AS_JUDGED,
-    "no lane drained": Rules(drain_below=None),
+    UNDRAINED: Rules(drain_below=None),
     "load counts as overload": Rules(overload_by="either"),
 }
 
@@ -41,6 +42,11 @@ class Outcomes:
     def mean(self, measure: str, workload: str, strategy: str, rules: str = "judged") -> float:
         """Over the seeds."""
         return float(self.of(measure, workload, strategy, rules).mean())
+
+    def moved_rate_per_s(self, workload: str, strategy: str) -> float:
+        """Mean rate of the streams that were redirected, weighed by how long they were held."""
+        rows, delay_s = (self.mean(m, workload, strategy) for m in ("buffered_rows", "delay_s"))
+        return rows / delay_s if delay_s > 0 else 0.0
 
     def table(self, measure: str, rules: str = "judged") -> dict[str, dict[str, list[float]]]:
         """Mean and standard deviation over the seeds, by workload and strategy."""
@@ -84,4 +90,5 @@ def _measured(course: Course) -> list[float]:
         float(np.mean(course.delay_s)),
         float(np.sum(course.lanes) / np.sum(course.fewest_lanes) - 1.0),
         float(np.mean(course.late_share)),
+        float(np.sum(course.believed_per_s) / np.sum(course.arrived_per_s) - 1.0),
     ]
