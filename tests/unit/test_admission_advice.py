@@ -157,7 +157,7 @@ def _places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
     return [path, *(place for key, item in inner for place in _places(item, (*path, key)))]
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(st.data())
 def test_any_mutation_is_answered_or_refused(data: st.DataObject) -> None:
     document: Any = changed(

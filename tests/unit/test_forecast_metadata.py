@@ -99,6 +99,15 @@ def test_a_declared_cycle_takes_what_it_lacks_from_the_streams_seen() -> None:
     assert outlook(history, 4, Holt(), meta).needed_rate_per_s[2] == 50  # the mean of the peaks
 
 
+def test_half_a_cycle_is_completed_by_what_others_declare() -> None:
+    peak = {"least_rate": 0, "greatest_rate": 90}
+    alone = metadata_from([{"burst": 4, **peak}])
+    assert outlook(np.array(FLAT), 50, Holt(), alone).horizon_rate_per_s[0] == 90
+    others = metadata_from([{"burst": 4, **peak}, {"idle": 8, "burst": 2}])
+    found = outlook(np.array(FLAT * 2), 50, Holt(), others)
+    assert found.horizon_rate_per_s[0] == pytest.approx(30)  # on for 4 of 12 periods
+
+
 @pytest.mark.parametrize(
     ("meta", "sentence"),
     [

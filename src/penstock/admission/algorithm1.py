@@ -61,14 +61,18 @@ def _after_draining(
 ) -> tuple[Ints, Bools]:
     """The plan with some lanes drained, if it opens no lane that would not be opened anyway."""
     problem = situation.problem
-    drained = lanes_to_drain(situation, lane, takers)
-    if not drained.any():
-        return lane, drained
-    leaving = moving | np.append(drained, False)[problem.lane]
-    fewer = _placed(situation, leaving, takers & ~drained, order)
-    if len(fewer) and fewer.max() > max(int(lane.max()), problem.lanes - 1):
-        return lane, np.zeros_like(drained)
-    return fewer, drained
+    surplus = lanes_to_drain(situation, lane, takers)
+    # Room that is there in sum may be in pieces too small; then fewer lanes are tried.
+    for count in sorted(
+        {len(surplus), len(surplus) // 2, min(len(surplus), 1)} - {0}, reverse=True
+    ):
+        drained = np.zeros(problem.lanes, dtype=bool)
+        drained[surplus[:count]] = True
+        leaving = moving | np.append(drained, False)[problem.lane]
+        fewer = _placed(situation, leaving, takers & ~drained, order)
+        if fewer.max() <= max(int(lane.max()), problem.lanes - 1):
+            return fewer, drained
+    return lane, np.zeros(problem.lanes, dtype=bool)
 
 
 def _placed(situation: Situation, moving: Bools, takers: Bools, order: Floats) -> Ints:

@@ -1,6 +1,6 @@
 """Which lanes to empty when the others have room for their streams.
 
-Algorithm 1 only ever adds lanes. When the load falls, this picks lanes to drain: as many as leave
+Algorithm 1 only ever adds lanes. When the load falls, this names lanes to drain: as many as leave
 the rest at most `drain_below` full, those with the fewest streams first, since each stream moved
 is a redirection. The gap between that share and a full lane keeps lanes from coming and going.
 """
@@ -14,12 +14,12 @@ from penstock.admission.ticks import LANE
 from penstock.model.observation import Ints
 
 
-def lanes_to_drain(situation: Situation, lane: Ints, takers: Bools) -> Bools:
-    """Lanes to be emptied, given where streams would otherwise be."""
+def lanes_to_drain(situation: Situation, lane: Ints, takers: Bools) -> Ints:
+    """Lanes that might be emptied, the best first, given where streams would otherwise be."""
     problem = situation.problem
-    chosen = np.zeros(problem.lanes, dtype=bool)
+    none = np.empty(0, dtype=np.int64)
     if problem.drain_below is None or len(lane) == 0:
-        return chosen
+        return none
     count = np.bincount(lane, minlength=problem.lanes)
     used = int(np.count_nonzero(count))
     total = int(situation.size.sum())
@@ -28,7 +28,6 @@ def lanes_to_drain(situation: Situation, lane: Ints, takers: Bools) -> Bools:
     calm = np.flatnonzero(takers & (count[: problem.lanes] > 0))
     surplus = min(used - needed, len(calm) - 1)
     if surplus <= 0 or used > np.count_nonzero(count[: problem.lanes]):
-        return chosen
+        return none
     load = np.bincount(lane, situation.size)[calm]
-    chosen[calm[np.lexsort((load, count[calm]))[:surplus]]] = True
-    return chosen
+    return calm[np.lexsort((load, count[calm]))[:surplus]]

@@ -25,19 +25,17 @@ def reasons_for(situation: Situation, plan: AdmissionPlan, names: Names) -> tupl
         *_overloads(situation, plan, names),
     ]
     if len(had) < problem.streams:
-        lines.append(f"{problem.streams - len(had)} new streams admitted")
+        lines.append(f"new streams admitted: {problem.streams - len(had)}")
     lines.extend(_redirections(situation, plan, names))
     if plan.new_lanes:
         lines.append(f"lanes opened, as no other had room: {plan.new_lanes}")
     if plan.drained.any():
-        drained = _some([names.lanes[row] for row in np.flatnonzero(plan.drained)[:MOST_LINES]])
         lines.append(
-            f"drained {int(plan.drained.sum())} lanes ({drained}): the others then are at most "
-            f"{problem.drain_below:.0%} full on average"
+            f"lanes drained: {_some(np.flatnonzero(plan.drained), names)}; the others then are at "
+            f"most {problem.drain_below:.0%} full on average"
         )
     if len(plan.retired):
-        retired = _some([names.lanes[row] for row in plan.retired[:MOST_LINES]])
-        lines.append(f"retired {len(plan.retired)} lanes without streams ({retired})")
+        lines.append(f"lanes retired without streams: {_some(plan.retired, names)}")
     return tuple(lines)
 
 
@@ -80,5 +78,6 @@ def _largest(rows: Ints, size: Ints) -> list[int]:
     return [int(row) for row in np.sort(rows[most])]
 
 
-def _some(names: list[str]) -> str:
-    return ", ".join(names) + (", ..." if len(names) == MOST_LINES else "")
+def _some(rows: Ints, names: Names) -> str:
+    shown = ", ".join(repr(names.lanes[row]) for row in rows[:MOST_LINES].tolist())
+    return shown + (f" and {len(rows) - MOST_LINES} more" if len(rows) > MOST_LINES else "")

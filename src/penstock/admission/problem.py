@@ -44,6 +44,8 @@ class AdmissionProblem:
         ):  # fmt: skip
             if not 0 < value < np.inf:
                 raise InvalidInput(f"{field} is {value}; it must be a finite number above zero.")
+        if self.horizon < 1:
+            raise InvalidInput(f"horizon is {self.horizon}; it must be at least 1.")
         if not 0 < self.accept_below <= 1:
             raise InvalidInput(f"accept_below is {self.accept_below}; it must be in (0, 1].")
         if self.overload_by not in OVERLOAD_BY:

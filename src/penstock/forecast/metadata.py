@@ -5,7 +5,7 @@ in periods of the controller, from the moment a stream joined.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -115,6 +115,8 @@ class Defaults:
     least_rate_per_s: float
     greatest_rate_per_s: float
     burst_share: float  # of a cycle
+    burst_periods: float  # NaN when no stream declares one, as the next
+    idle_periods: float
 
 
 def defaults_from(history: Floats, metadata: StreamMetadata) -> Defaults:
@@ -129,6 +131,21 @@ def defaults_from(history: Floats, metadata: StreamMetadata) -> Defaults:
         least_rate_per_s=_average(least, metadata.least_rate_per_s, 0.0),
         greatest_rate_per_s=_average(greatest, metadata.greatest_rate_per_s, 0.0),
         burst_share=_average((), share, 0.5),
+        burst_periods=_average((), metadata.burst_periods, np.nan),
+        idle_periods=_average((), metadata.idle_periods, np.nan),
+    )
+
+
+def completed(metadata: StreamMetadata, defaults: Defaults) -> StreamMetadata:
+    """Where one part of a cycle is all that is declared of it, the other is an average one."""
+    burst, idle = metadata.burst_periods, metadata.idle_periods
+    open_end = np.isnan(metadata.cycle_periods)
+    lacks_idle = open_end & np.isnan(idle) & ~np.isnan(burst)
+    lacks_burst = open_end & np.isnan(burst) & ~np.isnan(idle)
+    return replace(
+        metadata,
+        burst_periods=np.where(lacks_burst, defaults.burst_periods, burst),
+        idle_periods=np.where(lacks_idle, defaults.idle_periods, idle),
     )
 
 

@@ -7,7 +7,13 @@ import numpy as np
 from penstock.errors import InvalidInput
 from penstock.forecast.expectation import Rows, bounded, expected_rates
 from penstock.forecast.forecaster import Forecaster, newest
-from penstock.forecast.metadata import Defaults, StreamMetadata, defaults_from, nothing_known
+from penstock.forecast.metadata import (
+    Defaults,
+    StreamMetadata,
+    completed,
+    defaults_from,
+    nothing_known,
+)
 from penstock.model.observation import Floats
 
 _MOST_STEPS = 64  # of a horizon looked at one by one; a longer one is sampled evenly
@@ -66,6 +72,7 @@ def _overridden(
     defaults: Defaults,
     horizon: int,
 ) -> Outlook:
+    metadata = completed(metadata, defaults)
     told = np.flatnonzero(_says_something(metadata))
     if len(told) == 0:
         return plain
