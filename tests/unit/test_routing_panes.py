@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from penstock.errors import InvalidInput
@@ -68,7 +68,9 @@ def test_only_panes_beyond_mean_and_deviation_are_cut(sizes: list[int], nodes: i
         recent = np.array(sizes[max(0, pane - RECENT_PANES) : pane])
         cut, history = cut_pane(pane, size, history)
         warm = len(recent) >= WARM_UP_PANES
-        is_large = warm and size > recent.mean() + recent.std()
+        limit = recent.mean() + recent.std() if warm else np.inf
+        assume(not warm or abs(size - limit) > 1e-6)  # at the very edge floats decide
+        is_large = size > limit
         assert cut.rows.sum() == size
         assert cut.nodes[0] == pane % nodes
         assert cut.rows[0] == (round(recent.mean()) if is_large else size)

@@ -16,8 +16,8 @@ from penstock.model.observation import Floats, Ints
 from penstock.routing.hashing import Column, Hashes
 
 COUNTERS_LOG2 = 12
-SAMPLED_SHARE = 1 / 64  # of the rows of a large batch; the paper samples too
-LEAST_SAMPLED_ROWS = 512
+SAMPLED_SHARE = 1 / 512  # of the rows of a large batch; the paper samples too
+LEAST_SAMPLED_ROWS = 256
 _HASH_DIGITS = 16
 
 

@@ -6,6 +6,7 @@ to the next nodes in turn, more of them to those that had small panes.
 Differs from seed 000 s.4.2: the excess goes to all nodes below the level it can fill, not to one.
 """
 
+import math
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -33,14 +34,16 @@ class PaneHistory:
     @property
     def mean_rows(self) -> float:
         """The moving mean of pane sizes."""
-        return float(self.recent_sizes.mean())
+        return float(self.recent_sizes.sum()) / max(1, len(self.recent_sizes))
 
     @property
     def limit_rows(self) -> float:
         """Panes beyond this are cut; infinite while too few were seen."""
         if len(self.recent_sizes) < WARM_UP_PANES:
-            return float("inf")
-        return self.mean_rows + float(self.recent_sizes.std())
+            return math.inf
+        mean = self.mean_rows
+        squares = float(self.recent_sizes @ self.recent_sizes) / len(self.recent_sizes)
+        return mean + math.sqrt(max(0.0, squares - mean * mean))
 
 
 def new_history(nodes: int) -> PaneHistory:
@@ -66,22 +69,21 @@ def rate_aware_routes(panes: Ints, history: PaneHistory) -> tuple[Ints, PaneHist
     """
     if len(panes) == 0:
         return np.empty(0, dtype=np.int64), history
-    first, nodes = int(panes.min()), len(history.received_rows)
-    offsets = panes - first
-    spread = int(offsets.max()) + 1
-    if spread > len(panes) + 65_536:  # far apart: number them by rank instead
-        numbers, offsets = np.unique(panes, return_inverse=True)
-        sizes = np.bincount(offsets)
-    else:
-        sizes = np.bincount(offsets)
-        numbers = np.arange(first, first + spread)
-    routes = (numbers % nodes).take(offsets)
-    for place in np.flatnonzero(sizes).tolist():
-        pane, size = int(numbers[place]), int(sizes[place])
+    starts = np.append(0, np.flatnonzero(panes[1:] != panes[:-1]) + 1)
+    numbers = panes[starts]
+    if not bool((numbers[1:] > numbers[:-1]).all()):
+        order = np.argsort(panes, kind="stable")
+        ordered, history = rate_aware_routes(panes[order], history)
+        routes = np.empty(len(panes), dtype=np.int64)
+        routes[order] = ordered
+        return routes, history
+    sizes = np.diff(starts, append=len(panes))
+    routes, end = np.empty(len(panes), dtype=np.int64), 0
+    for pane, size in zip(numbers.tolist(), sizes.tolist(), strict=True):
         cut, history = cut_pane(pane, size, history)
-        if len(cut.nodes) > 1:
-            rows = np.flatnonzero(offsets == place)
-            routes[rows] = np.repeat(cut.nodes, cut.rows)
+        for node, rows in zip(cut.nodes.tolist(), cut.rows.tolist(), strict=True):
+            routes[end : end + rows] = node
+            end += rows
     return routes, history
 
 
@@ -107,7 +109,7 @@ def cut_pane(pane: int, rows: int, history: PaneHistory) -> tuple[SubPanes, Pane
 
 def _dealt(own: int, kept: int, excess: int, received: Floats) -> SubPanes:
     """The excess in turn from the next node on, as far as each is behind; updates `received`."""
-    turn = np.roll(np.arange(len(received)), -(own + 1))
+    turn = np.arange(own + 1, own + 1 + len(received)) % len(received)
     rows = level(received[turn], excess, 1.0)
     received[turn] += rows
     got = rows > 0

@@ -39,6 +39,8 @@ SCHEMA: Schema = {
 }
 _STEP = np.uint64(0x9E3779B97F4A7C15)  # 2**64 divided by the golden ratio
 _HALF = np.uint64(32)
+_BLOCK_ROWS = 8192  # intermediate columns stay in the cache; larger ones cost page faults
+_TURNS = np.arange(_BLOCK_ROWS, dtype=np.uint64) * _STEP
 
 
 @dataclass(frozen=True)
@@ -82,24 +84,35 @@ class RouteTable:
 
     def routes_of(self, hashes: Hashes, first_row: int = 0) -> Ints:
         """The node of each row, by the hash of its key."""
-        places = slots(hashes)
         if not self.hot:
-            return self.ring.owners.take(places)
-        routes = self._marked.take(places)
-        rows = np.flatnonzero(routes < 0)
-        if len(rows) == 0:
-            return routes
-        marks, found = -1 - routes.take(rows), hashes.take(rows)
-        routes[rows] = self.ring.owners.take(places.take(rows))
-        while len(rows):
-            same = self._hashes.take(marks) == found
-            hit = rows if same.all() else rows[same]
-            routes[hit] = self._part_nodes(marks if same.all() else marks[same], hit, first_row)
-            marks = self._next.take(marks)
-            # Two hot keys may stand at one place of the ring: those left look at the next one.
-            more = ~same & (marks >= 0)
-            rows, marks, found = rows[more], marks[more], found[more]
+            return self.ring.routes(hashes)
+        routes = np.empty(len(hashes), dtype=np.int64)
+        for start in range(0, len(hashes), _BLOCK_ROWS):
+            block = hashes[start : start + _BLOCK_ROWS]
+            routes[start : start + _BLOCK_ROWS] = self._block_routes(block, first_row + start)
         return routes
+
+    def _block_routes(self, hashes: Hashes, first_row: int) -> Ints:
+        entries = self._entries_of(hashes)
+        turns = _TURNS[: len(hashes)] + np.uint64(first_row * int(_STEP) % 2**64)
+        turns >>= _HALF
+        turns *= self._parts.take(entries)
+        turns >>= _HALF
+        turns += self._starts.take(entries)
+        return self._flat.take(turns.view(np.int64))
+
+    def _entries_of(self, hashes: Hashes) -> Ints:
+        """For each row the number of its hot key, or else of its node (after the hot keys)."""
+        places = slots(hashes)
+        entries = self._entries.take(places)
+        same = self._hashes.take(entries) == hashes
+        # A cold key at the place of a hot one, or the second hot key at a place: few rows.
+        rows = np.flatnonzero((entries < len(self.hot)) & ~same)
+        while len(rows):
+            entries[rows] = self._next.take(entries.take(rows))
+            at = entries.take(rows)
+            rows = rows[(at < len(self.hot)) & (self._hashes.take(at) != hashes.take(rows))]
+        return entries
 
     def to_json(self) -> str:
         """The table as JSON text."""
@@ -125,48 +138,45 @@ class RouteTable:
         nodes = [int(node) for node in document["nodes"]]
         return cls(ring_of(nodes, int(document["virtual_nodes"])), tuple(hot))
 
-    def _part_nodes(self, keys: Ints, rows: Ints, first_row: int) -> Ints:
-        turns = (rows + first_row).view(np.uint64)
-        turns *= _STEP
-        turns >>= _HALF
-        turns *= self._parts.take(keys).view(np.uint64)
-        turns >>= _HALF
-        return self._flat.take(self._starts.take(keys) + turns.view(np.int64))
-
     @cached_property
     def _hashes(self) -> Hashes:
-        return np.array([key.hash for key in self.hot], dtype=np.uint64)
+        """Of the hot keys; nodes need none."""
+        hashes = [key.hash for key in self.hot]
+        return np.array(hashes + [0] * len(self.ring.nodes), dtype=np.uint64)
 
     @cached_property
-    def _parts(self) -> Ints:
-        return np.array([len(key.nodes) for key in self.hot], dtype=np.int64)
+    def _parts(self) -> Hashes:
+        parts = [len(key.nodes) for key in self.hot]
+        return np.array(parts + [1] * len(self.ring.nodes), dtype=np.uint64)
 
     @cached_property
-    def _starts(self) -> Ints:
+    def _starts(self) -> Hashes:
+        """Where the parts of an entry begin in `_flat`."""
         return np.cumsum(self._parts) - self._parts
 
     @cached_property
     def _flat(self) -> Ints:
-        return np.array([node for key in self.hot for node in key.nodes], dtype=np.int64)
+        """Nodes of all parts of all hot keys, then each node by itself."""
+        nodes = [node for key in self.hot for node in key.nodes]
+        return np.array([*nodes, *self.ring.nodes], dtype=np.int64)
 
     @cached_property
-    def _marked(self) -> Ints:
-        """The ring's table with -1 - i at the place of hot key i."""
+    def _entries(self) -> Ints:
+        """For each place of the ring its first hot key, or else its node."""
         return self._chains[0]
 
     @cached_property
     def _next(self) -> Ints:
-        """The next hot key at the same place; -1 at the end."""
+        """The entry to look at when the hash of a hot key is not the row's."""
         return self._chains[1]
 
     @cached_property
     def _chains(self) -> tuple[Ints, Ints]:
-        marked, following = self.ring.owners.copy(), np.full(len(self.hot), -1)
-        for number, place in enumerate(slots(self._hashes).tolist()):
-            if marked[place] < 0:
-                following[number] = -1 - marked[place]
-            marked[place] = -1 - number
-        return marked, following
+        entries = len(self.hot) + self.ring.places(self.ring.owners)
+        following = np.zeros(len(self.hot), dtype=np.int64)
+        for number, place in enumerate(slots(self._hashes[: len(self.hot)]).tolist()):
+            following[number], entries[place] = entries[place], number
+        return entries, following
 
 
 def table_of(ring: Ring, splits: Splits) -> RouteTable:
