@@ -24,3 +24,13 @@ def spread(values: Iterable[float], form: str = ".3g") -> str:
 def listed(values: Sequence[float]) -> list[float]:
     """Mean and standard deviation as numbers."""
     return [float(np.mean(values)), float(np.std(values))]
+
+
+def clearly_below(ours: Sequence[float], theirs: Sequence[float], least: float) -> bool:
+    """Whether the first are lower by more than their spreads together, and by something.
+
+    >>> clearly_below([1.0, 1.2], [2.0, 2.2], 0.1), clearly_below([1.0, 2.0], [1.5, 2.5], 0.1)
+    (True, False)
+    """
+    gap = float(np.mean(theirs) - np.mean(ours))
+    return gap > max(least, float(np.std(ours) + np.std(theirs)))

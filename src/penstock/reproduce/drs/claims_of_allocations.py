@@ -146,8 +146,8 @@ def _told_d6(case: Case) -> str:
 
 def _rank_correlation(runs: tuple[Measured, ...]) -> float:
     """Spearman's; the few allocations have no equal estimates but infinite ones."""
-    ranks = [_ranks([r.estimate_s for r in runs]), _ranks([r.mean for r in runs])]
-    return float(np.corrcoef(*ranks)[0, 1])
+    estimated, seen = _ranks([r.estimate_s for r in runs]), _ranks([r.mean for r in runs])
+    return float(np.corrcoef(estimated, seen)[0, 1])
 
 
 def _ranks(values: list[float]) -> list[float]:

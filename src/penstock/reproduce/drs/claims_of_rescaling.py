@@ -103,10 +103,10 @@ def d4(folder: Path, seeds: tuple[int, ...], quick: bool) -> Claim:
     why = (
         " The printed numbers do not fit one load: 4:6:1 at 12 frames/s and 3:3:1 at 6 (Fig. 10) "
         f"need a frame to take {extract_s:g} s and {match_s:g} s of service, but then no "
-        f"allocation is ever below T_min = {T_MIN_S:g} s, so nothing is given back; and the extractor of "
-        f"{_name(FIRST)} is loaded to {12 * extract_s / FIRST[0]:.0%} by 12 frames/s, so the "
-        "sojourn time passes T_max in the first minutes, before the window holds the new rate, and "
-        "a second re-allocation finishes what the first could not see."
+        f"allocation is ever below T_min = {T_MIN_S:g} s, so nothing is given back; and the "
+        f"extractor of {_name(FIRST)} is loaded to {12 * extract_s / FIRST[0]:.0%} by 12 "
+        "frames/s, so the sojourn time passes T_max in the first minutes, before the window holds "
+        "the new rate, and a second re-allocation finishes what the first could not see."
     )
     return Claim(
         id="D4",
