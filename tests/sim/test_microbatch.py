@@ -122,3 +122,18 @@ def test_the_first_row_after_a_pause_waits_for_no_old_trigger():
     results = simulate(lonely, Static()).results
     assert results.count == 1
     assert results.latency_s[0] == pytest.approx(0.2, abs=0.01)
+
+
+def test_rates_of_components_are_offered_whatever_the_batches_took():
+    # Far too little for 5,000 rows a second: batches grow, and what they took lags behind.
+    short = replace(batches(fixed_s=0.2), cluster=ClusterSpec(1, 1, 1), duration_s=120.0)
+    slow = tuple(replace(one, service=ServiceTime("exponential", 0.001)) for one in short.operators)
+    seen = [
+        one for one in simulate(replace(short, operators=slow), Static()).observations
+        if one.batches.count
+    ]  # fmt: skip
+    assert seen
+    for one in seen:
+        took = one.batches.count * one.batches.mean_rows / one.period_s
+        assert one.components[0].arrival_rate_per_s == pytest.approx(one.arrival_rate_per_s)
+        assert one.operators[0].arrival_rate_per_s == pytest.approx(took)

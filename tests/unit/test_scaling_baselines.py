@@ -217,14 +217,12 @@ def test_wrong_options_are_refused(kind: type, options: dict[str, float]) -> Non
         kind(**options)
 
 
-@pytest.mark.parametrize("convention", ["offered", "served"])
-def test_rates_of_rows_offered_and_of_rows_served_mean_the_same_load(convention: str) -> None:
-    """400 rows/s come, batches took 100 of them: the load is that of 400 either way."""
+def test_load_is_of_rows_offered_not_of_those_that_batches_took() -> None:
+    """400 rows/s come, batches took 100 of them: the load is that of 400."""
     seen = period(0, 400.0, 1)
-    rate = 400.0 if convention == "offered" else 100.0
     seen = replace(
         seen,
-        components=(replace(seen.components[0], arrival_rate_per_s=rate),),
+        components=(replace(seen.components[0], arrival_rate_per_s=400.0),),
         operators=(OperatorObservation("a", 100.0, 100.0),),
         batches=BatchObservation(1, 10.0, 0.2, 1000.0),
     )

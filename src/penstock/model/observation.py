@@ -42,7 +42,9 @@ class KeyGroups:
 class ComponentObservation:
     """The work of one component.
 
-    `service_time_s` is processor-seconds for each row that arrives; NaN when nothing arrived.
+    `arrival_rate_per_s` is offered: the rows that come to it a second when nothing upstream waits.
+    Run together that is the rate of the sources times its rows for each of theirs, whatever the
+    batches of the period took; run apart, what reached its queue. `service_time_s` is processor-seconds for each row that arrives; NaN when nothing arrived.
     """
 
     name: str

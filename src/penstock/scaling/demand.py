@@ -96,7 +96,7 @@ class _Flow:
 def _flow(context: ScalingContext, newest: Observation, source: Observation | None) -> _Flow:
     if context.sharing == "space" or source is None:
         return _Flow(1.0, 0.0)
-    reference = reference_rate_per_s(source)
+    reference = source.arrival_rate_per_s
     if not reference > 0:
         return _Flow(1.0, 0.0)
     rate = newest.arrival_rate_per_s
@@ -159,25 +159,6 @@ def _has_rates(observation: Observation) -> bool:
     rates = [component.arrival_rate_per_s for component in observation.components]
     offered = observation.arrival_rate_per_s > 0
     return ended and offered and bool(rates) and all(map(math.isfinite, rates))
-
-
-def reference_rate_per_s(observation: Observation) -> float:
-    """External rows a second that the rates of components run together refer to.
-
-    A component's arrivals are of rows offered. Where they are of the rows of finished batches
-    instead, they equal the operators' own rates, and the rows those batches took are meant.
-    """
-    offered, batches = observation.arrival_rate_per_s, observation.batches
-    if batches is None or not offered > 0 or not observation.period_s > 0:
-        return offered
-    served = batches.count * batches.mean_rows / observation.period_s
-    operators = {item.name: item.arrival_rate_per_s for item in observation.operators}
-    for component in sorted(observation.components, key=lambda component: component.name):
-        own = operators.get(component.operators[0], 0.0) if component.operators else 0.0
-        if own > 0 and served > 0 and component.arrival_rate_per_s > 0:
-            ratio = component.arrival_rate_per_s / own
-            return served if abs(ratio - 1) < abs(ratio - offered / served) else offered
-    return offered
 
 
 def gaps_of(observation: Observation) -> list[str]:

@@ -14,12 +14,7 @@ from operator import attrgetter
 import numpy as np
 
 from penstock.model.observation import Floats, Ints, Observation
-from penstock.scaling.demand import (
-    excess_rows,
-    gaps_of,
-    last_service_times_s,
-    reference_rate_per_s,
-)
+from penstock.scaling.demand import excess_rows, gaps_of, last_service_times_s
 from penstock.scaling.policy import ScalingContext
 
 
@@ -138,11 +133,10 @@ def filled(columns: Floats) -> Floats:
 
 
 def _offered(past: Sequence[Observation], rates: Floats) -> Floats:
-    """Shared in time: the offered rate times each component's rows for each row offered."""
+    """Shared in time: what was not measured follows from the rate of the sources."""
     offered = np.array([observation.arrival_rate_per_s for observation in past])
-    reference = np.array([reference_rate_per_s(observation) for observation in past])
     with np.errstate(divide="ignore", invalid="ignore"):
-        visits = np.where(reference > 0, rates / reference, np.nan)
+        visits = np.where(offered > 0, rates / offered, np.nan)
     return np.where(offered == 0, 0.0, filled(visits) * offered)
 
 

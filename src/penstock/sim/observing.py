@@ -52,7 +52,12 @@ def observed_nodes(nodes: Sequence[Node], busy_s: float) -> tuple[NodeObservatio
 def components_together(
     network: Network, tally: Tally, period_s: float, processors: int, known: bool
 ) -> tuple[ComponentObservation, ...]:
-    """Components that share all processors in time; rates are of the rows of finished batches."""
+    """Components that share all processors in time; rates are offered, as on Spark.
+
+    A component's rows for each row that the finished batches took, times the rate of the sources.
+    """
+    taken = sum(batch.rows for batch in tally.batches)
+    offered = tally.arrived_rows / taken if taken else 0.0
     groups = dict[str, list[str]]()
     for operator in network.operators.values():
         groups.setdefault(network.component_of(operator), []).append(operator.name)
@@ -64,7 +69,7 @@ def components_together(
             ComponentObservation(
                 name=name,
                 operators=tuple(members),
-                arrival_rate_per_s=rows / period_s if known else math.nan,
+                arrival_rate_per_s=offered * rows / period_s if known else math.nan,
                 service_time_s=work_s / rows if rows else math.nan,
                 parallelism=processors,
                 busy_s=sum(tally.operators[member].busy_s for member in members),
