@@ -202,7 +202,7 @@ def _figure_d4(runs: dict[tuple[str, int], list[Run]]) -> Figure:
         axes.set_title(f"{name}-term change, w = {window} (dotted: re-allocations of one seed)")
         axes.set_xlabel("minute")
         axes.set_ylabel("sojourn time (ms)")
-    figure.set_layout_engine("tight")
+    figure.subplots_adjust(hspace=0.5)
     return figure
 
 
