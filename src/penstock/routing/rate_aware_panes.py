@@ -2,8 +2,9 @@
 
 Seed 000 s.4.2. With m and d the mean and standard deviation of the sizes of recent panes, a pane
 of more than m + d rows is cut: m rows stay with the node whose turn it is, and the rows beyond go
-to the next nodes in turn, more of them to those that had small panes.
-Differs from seed 000 s.4.2: the excess goes to all nodes below the level it can fill, not to one.
+to the next nodes in turn, more of them to those that had small panes: all are filled to one level
+of what they got in the last round, in which each node had one pane of its own.
+Differs from seed 000 s.4.2: the excess goes to all nodes below that level, not to the next alone.
 """
 
 import math
@@ -20,14 +21,24 @@ WARM_UP_PANES = 16  # fewer say little about mean and deviation
 
 
 @dataclass(frozen=True)
+class SubPanes:
+    """How the rows of one pane in one batch are cut: rows for each node, its own node first."""
+
+    nodes: Ints
+    rows: Ints
+
+
+@dataclass(frozen=True)
 class PaneHistory:
     """What a lane remembers from one batch to the next.
 
-    `received_rows` is how far each node is above the least loaded one.
+    `last_round` is how the last panes were dealt, as many as there are nodes, and `received_rows`
+    what each node got of them; `recent_sizes` are those of panes that are complete.
     """
 
     received_rows: Floats
     recent_sizes: Floats
+    last_round: tuple[SubPanes, ...] = ()
     open_pane: int | None = None
     open_size: int = 0
 
@@ -51,14 +62,6 @@ def new_history(nodes: int) -> PaneHistory:
     if nodes < 1:
         raise InvalidInput(f"nodes is {nodes}; give at least 1.")
     return PaneHistory(np.zeros(nodes), np.empty(0))
-
-
-@dataclass(frozen=True)
-class SubPanes:
-    """How the rows of one pane in one batch are cut: rows for each node, its own node first."""
-
-    nodes: Ints
-    rows: Ints
 
 
 def rate_aware_routes(panes: Ints, history: PaneHistory) -> tuple[Ints, PaneHistory]:
@@ -91,7 +94,7 @@ def cut_pane(pane: int, rows: int, history: PaneHistory) -> tuple[SubPanes, Pane
     """Cut the next rows of a pane into sub-panes, and remember them."""
     own = pane % len(history.received_rows)
     if history.open_pane is None or pane > history.open_pane:
-        history = _closed(history, pane)
+        history = _opened(history, pane)
     is_late = history.open_pane is not None and pane < history.open_pane
     seen = 0 if is_late else history.open_size
     received = history.received_rows.copy()
@@ -102,9 +105,15 @@ def cut_pane(pane: int, rows: int, history: PaneHistory) -> tuple[SubPanes, Pane
         cut = _dealt(own, kept, rows - kept, received)
     else:
         received[own] += rows
-    received -= received.min()
+    newest = history.last_round[-1]
+    joined = SubPanes(np.append(newest.nodes, cut.nodes), np.append(newest.rows, cut.rows))
     size = history.open_size if is_late else seen + rows
-    return cut, replace(history, received_rows=received, open_size=size)
+    return cut, replace(
+        history,
+        received_rows=received,
+        last_round=(*history.last_round[:-1], joined),
+        open_size=size,
+    )
 
 
 def _dealt(own: int, kept: int, excess: int, received: Floats) -> SubPanes:
@@ -116,8 +125,14 @@ def _dealt(own: int, kept: int, excess: int, received: Floats) -> SubPanes:
     return SubPanes(np.append(own, turn[got]), np.append(kept, rows[got]))
 
 
-def _closed(history: PaneHistory, pane: int) -> PaneHistory:
-    sizes = history.recent_sizes
+def _opened(history: PaneHistory, pane: int) -> PaneHistory:
+    """The history with the open pane complete, and the next one begun."""
+    sizes, dealt, received = history.recent_sizes, history.last_round, history.received_rows
     if history.open_size > 0:
         sizes = np.append(sizes, history.open_size)[-RECENT_PANES:]
-    return replace(history, recent_sizes=sizes, open_pane=pane, open_size=0)
+    if len(dealt) == len(received):
+        received = received.copy()
+        np.subtract.at(received, dealt[0].nodes, dealt[0].rows)
+        dealt = dealt[1:]
+    begun = SubPanes(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64))
+    return PaneHistory(received, sizes, (*dealt, begun), pane, 0)
