@@ -33,7 +33,7 @@ def advise(document: Document) -> dict[str, Any]:
 
 
 def _answer(plan: AdmissionPlan, problem: AdmissionProblem, names: Names) -> dict[str, Any]:
-    lanes = names.with_new(plan.new_lanes)
+    lanes = [*names.lanes, *names.of_new(plan.new_lanes)]
     members: dict[str, list[str]] = {
         lanes[row]: [] for row in np.setdiff1d(np.arange(len(lanes)), plan.retired)
     }

@@ -47,10 +47,12 @@ def _in_runs(sizes: Ints, room: list[int], new_room: int) -> tuple[Ints, int]:
     size = sizes.tolist()
     before = np.concatenate(([0], np.cumsum(sizes))).tolist()
     falling = [-value for value in size]
-    open_lanes: list[tuple[int, int]] = []
-    shut = [(-free, lane) for lane, free in enumerate(room)]
-    heapify(shut)
     at, end = 0, len(size)
+    largest = size[0] if size else 0
+    open_lanes = [(free, lane) for lane, free in enumerate(room) if free >= largest]
+    shut = [(-free, lane) for lane, free in enumerate(room) if free < largest]
+    heapify(open_lanes)
+    heapify(shut)
     starts, owners = [], []
     while at < end:
         item = size[at]

@@ -59,13 +59,17 @@ def _overloads(situation: Situation, plan: AdmissionPlan, names: Names) -> Itera
 
 
 def _redirections(situation: Situation, plan: AdmissionPlan, names: Names) -> Iterator[str]:
-    lanes = names.with_new(plan.new_lanes) if len(plan.redirected) else []
+    if len(plan.redirected) == 0:
+        return
     outlook, before = situation.outlook, situation.problem.lane
+    new, known = names.of_new(plan.new_lanes), plan.lanes_before
     for row in _largest(plan.redirected, situation.size):
+        to = int(plan.lane[row])
+        target = names.lanes[to] if to < known else new[to - known]
         yield (
-            f"stream {names.streams[row]!r}: lane {lanes[before[row]]!r} -> "
-            f"{lanes[plan.lane[row]]!r}; it needs {outlook.needed_rate_per_s[row]:g} per s and is "
-            f"expected to change by {outlook.rise_per_s[row]:+g}"
+            f"stream {names.streams[row]!r}: lane {names.lanes[int(before[row])]!r} -> "
+            f"{target!r}; it needs {outlook.needed_rate_per_s[row]:g} per s and is expected to "
+            f"change by {outlook.rise_per_s[row]:+g}"
         )
     if len(plan.redirected) > MOST_LINES:
         yield f"{len(plan.redirected) - MOST_LINES} further streams redirected"

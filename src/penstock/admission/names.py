@@ -12,11 +12,13 @@ class Names:
     streams: Sequence[str]
     lanes: Sequence[str]
 
-    def with_new(self, new_lanes: int) -> list[str]:
-        """Names of the lanes there are, and of so many new ones."""
+    def of_new(self, new_lanes: int) -> list[str]:
+        """Names for so many new lanes."""
+        if new_lanes == 0:
+            return []
         taken = set(self.lanes)
         free = (name for number in count(1) if (name := f"lane-{number}") not in taken)
-        return [*self.lanes, *islice(free, new_lanes)]
+        return list(islice(free, new_lanes))
 
 
 def numbered(streams: int, lanes: int) -> Names:

@@ -121,10 +121,7 @@ class Defaults:
 
 def defaults_from(history: Floats, metadata: StreamMetadata) -> Defaults:
     """Averages of what was measured, or else of what was declared, or else zero."""
-    seen = ~np.isnan(history).all(axis=1) if history.shape[1] else np.zeros(len(history), bool)
-    past = history[seen]
-    least, greatest = (np.nanmin(past, axis=1), np.nanmax(past, axis=1)) if seen.any() else ((), ())
-    means = np.nanmean(past, axis=1) if seen.any() else ()
+    least, means, greatest = _extremes(history)
     share = metadata.burst_periods / metadata.cycle
     return Defaults(
         expected_rate_per_s=_average(means, metadata.expected_rate_per_s, 0.0),
@@ -134,6 +131,17 @@ def defaults_from(history: Floats, metadata: StreamMetadata) -> Defaults:
         burst_periods=_average((), metadata.burst_periods, np.nan),
         idle_periods=_average((), metadata.idle_periods, np.nan),
     )
+
+
+def _extremes(history: Floats) -> tuple[Floats, Floats, Floats]:
+    """Least, mean and greatest rate of each stream that was seen at all."""
+    gaps = np.isnan(history)
+    if history.size == 0 or gaps.all():
+        return np.empty(0), np.empty(0), np.empty(0)
+    if not gaps.any():  # the usual case; the forms that mind gaps copy the table each time
+        return history.min(axis=1), history.mean(axis=1), history.max(axis=1)
+    seen = history[~gaps.all(axis=1)]
+    return np.nanmin(seen, axis=1), np.nanmean(seen, axis=1), np.nanmax(seen, axis=1)
 
 
 def completed(metadata: StreamMetadata, defaults: Defaults) -> StreamMetadata:

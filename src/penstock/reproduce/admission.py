@@ -194,7 +194,9 @@ def _without_draining(outcomes: Outcomes) -> str:
 
 
 def _room_kept(outcomes: Outcomes) -> str:
-    return ", ".join(f"{outcomes.mean('room_kept', w, 'drf-m'):.0%} on {w}" for w in WORKLOADS)
+    # Adding zero takes the sign off a share that rounds to none.
+    kept = {w: round(outcomes.mean("room_kept", w, "drf-m"), 2) + 0.0 for w in WORKLOADS}
+    return ", ".join(f"{share:.0%} on {workload}" for workload, share in kept.items())
 
 
 def _late(outcomes: Outcomes) -> str:
