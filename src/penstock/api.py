@@ -37,7 +37,7 @@ class Topology(topology.Topology):
         with ElasticRun(self, _settings(options), place) as run:
             with suppress(KeyboardInterrupt):  # the user's way to end a run without end
                 run.wait(limit_s)
-            return run.summary()
+            return run.finish()
 
 
 def _settings(options: dict[str, Any]) -> Settings:

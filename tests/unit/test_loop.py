@@ -243,3 +243,12 @@ def test_one_line_for_a_person() -> None:
     assert scene.loop.step().line(UTC) == (
         "00:16:40 executors 1 -> 8 (fake): wants 9; bounds: 9 processors wanted, maximum 8"
     )
+
+
+def test_a_last_look_remembers_and_decides_nothing() -> None:
+    scene = Scene(FakePolicy(3), several(1))
+    step = scene.loop.look()
+    assert scene.actuator.acted == []
+    assert step.decision is None
+    assert scene.history.observations == [step.observation]
+    assert scene.history.decisions == []

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from penstock.model.topology import Topology
     from penstock.workloads.profiles import RateProfile
 
-BASE_RATE_PER_S = 200.0
+BASE_RATE_PER_S = 150.0
 MARK = ".penstock-demo"  # only a directory with this file is emptied for the next demo
 
 
@@ -52,7 +52,7 @@ def demo(
     place = Place("embedded", out / "checkpoint", warm_up=True)
     with ElasticRun(topology, settings, place, view.step) as running, view.shown():
         running.wait(rate.duration_s + 60)
-        summary, steps = running.summary(), list(running.steps)
+        summary, steps = running.finish(), list(running.steps)
     write_report(out / "report.html", "Penstock demo: toll road", steps, summary)
     if as_json:
         print_json({"summary": summary, "report": str(out / "report.html")})
@@ -67,7 +67,7 @@ def load_profile() -> RateProfile:
     from penstock.workloads.profiles import knots
 
     low, high = BASE_RATE_PER_S, 4 * BASE_RATE_PER_S
-    return knots([0, 25, 35, 65, 70, 110], [low, low, high, high, low, low])
+    return knots([0, 20, 30, 60, 65, 110], [low, low, high, high, low, low])
 
 
 def road(rate: RateProfile, out: Path) -> Topology:
@@ -76,7 +76,9 @@ def road(rate: RateProfile, out: Path) -> Topology:
     from penstock.workloads.toll_road import toll_road
 
     tolls, accidents = Files(str(out / "tolls")), Files(str(out / "accidents"))
-    return toll_road(rate, tolls, accidents, rows=int(rate.rows))
+    # A batch takes at most one bound's worth of the highest load, or catching up were one batch.
+    most = int(5 * rate.peak_rate_per_s)
+    return toll_road(rate, tolls, accidents, rows=int(rate.rows), max_rows=most)
 
 
 def demo_settings(policy: str, out: Path) -> Settings:
@@ -84,8 +86,9 @@ def demo_settings(policy: str, out: Path) -> Settings:
     from penstock.config import Settings
 
     return Settings(
-        period_s=3.0, policy=policy, executors_min=1, executors_max=4, slots=2, key_groups=4,
+        period_s=3.0, policy=policy, executors_min=1, executors_max=4, slots=2, key_groups=2,
         executor_memory_mb=768, cooldown_out_s=3.0, cooldown_in_s=9.0, step_in=1,
+        threshold_min=0.2, threshold_max=0.45,
         history=str(out / "history.sqlite"),
     )  # fmt: skip
 

@@ -84,7 +84,7 @@ def run_watched(
     with view.shown(), ElasticRun(topology, settings, place, view.step) as running:
         with suppress(KeyboardInterrupt):  # the usual way to end a run without end
             running.wait(limit_s)
-        return running.summary()
+        return running.finish()
 
 
 def summary_lines(summary: RunSummary) -> list[str]:

@@ -100,6 +100,15 @@ class Loop:
                 step = self._carry_out(step, record, cluster)
         return self._remember(step)
 
+    def look(self) -> Step:
+        """A last period that decides nothing: what happened since the one before is remembered."""
+        self._failures = []
+        at_s = self._clock.now_s()
+        observation = self._attempt("measurer", self._measurer.observe, at_s)
+        if observation is not None:
+            self._attempt("history", lambda: self._history.observed(observation), at_s)
+        return self._remember(Step(at_s, observation))
+
     def _look_at_cluster(self) -> _Cluster:
         return _Cluster(
             self._actuator.executors(),

@@ -32,6 +32,7 @@ from penstock.spark.session import build_session
 from penstock.workloads.generator import Generator
 
 EMBEDDED = "embedded"
+JOIN_LIMIT_S = 70.0  # an act under way may take a minute
 
 
 @dataclass(frozen=True)
@@ -103,8 +104,9 @@ class ElasticRun:
 
     def _session(self, checkpoint: Path) -> SparkSession:
         settings, master = self.settings, self.place.master
+        embedded = master == EMBEDDED
         extra: dict[str, str] = {}
-        if master == EMBEDDED:
+        if embedded:
             slots = settings.slots * settings.executors_max
             memory_mb = settings.executor_memory_mb * settings.executors_max
             cluster = self._resources.enter_context(EmbeddedCluster(slots, memory_mb))
@@ -119,8 +121,9 @@ class ElasticRun:
         log_file.parent.mkdir(parents=True, exist_ok=True)
         name = self.topology.name
         session = build_session(
-            name, master, key_groups=settings.key_groups, log_file=log_file, extra=extra
-        )
+            name, master, key_groups=settings.key_groups, log_file=log_file,
+            quick_start=embedded, extra=extra,
+        )  # fmt: skip
         self._resources.callback(session.stop)
         return session
 
@@ -146,14 +149,14 @@ class ElasticRun:
             settings.executors_max * slots,
             self.topology.max_latency_s,
         )
-        loop = Loop(
+        self._loop = loop = Loop(
             self._clock, SparkMeasurer(self.running), actuator, self._history, self._policy,
             limits, standard_guards(settings, slots), settings.period_s, settings.dry_run,
             settings.window, self._component_edges(), "time", self._step,
         )  # fmt: skip
         thread = threading.Thread(target=loop.run, name="penstock-loop", daemon=True)
         self._loop_thread = thread
-        self._resources.callback(lambda: thread.join(timeout=70))
+        self._resources.callback(lambda: thread.join(timeout=JOIN_LIMIT_S))
         self._resources.callback(self._clock.stop)
         thread.start()
 
@@ -185,6 +188,15 @@ class ElasticRun:
         """Until bounded streams are worked off or the time is over; raises if a query failed."""
         return self.running.wait(timeout_s)
 
+    def finish(self) -> RunSummary:
+        """End the loop, look once more at what it has not seen, and sum the run up."""
+        self._clock.stop()
+        if self._loop_thread is not None:
+            self._loop_thread.join(timeout=JOIN_LIMIT_S)
+        self.running.settle()
+        self._loop.look()
+        return self.summary()
+
     @property
     def observations(self) -> list[Observation]:
         """What was observed so far."""
@@ -201,13 +213,13 @@ class ElasticRun:
         )
 
 
-def warm_up(topology: Topology, session: SparkSession, rows: int = 200) -> None:
-    """Run a few generated rows through the same operators, so that later batches start warm."""
+def warm_up(topology: Topology, session: SparkSession, batches: int = 6, rows: int = 50) -> None:
+    """Run a few batches through the same operators, so that the first real ones start warm."""
     small = Topology(f"{topology.name}-warm-up", topology.max_latency_s)
     for source in topology.sources:
         reader = source.reader
         if isinstance(reader, Generator):
-            reader = replace(reader, rows=rows)
+            reader = replace(reader, rows=batches * rows, max_rows=rows)
         small.source(source.name, reader)
     for operator in topology.operators:
         step = operator.sql if operator.sql is not None else operator.function

@@ -9,6 +9,7 @@ import json
 import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -44,8 +45,9 @@ class Target:
 
 
 def target(sink: Files, name: str, node: str | None, query: str, batch_id: int) -> Target:
-    """What a batch of a query leaves at a file sink."""
-    return Target(name, node, sink.format, sink.path.rstrip("/"), f"{query}-{name}-{batch_id}")
+    """What a batch of a query leaves at a file sink; tasks have another working directory."""
+    directory = sink.path if _is_url(sink.path) else str(Path(sink.path).absolute())
+    return Target(name, node, sink.format, directory.rstrip("/"), f"{query}-{name}-{batch_id}")
 
 
 class TaskWriter:
@@ -115,10 +117,14 @@ def publish(gathered: str, final: str) -> None:
 
 def file_system(path: str) -> tuple[fs.FileSystem, str]:
     """The file system of a path or URL, and the path within it."""
-    if "://" not in path and not path.startswith("file:"):
+    if not _is_url(path):
         return fs.LocalFileSystem(), path
     system, inner = fs.FileSystem.from_uri(path)
     return system, inner
+
+
+def _is_url(path: str) -> bool:
+    return "://" in path or path.startswith("file:")
 
 
 def _write(table: pa.Table, one: Target) -> str:

@@ -41,6 +41,7 @@ class ProgressListener(StreamingQueryListener):
         self._formed_s: dict[str, float] = {}
         self._reports: list[BatchReport] = []
         self._lock = threading.Lock()
+        self.latest: dict[str | None, int] = {}  # the newest batch told of each query
         self.ended: dict[str, str | None] = {}
 
     def follow(self, query_id: str, name: str, now_s: float) -> None:
@@ -87,6 +88,7 @@ class ProgressListener(StreamingQueryListener):
         with self._lock:
             self._reports.append(report)
         self._ledger.admitted(name, report.batch_id, sources)
+        self.latest[name] = report.batch_id
 
 
 def _report(name: str, progress: dict[str, Any]) -> BatchReport:

@@ -156,6 +156,16 @@ class RunningTopology:
         self.raise_failure()
         return True
 
+    def settle(self, limit_s: float = 5.0) -> None:
+        """Until the reports of all batches that ended have come in; they are sent as events."""
+        deadline = time.monotonic() + limit_s
+        for query in self.queries:
+            while time.monotonic() < deadline:
+                progress = query.lastProgress
+                if progress is None or self.listener.latest.get(query.name) == progress.batchId:
+                    break
+                time.sleep(0.05)
+
     def raise_failure(self) -> None:
         """Raise one sentence if a query failed."""
         for query, writer in zip(self.queries, self._writers, strict=True):

@@ -1,11 +1,13 @@
 """The Spark session Penstock runs in: quiet, on loopback, safe, and quick at small batches."""
 
+import logging
 import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
 from penstock.spark.embedded import start_driver_jvm
@@ -13,11 +15,18 @@ from penstock.spark.generator_source import GeneratorSource
 
 _STREAMING = "org.apache.spark.sql.execution.streaming"
 LOOPBACK = "127.0.0.1"
+# For JVMs that share a few cores: the optimising compiler and parallel collectors would take those
+# cores from the stream for its first minutes.
+QUICK_START = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 
-def settings(key_groups: int, log_file: Path | None = None) -> dict[str, str]:
+def settings(
+    key_groups: int, log_file: Path | None = None, quick_start: bool = False
+) -> dict[str, str]:
     """Every setting that differs from Spark's default, each with its reason."""
     java = ["-Xss4m"]  # Spark matches long Python errors with a regex that recurses per character
+    if quick_start:
+        java.append(QUICK_START)
     if log_file is not None:
         java.append(f"-Dlog4j2.configurationFile={Path(__file__).with_name('log4j2.properties')}")
         java.append(f"-Dpenstock.log={log_file}")
@@ -31,6 +40,7 @@ def settings(key_groups: int, log_file: Path | None = None) -> dict[str, str]:
         "spark.driver.host": LOOPBACK,
         "spark.driver.bindAddress": LOOPBACK,
         "spark.driver.extraJavaOptions": " ".join(java),
+        "spark.executor.extraJavaOptions": QUICK_START if quick_start else "",
         # Results must not depend on where the driver runs.
         "spark.sql.session.timeZone": "UTC",
         # The default manager forks a process for chmod: 53 ms for each log file instead of 13 ms.
@@ -62,6 +72,8 @@ def settings(key_groups: int, log_file: Path | None = None) -> dict[str, str]:
         "spark.sql.streaming.stopTimeout": "30s",
         # Rows cross to Python as Arrow.
         "spark.sql.execution.arrow.pyspark.enabled": "true",
+        # Workers are forked from a process that has imported what they need.
+        "spark.python.daemon.module": "penstock.spark.daemon",
         # Names of secrets beyond Spark's own list.
         "spark.redaction.regex": (
             "(?i)secret|password|token|access[.]?key|credential|apikey|dsn|sasl"
@@ -75,14 +87,22 @@ def build_session(
     *,
     key_groups: int = 8,
     log_file: Path | None = None,
+    quick_start: bool = False,
     extra: dict[str, str] | None = None,
 ) -> SparkSession:
-    """A session with Penstock's settings and sources; `extra` wins over them."""
+    """A session with Penstock's settings and sources; `extra` wins over them.
+
+    `quick_start` is for sessions that live for minutes, or share a few cores with their executors.
+    """
     # Without this the source's runner may pick another interpreter than the driver's.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     os.environ.setdefault("SPARK_LOCAL_IP", LOOPBACK)
-    chosen = {"spark.master": master, **settings(key_groups, log_file), **(extra or {})}
+    chosen = {
+        "spark.master": master,
+        **settings(key_groups, log_file, quick_start),
+        **(extra or {}),
+    }
     builder = SparkSession.builder.appName(name)
     for key, value in chosen.items():
         builder = builder.config(key, value)
@@ -90,6 +110,9 @@ def build_session(
         start_driver_jvm(chosen)
         session = builder.getOrCreate()
     session.dataSource.register(GeneratorSource)
+    # PySpark prints every failed analysis with its stack; Penstock says it in one sentence.
+    for logger in ("DataFrameQueryContextLogger", "SQLQueryContextLogger"):
+        PySparkLogger.getLogger(logger).setLevel(logging.CRITICAL + 1)
     return session
 
 

@@ -5,17 +5,13 @@ there the road learns the speed and volume of each segment, its toll, and where 
 Operators are plain functions of DataFrames and SQL text, as a user would write them.
 """
 
-import time
-from collections.abc import Iterator
 from typing import Any
-
-import pyarrow as pa
-import pyarrow.compute as pc
 
 from penstock.model.sinks import Sink
 from penstock.model.topology import Topology
 from penstock.workloads.generator import Generator
 from penstock.workloads.profiles import RateProfile
+from penstock.workloads.slow_lookup import Lookup
 
 SEGMENTS = 20
 LOOKUP_SCHEMA = (
@@ -55,22 +51,6 @@ STANDING = """
 """
 
 
-class Lookup:
-    """A registry that answers one vehicle at a time, each after a wait."""
-
-    def __init__(self, wait_s: float) -> None:
-        self._wait_s = wait_s
-
-    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Add each vehicle's account number."""
-        for batch in batches:
-            time.sleep(self._wait_s * batch.num_rows)
-            account = pc.add(pc.multiply(batch.column("vehicle"), 31), 7)
-            columns = [*batch.columns[:4], account, batch.columns[4]]
-            names = ["vehicle", "direction", "segment", "speed", "account", "at"]
-            yield pa.RecordBatch.from_arrays(columns, names=names)
-
-
 def toll_road(
     rate: RateProfile,
     tolls: Sink,
@@ -80,7 +60,8 @@ def toll_road(
     vehicles: int = 400,
     rows: int | None = None,
     lanes: int = 8,
-    lookup_wait_s: float = 0.004,
+    max_rows: int | None = None,
+    lookup_wait_s: float = 0.0025,
     seed: int = 7,
 ) -> Topology:
     """The topology: reports -> positions -> accounts -> speeds -> tolls, and accounts -> standing.
@@ -88,7 +69,8 @@ def toll_road(
     Two reports of standing vehicles in one segment within five seconds are an accident.
     """
     road = Topology("toll-road", max_latency=max_latency)
-    road.source("reports", Generator(rate, keys=vehicles, seed=seed, rows=rows, lanes=lanes))
+    reports = Generator(rate, keys=vehicles, seed=seed, rows=rows, lanes=lanes, max_rows=max_rows)
+    road.source("reports", reports)
     road.add("positions", POSITIONS, upstream="reports")
 
     @road.operator("positions")

@@ -1,0 +1,27 @@
+"""The process that an executor forks its Python workers from, with what they need imported once.
+
+Spark's own daemon forks first and imports afterwards, in every worker: seconds of processor time
+on an executor that was added because there was too little of it.
+"""
+
+import importlib
+
+from pyspark.daemon import manager
+
+PRELOADED = (
+    "pandas",
+    "pyarrow",
+    "pyarrow.compute",
+    "pyarrow.parquet",
+    "pyspark.sql.conversion",
+    "pyspark.sql.pandas.serializers",
+    "pyspark.sql.pandas.types",
+    "pyspark.worker",
+    "penstock.spark.file_sink",
+    "penstock.spark.generator_source",
+)
+
+if __name__ == "__main__":
+    for name in PRELOADED:
+        importlib.import_module(name)
+    manager()

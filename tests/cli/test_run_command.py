@@ -1,0 +1,126 @@
+"""`penstock run` and the README's topology, as a user would type them."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pyarrow.dataset as ds
+import pytest
+from typer.testing import CliRunner
+
+from penstock.cli.app import app
+
+PENSTOCK = Path(sys.executable).with_name("penstock")
+ROOT = Path(__file__).parents[2]
+
+
+def penstock(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [PENSTOCK, *words], cwd=cwd, capture_output=True, text=True, timeout=240, check=False
+    )
+
+
+@pytest.fixture
+def readme_topology(tmp_path: Path) -> Path:
+    """The README's topology, cut out of the README."""
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    (code,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    file = tmp_path / "speeds.py"
+    file.write_text(code, encoding="utf-8")
+    return file
+
+
+def test_the_readme_topology_is_the_example(readme_topology: Path) -> None:
+    assert readme_topology.read_text() == (ROOT / "examples/speeds.py").read_text()
+
+
+@pytest.mark.spark
+def test_the_readme_topology_runs_as_printed(readme_topology: Path) -> None:
+    directory = readme_topology.parent
+    done = penstock("run", "speeds.py:road", "--json", cwd=directory)
+    assert done.returncode == 0, done.stderr
+    summary = json.loads(done.stdout)
+    assert summary["results"] == 5000
+    assert summary["max_latency_s"] == 5.0
+    found = ds.dataset(str(directory / "out/speeds"), partitioning="hive").to_table().to_pandas()
+    assert set(found.columns) == {"vehicle", "since", "speed", "batch"}
+    assert len(found) > 0
+    assert not found.duplicated(["vehicle", "since"]).any()
+
+    shown = penstock("history", "--json", cwd=directory)
+    assert shown.returncode == 0, shown.stderr
+    assert json.loads(shown.stdout)
+
+
+@pytest.mark.spark
+def test_explain_shows_components_and_runs_nothing(readme_topology: Path) -> None:
+    directory = readme_topology.parent
+    done = penstock("run", "speeds.py:road", "--explain", cwd=directory)
+    assert done.returncode == 0, done.stderr
+    assert "component speeds by (key, window): speeds" in done.stdout
+    assert "component reports: moving" in done.stdout
+    assert not (directory / "out").exists()
+
+
+@pytest.mark.spark
+def test_a_topology_spark_refuses_is_one_sentence(tmp_path: Path) -> None:
+    (tmp_path / "bad.py").write_text(
+        "from penstock import *\n"
+        "t = Topology('bad', max_latency='5s')\n"
+        "t.source('rows', Generator(constant(10.0)))\n"
+        "t.add('speeds', 'SELECT speed FROM rows', 'rows')\n"
+        "t.sink('out', 'speeds', Memory())\n"
+    )
+    done = penstock("run", "bad.py:t", cwd=tmp_path)
+    assert done.returncode == 2
+    (line,) = done.stderr.strip().splitlines()
+    assert line.startswith("penstock: operator 'speeds': sql:")
+    assert "Traceback" not in done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(
+    ("spec", "words"),
+    [
+        ("speeds.py", "write FILE.py:NAME"),
+        ("missing.py:road", "missing.py is not a file"),
+        ("empty.py:road", "has no topology named 'road'; it has none"),
+        ("broken.py:road", "broken.py failed: ZeroDivisionError"),
+        ("other.py:rail", "has no topology named 'rail'; it has road"),
+        ("notes.txt:road", "its name must end in .py"),
+    ],
+)
+def test_files_that_hold_no_topology_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spec: str, words: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("empty.py").write_text("")
+    Path("broken.py").write_text("1 / 0")
+    Path("other.py").write_text(
+        "from penstock import Topology\nroad = Topology('r', max_latency=1)"
+    )
+    Path("notes.txt").write_text("")
+    answer = CliRunner().invoke(app, ["run", spec])
+    assert answer.exit_code == 2
+    assert words in answer.stderr
+    assert len(answer.stderr.strip().splitlines()) == 1
+
+
+def test_wrong_options_are_refused_before_spark_starts(tmp_path: Path) -> None:
+    environment = {**os.environ, "PENSTOCK_PERIOD": "soon"}
+    done = subprocess.run(
+        [PENSTOCK, "run", "x.py:t"],
+        cwd=tmp_path, capture_output=True, text=True, env=environment, timeout=60, check=False,
+    )  # fmt: skip
+    assert done.returncode == 2
+    assert "period (PENSTOCK_PERIOD) is 'soon'" in done.stderr
+
+
+def test_the_demo_leaves_other_directories_alone(tmp_path: Path) -> None:
+    (tmp_path / "thesis.tex").write_text("years of work")
+    answer = CliRunner().invoke(app, ["demo", "--out", str(tmp_path)])
+    assert answer.exit_code == 2
+    assert "is not of an earlier demo" in answer.stderr
+    assert (tmp_path / "thesis.tex").exists()

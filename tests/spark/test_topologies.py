@@ -1,0 +1,337 @@
+"""Topologies on Spark: what is refused, and that what runs equals a batch over the same rows."""
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from penstock.errors import InvalidTopology, PenstockError
+from penstock.model.sinks import Files, ForeachBatch, Memory
+from penstock.model.topology import Topology
+from penstock.spark.builder import Reading, build
+from penstock.spark.generator_source import GeneratorReader, RowRange
+from penstock.spark.running import Pace, RunningTopology
+from penstock.spark.session import build_session
+from penstock.workloads.generator import Generator
+from penstock.workloads.profiles import constant
+
+pytestmark = pytest.mark.spark
+
+STREAM = Generator(constant(1000.0), keys=20, seed=5, rows=6000, lanes=2, max_rows=2000)
+ONCE = Pace(once=True)
+COUNTS = "SELECT key, window, count(*) AS n FROM {timed} GROUP BY key, window(at, '1 second')"
+
+
+@pytest.fixture(scope="module")
+def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    log_file = tmp_path_factory.mktemp("log") / "spark.log"
+    made = build_session("tests", key_groups=2, log_file=log_file, quick_start=True)
+    yield made
+    made.stop()
+
+
+def stream_topology() -> Topology:
+    made = Topology("made", max_latency="30s")
+    made.source("rows", STREAM)
+    return made
+
+
+def counted(frame: Any) -> Any:
+    timed = frame.withWatermark("at", "1 second")
+    return timed.sparkSession.sql(COUNTS, timed=timed)
+
+
+def expected_counts(epoch_s: float, keep: Callable[[pd.DataFrame], pd.Series]) -> Counter[Any]:
+    """Counts of windows that the final watermark closes, from a batch over all rows."""
+    rows = STREAM.batch(0, 6000, epoch_s).to_pandas()
+    closed_s = rows["at"].max() - pd.Timedelta(seconds=1)
+    rows = rows[keep(rows)]
+    start = rows["at"].dt.floor("1s")
+    return Counter(
+        (int(key), at.timestamp())
+        for key, at in zip(rows["key"], start, strict=True)
+        if at + pd.Timedelta(seconds=1) <= closed_s.floor("1ms")
+    )
+
+
+def found_counts(rows: list[Any]) -> dict[Any, int]:
+    found = {(row.key, row.window.start.timestamp()): row.n for row in rows}
+    assert len(found) == len(rows), "a window came twice"
+    return found
+
+
+# What is refused
+
+
+def test_an_operator_must_return_a_dataframe(session: SparkSession) -> None:
+    made = stream_topology()
+    made.add("bad", lambda rows: None, "rows")
+    made.sink("out", "bad", Memory())
+    with pytest.raises(InvalidTopology, match="operator 'bad': function returned nothing"):
+        build(made, session, Reading(0.0))
+
+
+def test_an_operator_that_raises_is_named(session: SparkSession) -> None:
+    made = stream_topology()
+    made.add("bad", lambda rows: rows.select("speed"), "rows")
+    made.sink("out", "bad", Memory())
+    with pytest.raises(InvalidTopology, match=r"operator 'bad': function: .*speed"):
+        build(made, session, Reading(0.0))
+
+
+def test_a_source_must_be_streaming(session: SparkSession) -> None:
+    made = Topology("made", max_latency="5s")
+    made.source("rows", lambda spark: spark.range(5))
+    made.sink("out", "rows", Memory())
+    with pytest.raises(InvalidTopology, match="source 'rows': reader returned a DataFrame that is"):
+        build(made, session, Reading(0.0))
+
+
+@pytest.mark.parametrize(
+    ("key", "words"),
+    [
+        ("speed", "key column 'speed' is not in the schema of its upstream rows"),
+        ("value", "key 'value' contradicts its plan, which groups by key, window"),
+    ],
+)
+def test_keys_are_checked_against_the_plan(session: SparkSession, key: str, words: str) -> None:
+    made = stream_topology()
+    made.add("counts", counted, "rows", key=key)
+    made.sink("out", "counts", Memory())
+    with pytest.raises(InvalidTopology) as refusal:
+        build(made, session, Reading(0.0))
+    assert f"operator 'counts': {words}" in str(refusal.value)
+
+
+def test_a_mode_that_spark_cannot_do_is_refused(session: SparkSession) -> None:
+    made = stream_topology()
+    made.add("counts", lambda rows: rows.groupBy("key").count(), "rows")
+    made.sink("out", "counts", Memory())
+    with pytest.raises(InvalidTopology, match="sink 'out': mode 'append'"):
+        build(made, session, Reading(0.0))
+
+
+def test_another_schema_on_an_old_checkpoint_is_refused(
+    session: SparkSession, tmp_path: Path
+) -> None:
+    for column in ("value", "row"):
+        made = stream_topology()
+        made.add("chosen", lambda rows, column=column: rows.select(column), "rows")
+        made.sink("out", "chosen", Memory())
+        running = RunningTopology(made, session, tmp_path / "c", ONCE)
+        if column == "value":
+            with running:
+                assert running.wait(60)
+        else:
+            with pytest.raises(InvalidTopology, match="operator 'chosen': schema was struct<value"):
+                running.__enter__()
+
+
+# Keys and components
+
+
+def keys_of(session: SparkSession, step: Any, **more: Any) -> tuple[str, ...]:
+    made = stream_topology()
+    made.add("step", step, "rows", **more)
+    made.sink("out", "step", Memory())
+    return build(made, session, Reading(0.0)).plan.component_of("step").key
+
+
+def test_keys_are_inferred_from_the_analysed_plan(session: SparkSession) -> None:
+    assert keys_of(session, counted) == ("key", "window")
+    assert keys_of(session, lambda rows: rows.where("value > 0.5")) == ()
+
+    def distinct(rows: DataFrame) -> DataFrame:
+        return rows.withWatermark("at", "1 second").dropDuplicatesWithinWatermark(["row"])
+
+    assert keys_of(session, distinct) == ("row",)
+    assert keys_of(session, counted, key="key") == ("key",)
+
+
+def test_join_keys_are_inferred(session: SparkSession) -> None:
+    made = Topology("joined", max_latency="5s")
+    made.source("left_rows", STREAM)
+    made.source("right_rows", STREAM)
+
+    @made.operator(["left_rows", "right_rows"])
+    def joined(left: DataFrame, right: DataFrame) -> DataFrame:
+        timed = left.withWatermark("at", "1 second").alias("l")
+        other = right.withWatermark("at", "1 second").select(F.col("key").alias("k"), "at")
+        near = F.expr("key = k AND r.at >= l.at AND r.at <= l.at + INTERVAL 1 SECOND")
+        return timed.join(other.alias("r"), near).select("key", "value")
+
+    made.sink("out", "joined", Memory())
+    plan = build(made, session, Reading(0.0)).plan
+    assert set(plan.component_of("joined").key) == {"key", "k"}
+
+
+def test_stateless_operators_run_with_their_upstream(session: SparkSession) -> None:
+    made = stream_topology()
+    made.add("fast", "SELECT * FROM rows WHERE value > 0.5", "rows")
+    made.add("counts", counted, "fast")
+    made.add("named", "SELECT key, n FROM counts", "counts")
+    made.sink("out", "named", Memory())
+    (query,) = build(made, session, Reading(0.0)).plan.queries
+    assert [(c.name, c.operators) for c in query.components] == [
+        ("rows", ("fast",)),
+        ("counts", ("counts", "named")),
+    ]
+
+
+def test_a_declared_key_brings_equal_keys_together(session: SparkSession, tmp_path: Path) -> None:
+    def numbered(batches: Iterator[Any]) -> Iterator[Any]:
+        import os
+
+        for batch in batches:
+            frame = batch.to_pandas().assign(worker=f"{os.getpid()}-{id(batches)}")
+            yield type(batch).from_pandas(frame[["key", "worker"]], preserve_index=False)
+
+    made = stream_topology()
+    made.add(
+        "seen",
+        lambda rows: rows.mapInArrow(numbered, "key BIGINT, worker STRING"),
+        "rows",
+        key="key",
+    )
+    made.sink("out", "seen", Memory())
+    with RunningTopology(made, session, tmp_path / "c", ONCE) as running:
+        assert running.wait(60)
+        (plan,) = running.built.plan.queries
+        assert plan.components[1].key == ("key",)
+        rows = running.rows("out")
+        assert len(rows) == 6000
+        # Three batches of two tasks each: a key that were not kept together would meet all six.
+        tasks = Counter(key for key, _ in {(row.key, row.worker) for row in rows})
+        assert max(tasks.values()) <= 3
+
+
+# What runs
+
+
+def test_branches_share_what_they_have_in_common(session: SparkSession, tmp_path: Path) -> None:
+    """Two stateful branches and a raw one: one read of the source, each branch complete."""
+    made = stream_topology()
+    made.add("fast", "SELECT * FROM rows WHERE value > 0.5", "rows")
+    made.add("by_key", counted, "fast")
+    made.add("again", counted, "fast")
+    for name in ("fast", "by_key", "again"):
+        made.sink(f"{name}_out", name, Memory())
+    made.sink("files", "by_key", Files(str(tmp_path / "files")))
+    with RunningTopology(made, session, tmp_path / "c", ONCE) as running:
+        (query,) = running.built.queries
+        assert query.sharing.shared == ("fast",)
+        assert query.sharing.repeated == ()
+        assert running.wait(90)
+        reports = running.listener.take()
+        expected = expected_counts(running.epoch_s, lambda rows: rows["value"] > 0.5)
+        for name in ("by_key", "again"):
+            assert found_counts(running.rows(f"{name}_out")) == expected
+        raw = running.rows("fast_out")
+        assert len(raw) == len({row.row for row in raw})
+        assert set(reports[0].edge_rows) == {"fast", "by_key", "again"}
+        assert sum(report.rows for report in reports) == 6000
+        files = session.read.parquet(str(tmp_path / "files")).drop("batch").collect()
+    assert found_counts(files) == expected
+
+
+def test_a_source_is_read_once_per_batch(session: SparkSession, tmp_path: Path) -> None:
+    log = tmp_path / "reads"
+
+    def reader(spark: SparkSession) -> DataFrame:
+        frame = spark.readStream.format("penstock-generator")
+        options = {"generator": STREAM.to_json(), "epoch_s": "1000.0", "stream": "rows"}
+        return frame.options(**options).load().mapInArrow(noting, "row BIGINT, key BIGINT")
+
+    def noting(batches: Iterator[Any]) -> Iterator[Any]:
+        for batch in batches:
+            with log.open("a") as stream:
+                stream.write(f"{batch.num_rows}\n")
+            yield batch.select(["row", "key"])
+
+    made = Topology("once", max_latency="30s")
+    made.source("rows", reader)
+    made.add("even", "SELECT row FROM rows WHERE row % 2 = 0", "rows")
+    made.add("odd", "SELECT key FROM rows WHERE row % 2 = 1", "rows")
+    made.sink("even_out", "even", Memory())
+    made.sink("odd_out", "odd", Memory())
+    with RunningTopology(made, session, tmp_path / "c", ONCE) as running:
+        assert running.wait(60)
+        assert len(running.rows("even_out")) == len(running.rows("odd_out")) == 3000
+    assert sum(map(int, log.read_text().split())) == 6000
+
+
+def test_a_watermark_before_a_split_is_not_lost(session: SparkSession, tmp_path: Path) -> None:
+    """Spark's exchange reuse would hide it from all branches but one, which then never emit."""
+    made = stream_topology()
+    made.add("timed", lambda rows: rows.withWatermark("at", "1 second"), "rows")
+    for name in ("one", "two"):
+        made.add(name, COUNTS.replace("{timed}", "timed"), "timed")
+        made.sink(f"{name}_out", name, Memory())
+    with RunningTopology(made, session, tmp_path / "c", ONCE) as running:
+        assert any("timed runs 2 times" in reason for reason in running.built.plan.reasons)
+        assert running.wait(90)
+        expected = expected_counts(running.epoch_s, lambda rows: rows["value"] >= 0)
+        assert found_counts(running.rows("one_out")) == expected
+        assert found_counts(running.rows("two_out")) == expected
+
+
+def test_sinks_of_several_modes_run_as_several_queries(
+    session: SparkSession, tmp_path: Path
+) -> None:
+    made = stream_topology()
+    made.add("totals", lambda rows: rows.groupBy("key").agg(F.count("*").alias("n")), "rows")
+    made.sink("raw", "rows", Memory())
+    made.sink("latest", "totals", Memory(), mode="update")
+    with RunningTopology(made, session, tmp_path / "c", ONCE) as running:
+        assert [query.name for query in running.built.plan.queries] == [
+            "made-append",
+            "made-update",
+        ]
+        assert "several (append, update)" in running.built.plan.reasons[0]
+        assert running.wait(90)
+        rows = STREAM.batch(0, 6000, 0.0).to_pandas()
+        latest = {row.key: row.n for row in running.rows("latest")}
+        assert latest == rows.groupby("key").size().to_dict()
+        assert len(running.rows("raw")) == 6000
+
+
+def test_a_sink_that_raises_ends_the_run_with_its_name(
+    session: SparkSession, tmp_path: Path
+) -> None:
+    def refuse(rows: DataFrame, batch_id: int) -> None:
+        if batch_id == 1:
+            raise ValueError("the database is full")
+
+    made = stream_topology()
+    made.sink("store", "rows", ForeachBatch(refuse))
+    with (
+        RunningTopology(made, session, tmp_path / "c", ONCE) as running,
+        pytest.raises(PenstockError, match="sink 'store': function: ValueError: the database is"),
+    ):
+        running.wait(60)
+
+
+def test_a_sink_directory_of_another_run_is_refused(session: SparkSession, tmp_path: Path) -> None:
+    for name in ("first", "second"):
+        made = stream_topology()
+        made.sink("out", "rows", Files(str(tmp_path / "out")))
+        with RunningTopology(made, session, tmp_path / name, ONCE) as running:
+            if name == "first":
+                assert running.wait(60)
+            else:
+                with pytest.raises(PenstockError, match="exists already and is not of this run"):
+                    running.wait(60)
+    assert session.read.parquet(str(tmp_path / "out")).count() == 6000
+
+
+def test_ranges_of_the_generator_have_no_gap() -> None:
+    reader = GeneratorReader(STREAM, 0.0, "rows")
+    ranges = reader.partitions({"row": 3}, {"row": 10})
+    assert ranges == [RowRange(3, 6), RowRange(6, 10)]
+    assert reader.partitions({"row": 3}, {"row": 3}) == []
+    assert sum(batch.num_rows for part in ranges for batch in reader.read(part)) == 7

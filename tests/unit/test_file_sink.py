@@ -1,0 +1,76 @@
+"""Files of a batch: only what successful tasks reported is ever published."""
+
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pytest
+
+from penstock.model.sinks import Files
+from penstock.spark import file_sink
+from penstock.spark.file_sink import Target, TaskWriter
+
+ROWS = pa.RecordBatch.from_pydict({"key": [1, 2, 3], "name": ["a", None, "c"]})
+
+
+def written(one: Target, *batches: pa.RecordBatch) -> list[str]:
+    (report,) = TaskWriter((one,), "tag")(iter(batches))
+    return [str(file) for file in report.column("file").to_pylist()]
+
+
+@pytest.mark.parametrize("form", ["parquet", "csv", "orc", "json"])
+def test_a_batch_is_published_whole(tmp_path: Path, form: str) -> None:
+    one = file_sink.target(Files(str(tmp_path), form), "out", None, "q", 4)
+    file_sink.gather(one, written(one, ROWS, ROWS), None)
+    assert not (tmp_path / "batch=4").exists()
+    file_sink.publish(one.gathered, f"{tmp_path}/batch=4")
+    found = ds.dataset(tmp_path / "batch=4", format=form).to_table().to_pydict()
+    assert found["key"] == [1, 2, 3, 1, 2, 3]
+    assert list((tmp_path / "_staged").iterdir()) == []
+
+
+def test_files_of_failed_tasks_are_never_seen(tmp_path: Path) -> None:
+    one = file_sink.target(Files(str(tmp_path)), "out", None, "q", 0)
+    written(one, ROWS)  # its report was lost with its executor
+    counted = written(one, ROWS)
+    file_sink.gather(one, counted, None)
+    file_sink.publish(one.gathered, f"{tmp_path}/batch=0")
+    assert ds.dataset(tmp_path / "batch=0").count_rows() == 3
+
+
+def test_gathering_again_after_a_crash_starts_over(tmp_path: Path) -> None:
+    one = file_sink.target(Files(str(tmp_path)), "out", None, "q", 0)
+    file_sink.gather(one, written(one, ROWS), None)
+    file_sink.gather(one, written(one, ROWS), None)
+    file_sink.publish(one.gathered, f"{tmp_path}/batch=0")
+    file_sink.publish(one.gathered, f"{tmp_path}/batch=0")  # after a crash in between
+    assert ds.dataset(tmp_path / "batch=0").count_rows() == 3
+
+
+def test_rows_of_several_nodes_go_their_ways(tmp_path: Path) -> None:
+    both = pa.RecordBatch.from_pydict(
+        {
+            "tag": ["a", "b", "a"],
+            "a": [{"x": 1}, None, {"x": 3}],
+            "b": [None, {"y": "two"}, None],
+        }
+    )
+    targets = tuple(
+        file_sink.target(Files(str(tmp_path / node)), node, node, "q", 0) for node in ("a", "b")
+    )
+    (report,) = TaskWriter(targets, "tag")(iter([both]))
+    assert report.to_pydict()["rows"] == [2, 1]
+    for one in targets:
+        files = [r["file"] for r in report.to_pylist() if r["sink"] == one.sink]
+        file_sink.gather(one, files, None)
+        file_sink.publish(one.gathered, f"{tmp_path}/{one.node}/batch=0")
+    assert ds.dataset(tmp_path / "a/batch=0").to_table().to_pydict() == {"x": [1, 3]}
+    assert ds.dataset(tmp_path / "b/batch=0").to_table().to_pydict() == {"y": ["two"]}
+
+
+def test_an_empty_first_batch_tells_the_schema(tmp_path: Path) -> None:
+    one = file_sink.target(Files(str(tmp_path)), "out", None, "q", 0)
+    assert written(one) == []
+    file_sink.gather(one, [], ROWS.schema)
+    file_sink.publish(one.gathered, f"{tmp_path}/batch=0")
+    assert ds.dataset(tmp_path / "batch=0").schema == ROWS.schema

@@ -1,0 +1,64 @@
+"""Latency from when rows arrived and when their batch was out."""
+
+import json
+
+import pytest
+
+from penstock.spark.ledger import Arrivals, Ledger, LedgerEntry, SourceProgress, summarise
+from penstock.workloads.generator import Generator
+from penstock.workloads.profiles import constant
+
+
+def progress(start: int, end: int) -> SourceProgress:
+    offsets = [json.dumps({"row": row, "stream": "s"}) for row in (start, end)]
+    return SourceProgress(offsets[0], offsets[1], end - start, 0.0, 0.0)
+
+
+def test_a_batch_counts_when_both_reports_are_in_whatever_their_order() -> None:
+    ledger = Ledger({"s": Generator(constant(10.0))}, epoch_s=100.0)
+    ledger.committed("q", 0, 112.0)
+    assert ledger.take() == []
+    ledger.admitted("q", 0, (progress(0, 100),))
+    ledger.admitted("q", 1, (progress(100, 200),))
+    ledger.committed("q", 1, 121.0)
+    first, second = ledger.take()
+    assert (first.batch_id, second.batch_id) == (0, 1)
+    assert first.arrivals[0].first_s == pytest.approx(100.1)
+    assert first.arrivals[0].last_s == pytest.approx(110.0)
+    assert ledger.take() == []
+
+
+def test_latency_counts_every_row() -> None:
+    entries = [
+        LedgerEntry("q", 0, (Arrivals(100, 0.0, 10.0),), done_at_s=12.0),
+        LedgerEntry("q", 1, (Arrivals(300, 10.0, 20.0),), done_at_s=20.0),
+    ]
+    told = summarise(entries, max_latency_s=5.0)
+    assert told is not None
+    assert told.count == 400
+    assert told.mean_s == pytest.approx((100 * 7 + 300 * 5) / 400)
+    assert told.max_s == 12.0
+    # Within 5 s: of the first batch those after 7 s (30 of 100), of the second after 15 s (150).
+    assert told.in_time_share == pytest.approx(180 / 400)
+    # Above 9.5 s lie 25 rows of the first batch (10 to 12 s) ... 5 % of 400 rows are 20 rows.
+    assert told.p95_s == pytest.approx(10.0, abs=0.5)
+
+
+def test_a_source_without_arrival_times_is_spread_since_the_last_batch() -> None:
+    ledger = Ledger({}, epoch_s=0.0)
+    ledger.admitted("q", 3, (SourceProgress(None, '"7"', 50, 40.0, 44.0),))
+    ledger.committed("q", 3, 45.0)
+    told = summarise(ledger.take(), max_latency_s=3.0)
+    assert told is not None
+    assert told.mean_s == pytest.approx(3.0)
+    assert told.in_time_share == pytest.approx(0.5)
+
+
+def test_nothing_arrived_is_no_latency() -> None:
+    assert summarise([], 5.0) is None
+    assert summarise([LedgerEntry("q", 0, (), 1.0)], 5.0) is None
+
+
+def test_rows_of_one_moment_are_all_in_time_or_all_late() -> None:
+    assert Arrivals(7, 5.0, 5.0).later_than(4.0) == 7
+    assert Arrivals(7, 5.0, 5.0).later_than(5.0) == 0

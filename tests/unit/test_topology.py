@@ -1,0 +1,142 @@
+"""What a topology refuses before anything starts, and in what words."""
+
+from collections.abc import Callable
+
+import pytest
+
+from penstock.errors import InvalidInput, InvalidTopology
+from penstock.model.durations import parse_duration_s
+from penstock.model.sinks import Files, Memory
+from penstock.model.topology import Topology
+
+
+def road() -> Topology:
+    made = Topology("road", max_latency="5s")
+    made.source("reports", object())
+    made.add("fast", "SELECT * FROM reports", "reports")
+    made.sink("out", "fast", Memory())
+    return made
+
+
+def unknown_upstream(made: Topology) -> None:
+    made.add("tolls", "SELECT * FROM speeds", "speeds", key="segment")
+
+
+def cycle(made: Topology) -> None:
+    made.add("a", "SELECT 1", ["b", "reports"])
+    made.add("b", "SELECT 1", "a")
+
+
+def unknown_sink_upstream(made: Topology) -> None:
+    made.sink("more", "slow", Memory())
+
+
+def dead_end(made: Topology) -> None:
+    made.add("lost", "SELECT 1", "reports")
+
+
+def idle_source(made: Topology) -> None:
+    made.source("idle", object())
+
+
+@pytest.mark.parametrize(
+    ("spoil", "words"),
+    [
+        (unknown_upstream, ["operator 'tolls'", "upstream 'speeds' is unknown", "reports, fast"]),
+        (cycle, ["upstream", "closes the cycle", "a", "b"]),
+        (unknown_sink_upstream, ["sink 'more'", "'slow' is unknown"]),
+        (dead_end, ["operator 'lost'", "feeds no sink"]),
+        (idle_source, ["source 'idle'", "feeds no sink"]),
+    ],
+)
+def test_check_refuses_with_the_name_and_the_field(
+    spoil: Callable[[Topology], None], words: list[str]
+) -> None:
+    made = road()
+    spoil(made)
+    with pytest.raises(InvalidTopology) as refusal:
+        made.check()
+    said = str(refusal.value)
+    assert all(word in said for word in words)
+    assert "\n" not in said
+    assert said.endswith(".")
+
+
+def test_a_sound_topology_passes() -> None:
+    road().check()
+
+
+def test_no_source_and_no_sink_are_refused() -> None:
+    empty = Topology("empty", max_latency=1.0)
+    with pytest.raises(InvalidTopology, match="has no source"):
+        empty.check()
+    empty.source("reports", object())
+    with pytest.raises(InvalidTopology, match="has no sink"):
+        empty.check()
+
+
+@pytest.mark.parametrize("name", ["reports", "fast", "out"])
+def test_a_name_is_taken_once(name: str) -> None:
+    with pytest.raises(InvalidTopology, match=f"operator '{name}': the name is taken by a"):
+        road().add(name, "SELECT 1", "reports")
+
+
+@pytest.mark.parametrize("bound", ["0s", "-1s", "fast", "", float("nan"), float("inf"), True, None])
+def test_an_impossible_bound_is_refused(bound: object) -> None:
+    with pytest.raises(InvalidInput, match="max_latency"):
+        Topology("road", max_latency=bound)  # type: ignore[arg-type]
+
+
+def test_a_bound_below_any_micro_batch_is_refused() -> None:
+    with pytest.raises(InvalidTopology, match=r"max_latency is '10ms'; no micro-batch is faster"):
+        Topology("road", max_latency="10ms")
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda t: t.add("x", 7, "reports"), "step is 7"),
+        (lambda t: t.add("x", "SELECT 1", []), "upstream is empty"),
+        (lambda t: t.add("x", "SELECT 1", ["reports", "reports"]), "each may stand once"),
+        (lambda t: t.add("no good", "SELECT 1", "reports"), "must be an identifier"),
+        (lambda t: t.add("x", "SELECT 1", "reports", key=[1]), "names must be text"),
+        (lambda t: t.sink("s", "fast", "out/"), "give Files, ForeachBatch, Console or Memory"),
+        (lambda t: t.sink("s", "fast", Memory(), mode="upsert"), "allowed: append, update"),
+        (lambda t: t.sink("s", "fast", Files("out", format="xlsx")), "Files(format) is 'xlsx'"),
+        (lambda t: t.sink("s", "fast", Files("")), "Files(path) is empty"),
+    ],
+)
+def test_wrong_declarations_are_refused_at_once(
+    call: Callable[[Topology], object], words: str
+) -> None:
+    with pytest.raises(InvalidTopology) as refusal:
+        call(road())
+    assert words in str(refusal.value)
+
+
+def test_operators_come_after_their_upstreams() -> None:
+    made = Topology("road", max_latency=5)
+    made.source("s", object())
+    made.add("late", "SELECT 1", ["early", "s"])
+    made.add("early", "SELECT 1", "s")
+    assert [operator.name for operator in made.ordered()] == ["early", "late"]
+
+
+def test_the_decorator_declares_and_returns_the_function() -> None:
+    made = road()
+
+    @made.operator("fast", key=["vehicle"])
+    def speeds(fast: object) -> object:
+        return fast
+
+    assert made.operators[-1].name == "speeds"
+    assert made.operators[-1].key == ("vehicle",)
+    assert speeds(3) == 3
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [("5s", 5.0), ("250ms", 0.25), ("2 minutes", 120.0), ("1.5h", 5400.0), ("3", 3.0), (0.5, 0.5)],
+)
+def test_durations_as_people_write_them(text: str | float, seconds: float) -> None:
+    assert parse_duration_s(text, "field") == seconds
