@@ -1,7 +1,7 @@
 """Claims A5 and A6 of seed 000: a load that rises from 4 to 32 machines, and nodes that follow."""
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
 import numpy as np
@@ -121,60 +121,89 @@ def _figure_a5(courses: dict[str, list[Course]], folder: Path) -> tuple[str, ...
     return save_figure(figure, folder, "admission-A5")
 
 
+@dataclass(frozen=True)
+class _Followed:
+    """Nodes by the forecast, what the actual rate asked for, and that rate, period by period."""
+
+    query: Ints
+    merge: Ints
+    asked: Ints
+    total_per_s: Floats
+
+    @property
+    def busy(self) -> Floats:
+        """Share of its time a query node worked."""
+        return self.total_per_s * COSTS.query_s_per_tuple / self.query
+
+
 def claim_a6(folder: Path, seeds: Sequence[int], quick: bool) -> Claim:
     """Equations 1a and 1b over a load with a trend: nodes by the forecast total."""
-    busy, wanted, given, totals, merges = [], [], [], [], []
-    for seed in seeds:
-        rng = np.random.default_rng([seed, 6])
-        workload = stream_workload("tfvar", rng, periods=QUICK_PERIODS if quick else PERIODS)
-        for period in range(HISTORY_PERIODS, workload.rates_per_s.shape[1]):
-            history = workload.rates_per_s[:, period - HISTORY_PERIODS : period]
-            forecast = outlook(history, HORIZON_PERIODS, Holt()).next_rate_per_s.sum()
-            nodes = node_counts(float(forecast), COSTS)
-            actual = float(workload.rates_per_s[:, period].sum())
-            busy.append(actual * COSTS.query_s_per_tuple / nodes.query)
-            wanted.append(node_counts(actual, COSTS).query)
-            given.append(nodes.query)
-            merges.append(nodes.merge)
-            totals.append(actual)
-    off = np.abs(np.subtract(given, wanted))
-    follows = float(np.corrcoef(totals, given)[0, 1])
-    merge_share = np.array(given) * COSTS.query_node_tuples_per_s * COSTS.merge_s_per_tuple
+    runs = [_followed(seed, QUICK_PERIODS if quick else PERIODS) for seed in seeds]
+    nodes = _Followed(
+        *(
+            np.concatenate([getattr(run, column.name) for run in runs])
+            for column in fields(_Followed)
+        )
+    )
+    off = np.abs(nodes.query - nodes.asked)
+    follows = float(np.corrcoef(nodes.total_per_s, nodes.query)[0, 1])
+    usable = 1 - COSTS.headroom
+    merge_load = nodes.query * COSTS.query_node_tuples_per_s * COSTS.merge_s_per_tuple
     parts = {
         "query nodes follow the total rate (correlation at least 0.95)": follows >= 0.95,
         "within one node of what the actual rate asks for, 95% of the time": bool(
             np.mean(off <= 1) >= 0.95
         ),
         "merge nodes within their headroom": bool(
-            np.all(merge_share / np.array(merges) <= 1 - COSTS.headroom + 1e-9)
+            np.all(merge_load <= nodes.merge * usable + 1e-9)
         ),
         "twice the cost, or half the share left by the headroom, asks for twice the nodes": all(
             abs(node_counts(total, changed).query - 2 * node_counts(total, COSTS).query) <= 1
-            for total in totals
+            for total in nodes.total_per_s.tolist()
             for changed in (DEARER, ROOMIER)
         ),
     }
     failed = [name for name, holds in parts.items() if not holds]
-    count = len(totals) // len(seeds)
-    figure = Figure(figsize=(7, 3))
-    axis = figure.subplots()
-    axis.step(range(count), given[:count], label="query nodes by forecast")
-    axis.step(range(count), wanted[:count], label="by the actual rate", ls=":")
-    axis.step(range(count), merges[:count], label="merge nodes")
-    axis.set(xlabel="period", ylabel="nodes")
-    axis.legend(fontsize=8)
     return Claim(
         id="A6",
         paper="numbers of query and merge nodes follow the forecast total rate, the per-tuple "
         "costs and the headroom (eq. 1a and 1b)",
         ours=f"correlation with the actual rate {follows:.3f}; off by {off.mean():.2f} +- "
-        f"{off.std():.2f} nodes of {np.mean(wanted):.1f}; query nodes {np.mean(busy):.0%} +- "
-        f"{np.std(busy):.0%} busy, at most {max(busy):.0%}, and beyond their "
-        f"headroom of {COSTS.headroom:.0%} for {np.mean(np.array(busy) > 1 - COSTS.headroom):.0%} "
-        "of the time",
+        f"{off.std():.2f} nodes of {nodes.asked.mean():.1f}; query nodes {nodes.busy.mean():.0%} "
+        f"+- {nodes.busy.std():.0%} busy, at most {nodes.busy.max():.0%}, and beyond their "
+        f"headroom of {COSTS.headroom:.0%} for {np.mean(nodes.busy > usable):.0%} of the time",
         holds=not failed,
         where="pure",
         reason=f"not so: {'; '.join(failed)}" if failed else "",
-        figures=save_figure(figure, folder, "admission-A6"),
+        figures=_figure_a6(runs[0], folder),
         numbers={"parts": parts, "correlation": follows, "off": float(off.mean())},
     )
+
+
+def _followed(seed: int, periods: int) -> _Followed:
+    rates = stream_workload("tfvar", np.random.default_rng([seed, 6]), periods=periods).rates_per_s
+    ahead = range(HISTORY_PERIODS, periods)
+    forecasts = [
+        outlook(rates[:, now - HISTORY_PERIODS : now], HORIZON_PERIODS, Holt()).next_rate_per_s
+        for now in ahead
+    ]
+    totals = rates[:, HISTORY_PERIODS:].sum(axis=0)
+    by_forecast = [node_counts(float(forecast.sum()), COSTS) for forecast in forecasts]
+    return _Followed(
+        query=np.array([nodes.query for nodes in by_forecast]),
+        merge=np.array([nodes.merge for nodes in by_forecast]),
+        asked=np.array([node_counts(total, COSTS).query for total in totals.tolist()]),
+        total_per_s=totals,
+    )
+
+
+def _figure_a6(nodes: _Followed, folder: Path) -> tuple[str, ...]:
+    figure = Figure(figsize=(7, 3))
+    axis = figure.subplots()
+    period = range(len(nodes.query))
+    axis.step(period, nodes.query, label="query nodes by forecast")
+    axis.step(period, nodes.asked, label="by the actual rate", ls=":")
+    axis.step(period, nodes.merge, label="merge nodes")
+    axis.set(xlabel="period", ylabel="nodes")
+    axis.legend(fontsize=8)
+    return save_figure(figure, folder, "admission-A6")
