@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from penstock.reproduce.routing_overhead import (
+from penstock.reproduce.routing.overhead import (
     NODES,
     ROWS,
     TOP_K,

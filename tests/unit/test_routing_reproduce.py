@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from penstock.reproduce.routing import run
-from penstock.reproduce.routing_osg import task_run
+from penstock.reproduce.routing.osg import task_run
 
 
 def test_every_claim_is_answered_with_a_figure(tmp_path: Path) -> None:
