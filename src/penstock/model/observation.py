@@ -44,7 +44,8 @@ class ComponentObservation:
 
     `arrival_rate_per_s` is offered: the rows that come to it a second when nothing upstream waits.
     Run together that is the rate of the sources times its rows for each of theirs, whatever the
-    batches of the period took; run apart, what reached its queue. `service_time_s` is processor-seconds for each row that arrives; NaN when nothing arrived.
+    batches of the period took; run apart, what reached its queue. `service_time_s` is
+    processor-seconds for each row that arrives; NaN when nothing arrived.
     """
 
     name: str

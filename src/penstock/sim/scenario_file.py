@@ -110,6 +110,7 @@ SCHEMA: Schema = _table(
             processors=_COUNT,
             component={"type": "string"},
             sink={"type": "boolean"},
+            dispatch={"enum": ["shared", "round-robin"]},
         ),
     },
 )
@@ -225,4 +226,5 @@ def _operator(entry: Mapping[str, Any]) -> OperatorSpec:
     return OperatorSpec(
         entry["name"], upstreams, law, float(entry.get("selectivity", 1.0)),
         entry.get("processors", 1), entry.get("component", ""), entry.get("sink", False),
+        entry.get("dispatch", "shared"),
     )  # fmt: skip
