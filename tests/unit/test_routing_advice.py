@@ -3,6 +3,7 @@
 import contextlib
 import copy
 import json
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -143,3 +144,14 @@ def test_any_mutation_is_answered_or_refused(data: st.DataObject) -> None:
             place[path[-1]] = copy.deepcopy(data.draw(JUNK))
     with contextlib.suppress(InvalidInput):
         json.dumps(advice(document), allow_nan=False)
+
+
+def test_the_examples_of_the_docs_run() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "routing.md").read_text(encoding="utf-8")
+    answer = advice(json.loads(page.split("```json\n")[1].split("```")[0]))
+    assert list(answer["splits"]) == ["harbour", "airport"]
+    assert sum(answer["load"]) == 13_000
+    names: dict[str, Any] = {}
+    exec(page.split("```python\n")[1].split("```")[0], names)
+    load = np.bincount(names["routes"], minlength=8)
+    assert load.max() < 1.2 * load.mean()
