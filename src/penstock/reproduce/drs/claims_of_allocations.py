@@ -175,6 +175,7 @@ def _figure_d1(found: dict[str, tuple[Measured, ...]]) -> Figure:
         axes.set_ylabel("sojourn time (ms)")
         axes.set_title(f"{app}, * recommended")
         axes.legend(fontsize=7)
+    figure.subplots_adjust(wspace=0.3)
     return figure
 
 
@@ -195,6 +196,7 @@ def _figure_d2(found: dict[str, tuple[Measured, ...]]) -> Figure:
         axes.set_ylabel("measured (ms)")
         axes.set_title(app)
         axes.legend(fontsize=7)
+    figure.subplots_adjust(wspace=0.3)
     return figure
 
 
@@ -208,6 +210,7 @@ def _figure_d6(found: list[Case]) -> Figure:
             axes.bar(np.arange(2) + (place - 1) * 0.27, values, 0.27, label=label)
         axes.set_xticks([0, 1], [":".join(map(str, one)) for one in CANDIDATES])
         axes.set_title(f"{case.frames_per_s:g}/s, {case.label}", fontsize=8)
-        axes.set_ylabel("sojourn time (s)")
-        axes.legend(fontsize=7)
+        axes.set_ylim(0, 1.35 * max(*case.means_s, *case.mmk_s, *case.gigk_s))  # for the legend
+        axes.set_ylabel("sojourn time (s)" if number == 0 else "")
+        axes.legend(fontsize=7, loc="upper left")
     return figure

@@ -185,6 +185,7 @@ def _figure_d3(runs: dict[tuple[str, tuple[int, int, int]], list[Run]]) -> Figur
         axes.set_ylabel("mean sojourn time (ms)")
         axes.set_title(app)
         axes.legend(fontsize=7)
+    figure.subplots_adjust(wspace=0.3)
     return figure
 
 
@@ -199,10 +200,10 @@ def _figure_d4(runs: dict[tuple[str, int], list[Run]]) -> Figure:
         axes.axhline(1e3 * T_MAX_S, color="red", linewidth=0.7)
         axes.axhline(1e3 * T_MIN_S, color="green", linewidth=0.7)
         axes.set_yscale("log")
-        axes.set_title(f"{name}-term change, w = {window} (dotted: re-allocations of one seed)")
+        axes.set_title(f"{name}-term change, w = {window}; dotted: re-allocations", fontsize=8)
         axes.set_xlabel("minute")
         axes.set_ylabel("sojourn time (ms)")
-    figure.subplots_adjust(hspace=0.5)
+    figure.subplots_adjust(hspace=0.5, wspace=0.25)
     return figure
 
 
