@@ -10,6 +10,7 @@ import numpy as np
 
 from penstock.reproduce.routing.overhead import (
     NODES,
+    PANE_ROWS,
     ROWS,
     TOP_K,
     Overhead,
@@ -38,8 +39,8 @@ def run() -> Iterator[dict[str, Any]]:
     for found in rate_aware_overheads(seed=0, repeats=REPEATS):
         yield _row(
             f"routing: rate-aware panes, {found.what}", found,
-            f"panes round robin; {ROWS} rows of 5 panes, one a burst, {NODES} nodes; load ratio "
-            f"{found.plain_ratio:.0%} -> {found.ours_ratio:.0%}",
+            f"panes round robin; {PANE_ROWS.sum()} rows of 10 panes, one a jump, {NODES} nodes; "
+            f"load ratio {found.plain_ratio:.0%} -> {found.ours_ratio:.0%}",
         )  # fmt: skip
     yield _osg_batch()
 
@@ -55,6 +56,7 @@ def _osg_batch() -> dict[str, Any]:
             lambda: greedy_schedule(sketch.estimate_s(hashes), free).routes,
             lambda: osg_batch_routes(hashes, sketch, free).routes,
         ],
+        ROWS,
         repeats=8,
     )
     found = Overhead("route only", online_ns, batch_ns, 0.0, 0.0)

@@ -30,11 +30,16 @@ COUNTED_SHARE = 0.1  # of the rows, for the sketch
 
 @dataclass(frozen=True)
 class PaneRun:
-    """R1, second by second: the input rate and the load ratios of both ways."""
+    """R1, second by second: the input rate and the load ratios of both ways over the last round.
+
+    The last two are over four rounds, as rate-aware panes level the last round by design.
+    """
 
     rate_per_s: Floats
     plain: Floats
     rate_aware: Floats
+    plain_long: Floats
+    rate_aware_long: Floats
 
 
 @dataclass(frozen=True)
@@ -69,7 +74,7 @@ def pane_run(seed: int, seconds: int) -> PaneRun:
         plain[second, second % NODES] = rows
         cut, history = cut_pane(second, rows, history)
         np.add.at(aware[second], cut.nodes, cut.rows)
-    return PaneRun(rate, _round_ratios(plain), _round_ratios(aware))
+    return PaneRun(rate, _ratios(plain, 1), _ratios(aware, 1), _ratios(plain, 4), _ratios(aware, 4))
 
 
 def after_warm_up(ratios: Floats) -> Floats:
@@ -77,9 +82,9 @@ def after_warm_up(ratios: Floats) -> Floats:
     return ratios[RECENT_PANES:]
 
 
-def _round_ratios(loads: Floats) -> Floats:
-    sums = np.cumsum(loads, axis=0)
-    sums[NODES:] -= sums[:-NODES].copy()
+def _ratios(loads: Floats, rounds: int) -> Floats:
+    sums, panes = np.cumsum(loads, axis=0), rounds * NODES
+    sums[panes:] -= sums[:-panes].copy()
     return np.array([load_ratio(load) for load in sums])
 
 

@@ -29,6 +29,7 @@ from penstock.routing.route_table import RouteTable
 from penstock.routing.splitting import SplitRule
 
 ROWS, KEYS, NODES, TOP_K = 100_000, 16_000, 16, 100
+PANE_ROWS = np.array([1, 1, 1, 1, 5, 1, 1, 1, 1, 1]) * 20_000  # ten seconds of R1, one a jump
 SENT, ROUTED = "route and send", "route only"
 _PANE_US = 1_000_000
 _MOST_SLICES = 1_000
@@ -68,9 +69,9 @@ def frequency_aware_overheads(
 
 
 def rate_aware_overheads(seed: int, repeats: int) -> tuple[Overhead, Overhead]:
-    """Rate-aware panes over panes dealt round robin; one pane of five is a burst."""
+    """Rate-aware panes over panes dealt round robin, on ten panes of which one is a jump."""
     batch = _timed_batch(np.random.default_rng(seed))
-    steady = np.repeat(np.arange(4 * NODES), ROWS // 9)
+    steady = np.repeat(np.arange(4 * NODES), 20_000)
     history = rate_aware_routes(steady, new_history(NODES))[1]
     ticks = batch.column("time").to_numpy()
 
@@ -82,7 +83,7 @@ def rate_aware_overheads(seed: int, repeats: int) -> tuple[Overhead, Overhead]:
     )
 
 
-def paired_ns(works: list[Callable[[], Any]], repeats: int) -> list[float]:
+def paired_ns(works: list[Callable[[], Any]], rows: int, repeats: int) -> list[float]:
     """Least nanoseconds a row of each work, taken in turn: what else runs here only adds."""
     times: list[list[float]] = [[] for _ in works]
     for turn in range(repeats + _UNTIMED_TURNS):
@@ -91,15 +92,16 @@ def paired_ns(works: list[Callable[[], Any]], repeats: int) -> list[float]:
             work()
             if turn >= _UNTIMED_TURNS:
                 times[number].append(time.perf_counter() - start)
-    return [min(one) / ROWS * 1e9 for one in times]
+    return [min(one) / rows * 1e9 for one in times]
 
 
 def _compared(
     batch: "pa.RecordBatch", plain: Callable[[], Ints], ours: Callable[[], Ints], repeats: int
 ) -> tuple[Overhead, Overhead]:
     ratios = [load_ratio(node_loads(routes(), NODES)) for routes in (plain, ours)]
-    sent = paired_ns([lambda: _sent(batch, plain()), lambda: _sent(batch, ours())], repeats)
-    routed = paired_ns([plain, ours], repeats)
+    rows = batch.num_rows
+    sent = paired_ns([lambda: _sent(batch, plain()), lambda: _sent(batch, ours())], rows, repeats)
+    routed = paired_ns([plain, ours], rows, repeats)
     return (
         Overhead(SENT, sent[0], sent[1], ratios[0], ratios[1]),
         Overhead(ROUTED, routed[0], routed[1], ratios[0], ratios[1]),
@@ -149,15 +151,14 @@ def _zipf_batch(exponent: float, kind: str, rng: np.random.Generator) -> "pa.Rec
 
 
 def _timed_batch(rng: np.random.Generator) -> "pa.RecordBatch":
-    sizes = np.array([1, 1, 5, 1, 1]) * (ROWS // 9)
-    sizes[-1] += ROWS - sizes.sum()
-    pane = 4 * NODES + np.repeat(np.arange(5), sizes)
-    return _reports(pa.array(pane * _PANE_US + rng.integers(0, _PANE_US, ROWS)), "time", rng)
+    pane = 4 * NODES + np.repeat(np.arange(len(PANE_ROWS)), PANE_ROWS)
+    ticks = pane * _PANE_US + rng.integers(0, _PANE_US, len(pane))
+    return _reports(pa.array(ticks), "time", rng)
 
 
 def _reports(column: "pa.Array", name: str, rng: np.random.Generator) -> "pa.RecordBatch":
-    values = [pa.array(rng.random(ROWS)) for _ in range(3)]
-    vehicle = pa.array(rng.integers(0, 10**6, ROWS))
+    values = [pa.array(rng.random(len(column))) for _ in range(3)]
+    vehicle = pa.array(rng.integers(0, 10**6, len(column)))
     return pa.record_batch([column, vehicle, *values], [name, "vehicle", "long", "lat", "speed"])
 
 
