@@ -25,6 +25,7 @@ PAPERS = {
 }
 NAMES = tuple(name for name, module in PAPERS.items() if find_spec(module) is not None)
 MOST_SEEDS = 1000
+PIPE_WIDTH = 200
 
 
 def reproduce(
@@ -47,7 +48,7 @@ def reproduce(
         raise InvalidInput(f"NAME is {name!r}; allowed: {', '.join(NAMES)}.")
     _check_folder(out)
     size = "small experiments" if quick else "the experiments"
-    print(f"{name}: running {size} of {seeds} seeds ...", file=sys.stderr)
+    print(f"{name}: running {size}, seeds 1 to {seeds} ...", file=sys.stderr)
     began_s = time.monotonic()
     claims: list[Claim] = import_module(PAPERS[name]).run(out, list(range(1, seeds + 1)), quick)
     took_s = time.monotonic() - began_s
@@ -84,6 +85,5 @@ def _print_table(claims: Sequence[Claim]) -> None:
             claim.where,
         )  # fmt: skip
         table.add_row(*(Text(one_line(cell)) for cell in cells))
-    console = Console()
-    # A pipe has no width to keep to; on a narrow terminal the rows only become longer.
-    console.print(table, width=None if console.is_terminal else 200)
+    # A pipe has no width to keep to; in a narrow terminal the rows only become longer.
+    Console(width=None if sys.stdout.isatty() else PIPE_WIDTH).print(table)
