@@ -7,7 +7,7 @@ from matplotlib.figure import Figure
 
 from penstock.reproduce.claims import Claim, save_figure
 from penstock.reproduce.drs.measuring import QUICK, Measured, Sizes, measured, steady_share
-from penstock.reproduce.drs.variation import CANDIDATES, CHOSEN, Case, cases
+from penstock.reproduce.drs.variation import CANDIDATES, EXPONENTIAL, Case, cases
 from penstock.reproduce.parts import failed, listed, spread
 
 PRINTED = {"VLD": "10:11:1", "FPD": "6:13:3"}
@@ -92,28 +92,35 @@ def d2(folder: Path, seeds: tuple[int, ...], quick: bool) -> Claim:
 def d6(folder: Path, seeds: tuple[int, ...], quick: bool) -> Claim:
     """gigk picks the measured best where mmk does not."""
     found = cases(seeds, D6_QUICK_S if quick else D6_S)
-    chosen = [case for case in found if case.label == f"SCV {CHOSEN[0]:g} and {CHOSEN[1]:g}"]
+    judged = [case for case in found if case.scvs != EXPONENTIAL]
     parts = dict[str, bool]()
-    for case in chosen:
-        at = f"at {case.frames_per_s:g} frames/s"
-        parts[f"mmk picks 3:3:1 {at}"] = case.picks[0] == (3, 3, 1)
-        parts[f"gigk picks 2:4:1 {at}"] = case.picks[1] == (2, 4, 1)
-        parts[f"2:4:1 is the measured best {at}"] = case.best == (2, 4, 1)
+    for case in judged:
+        at = f"{case.label} at {case.frames_per_s:g} frames/s"
+        parts[f"{at}: mmk picks 3:3:1"] = case.picks[0] == (3, 3, 1)
+        parts[f"{at}: gigk picks 2:4:1"] = case.picks[1] == (2, 4, 1)
+        parts[f"{at}: 2:4:1 is the measured best"] = case.best == (2, 4, 1)
         off = [
             np.mean([abs(e / m - 1) for e, m in zip(model, case.means_s, strict=True)])
             for model in (case.mmk_s, case.gigk_s)
         ]
-        parts[f"gigk's estimates are nearer {at}"] = bool(off[1] < off[0])
-    wrong = [case.label for case in found if case.picks[1] != case.best]
-    beside = f" Beside it, gigk is misled with {', '.join(wrong)}." if wrong else ""
+        parts[f"{at}: gigk's estimates are nearer"] = bool(off[1] < off[0])
+    right = [case for case in judged if case.picks[1] == case.best]
+    wrong = [
+        f"{case.label} at {case.frames_per_s:g}" for case in judged if case.picks[1] != case.best
+    ]
+    why = (
+        " Which operator varies more decides it, and the paper does not give that: gigk picks the "
+        f"measured best in {len(right)} of {len(judged)} settings, not in "
+        f"{'; '.join(wrong) or 'none'}."
+    )
     return Claim(
         id="D6",
         paper="With variation above the exponential law's and heavy load (7 processors), gigk "
         "picks 2:4:1, the measured best, where mmk picks 3:3:1; its estimates are nearer.",
-        ours="; ".join(_told_d6(case) for case in chosen) + "." + beside,
+        ours="; ".join(_told_d6(case) for case in judged) + ".",
         holds=all(parts.values()),
         where="sim",
-        reason=failed(parts),
+        reason=failed(parts) + ("" if all(parts.values()) else why),
         figures=save_figure(_figure_d6(found), folder, "drs-D6"),
         numbers={
             "parts": parts,
@@ -141,7 +148,7 @@ def _told_d6(case: Case) -> str:
         f"{':'.join(map(str, split))} measured {spread(runs)} s (mmk {mmk:.3g}, gigk {gigk:.3g})"
         for split, runs, mmk, gigk in both
     )
-    return f"{case.frames_per_s:g} frames/s: {told}"
+    return f"{case.label}, {case.frames_per_s:g} frames/s: {told}"
 
 
 def _rank_correlation(runs: tuple[Measured, ...]) -> float:

@@ -2,9 +2,9 @@
 
 The frame rate is uniform in [2, 8] and [3, 9] a second, drawn anew each second; the text draws
 times between frames from [1/8, 1/2] and [1/9, 1/3], which would not have the means 5 and 6 it
-states. Squared coefficients of variation are open; the text says both operators exceed the
-exponential law's 1 and the matcher gets its features in bulk, so: 2 for extraction, 4 for matching
-(one tuple a frame, whose features vary in number). Others are shown beside.
+states. Squared coefficients of variation are open: the text says only that both operators exceed
+the exponential law's 1 and that the matcher gets its features in bulk. No single choice would be
+fair, as it decides the outcome, so the claim is judged over several, with and without bulks.
 """
 
 from collections.abc import Sequence
@@ -27,8 +27,8 @@ from penstock.sim.run import simulate
 
 PROCESSORS = 7
 RATES = {5.0: (2.0, 8.0), 6.0: (3.0, 9.0)}
-CHOSEN = (2.0, 4.0)  # of extraction and matching
-BESIDE = ((1.0, 1.0), (2.0, 2.0), (2.0, 8.0))
+ABOVE_ONE = ((2.0, 2.0), (2.0, 4.0), (2.0, 8.0))  # of extraction and matching
+EXPONENTIAL = (1.0, 1.0)  # shown beside; the claim is not about it
 BULK = 4  # tuples of a frame in the variant with bulk arrivals
 CANDIDATES: tuple[Allocation, ...] = ((2, 4, 1), (3, 3, 1))
 
@@ -56,10 +56,12 @@ class Case:
 
 
 def cases(seeds: Sequence[int], duration_s: float) -> list[Case]:
-    """The chosen setting at both rates, then those beside it."""
-    found = [_case(rate, CHOSEN, 1, seeds, duration_s) for rate in RATES]
-    found += [_case(6.0, scvs, 1, seeds, duration_s) for scvs in BESIDE]
-    return [*found, _case(6.0, (2.0, 2.0), BULK, seeds, duration_s)]
+    """All settings above the exponential law at both rates, with bulks too; then that law."""
+    settings = [*((scvs, 1) for scvs in ABOVE_ONE), (ABOVE_ONE[0], BULK)]
+    found = [
+        _case(rate, scvs, bulk, seeds, duration_s) for rate in RATES for scvs, bulk in settings
+    ]
+    return [*found, _case(6.0, EXPONENTIAL, 1, seeds, duration_s)]
 
 
 def _case(
