@@ -128,7 +128,7 @@ class Settings:
         0.5,
         "threshold-min",
         "number",
-        "Input over capacity below which the incremental policy takes a processor away.",
+        "Input over capacity below which the incremental policy takes an executor away.",
         least=0,
         greatest=10,
     )
@@ -136,7 +136,7 @@ class Settings:
         0.8,
         "threshold-max",
         "number",
-        "Input over capacity above which the incremental policy adds a processor.",
+        "Input over capacity above which the incremental policy adds an executor.",
         least=0,
         greatest=10,
     )

@@ -16,7 +16,7 @@ def test_every_policy_can_be_chosen_by_its_name(name: str) -> None:
 
 def test_thresholds_reach_the_policy_they_are_for() -> None:
     settings = Settings(threshold_min=0.3, threshold_max=0.7)
-    assert chosen_policy(settings) == Incremental(0.3, 0.7)
+    assert chosen_policy(settings) == Incremental(0.3, 0.7, step=settings.slots)
 
 
 def test_an_unknown_policy_is_refused_with_the_known_ones() -> None:

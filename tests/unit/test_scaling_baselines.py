@@ -230,3 +230,10 @@ def test_load_is_of_rows_offered_not_of_those_that_batches_took() -> None:
     assert demands(given).load == pytest.approx(4.0)
     assert wanted(Ds2(restart_s=0.0), given) == 6
     assert wanted(AutoscalePlus(), given) == 5
+
+
+def test_incremental_steps_by_whole_executors() -> None:
+    policy = Incremental(0.5, 0.8, step=2)
+    assert wanted(policy, context([90.0], 8)) == 6
+    assert wanted(policy, context([390.0], 4)) == 6
+    assert wanted(policy, context([10.0], 2)) == 2

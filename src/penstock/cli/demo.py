@@ -67,7 +67,7 @@ def load_profile() -> RateProfile:
     from penstock.workloads.profiles import knots
 
     low, high = BASE_RATE_PER_S, 4 * BASE_RATE_PER_S
-    return knots([0, 20, 30, 60, 65, 110], [low, low, high, high, low, low])
+    return knots([0, 15, 40, 65, 75, 115], [low, low, high, high, low, low])
 
 
 def road(rate: RateProfile, out: Path) -> Topology:
@@ -88,7 +88,7 @@ def demo_settings(policy: str, out: Path) -> Settings:
     return Settings(
         period_s=3.0, policy=policy, executors_min=1, executors_max=4, slots=2, key_groups=2,
         executor_memory_mb=768, cooldown_out_s=3.0, cooldown_in_s=9.0, step_in=1,
-        threshold_min=0.2, threshold_max=0.45,
+        threshold_min=0.35, threshold_max=0.75,
         history=str(out / "history.sqlite"),
     )  # fmt: skip
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 # The scenario itself says how often to decide and how many executors there may be.
-@with_settings(without=("period", "executors-min", "executors-max", "history"))
+@with_settings(without=("period", "executors-min", "executors-max", "slots", "history"))
 def simulate(
     scenario: Annotated[
         Path, typer.Argument(metavar="SCENARIO.toml", help="What is simulated (docs/simulator.md).")
@@ -45,8 +45,8 @@ def simulate(
     from penstock.control.chosen import chosen_policy
     from penstock.sim.scenario_file import load_scenario
 
-    chosen = chosen_policy(settings)
     wanted = load_scenario(scenario)
+    chosen = chosen_policy(settings, wanted.cluster.slots)
     if seed is not None:
         wanted = replace(wanted, seed=seed)
     result = _run(wanted, chosen, settings, history)

@@ -19,10 +19,14 @@ from penstock.scaling.policy import ScalingContext
 
 @dataclass(frozen=True)
 class Incremental:
-    """Steps of one processor by two thresholds on the load ratio."""
+    """Steps by two thresholds on the load ratio.
+
+    `step` is what can be added or taken at once: a processor, or the processors of one executor.
+    """
 
     min_ratio: float = 0.5
     max_ratio: float = 0.8
+    step: int = 1
 
     def __post_init__(self) -> None:
         if not 0 <= self.min_ratio < self.max_ratio:
@@ -30,6 +34,8 @@ class Incremental:
                 f"thresholds are min {self.min_ratio:g} and max {self.max_ratio:g}; they must obey "
                 "0 <= min < max."
             )
+        if self.step < 1:
+            raise InvalidInput(f"step is {self.step}; it must be at least 1.")
 
     @property
     def name(self) -> str:
@@ -82,15 +88,15 @@ class Incremental:
     def _step(self, before: int, load: float, gaps: tuple[str, ...]) -> tuple[int, str]:
         ratio = load / before
         if ratio > self.max_ratio:
-            return before + 1, f"load ratio {ratio:.3g} is above {self.max_ratio:g}"
+            return before + self.step, f"load ratio {ratio:.3g} is above {self.max_ratio:g}"
         if gaps:
             return before, f"no scale-in while not measured: {', '.join(gaps)}"
-        if ratio >= self.min_ratio or before == 1:
+        if ratio >= self.min_ratio or before <= self.step:
             return before, f"load ratio is {ratio:.3g}"
-        after = load / (before - 1)
+        after = load / (before - self.step)
         if after > self.max_ratio:
             return before, f"load ratio {ratio:.3g} would become {after:.3g}"
-        return before - 1, f"load ratio {ratio:.3g} is below {self.min_ratio:g}"
+        return before - self.step, f"load ratio {ratio:.3g} is below {self.min_ratio:g}"
 
 
 def _overload(load: float, processors: int, context: ScalingContext) -> str | None:

@@ -23,7 +23,6 @@ from pyspark.sql import functions as F
 from penstock.model.topology import SinkBinding, Topology
 from penstock.spark.analysis import at_edge
 from penstock.spark.survey import Survey, apply_operator, read_source
-from penstock.workloads.generator import Generator
 
 METRIC = "penstock:"  # prefix of the observed metrics in a query's progress
 PATH = ">"  # a metric is named after its node, then the consumers on the way to the sink
@@ -103,10 +102,8 @@ class Assembler:
 
     def _exchanged(self, node: str) -> DataFrame:
         frame = self._made(node, node)
-        source = self.topology.find_source(node)
-        generated = source is not None and isinstance(source.reader, Generator)
-        lanes = source.reader.lanes if source is not None and generated else 0
-        partitions = lanes or self.session.sparkContext.defaultParallelism
+        # As many partitions as keyed work has; more tasks would only cost each batch time.
+        partitions = int(str(self.session.conf.get("spark.sql.shuffle.partitions")))
         return frame.repartitionById(partitions, F.spark_partition_id() % partitions)
 
 

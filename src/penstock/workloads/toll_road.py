@@ -61,7 +61,7 @@ def toll_road(
     rows: int | None = None,
     lanes: int = 8,
     max_rows: int | None = None,
-    lookup_wait_s: float = 0.0025,
+    lookup_wait_s: float = 0.004,
     seed: int = 7,
 ) -> Topology:
     """The topology: reports -> positions -> accounts -> speeds -> tolls, and accounts -> standing.
