@@ -114,7 +114,7 @@ def test_a_dry_run_decides_and_does_nothing(scenario: str) -> None:
 
 def test_its_help_lists_every_option_but_those_the_scenario_decides() -> None:
     help_text = CliRunner().invoke(app, ["simulate", "--help"], env={"COLUMNS": "200"}).stdout
-    mine = {"period", "executors-min", "executors-max"}
+    mine = {"period", "executors-min", "executors-max", "slots"}
     for option in OPTIONS:
         assert (f"--{option.name} " in help_text) == (option.name not in mine)
 
