@@ -11,6 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from penstock.errors import InvalidTopology, PenstockError
+from penstock.model.plan import Component, QueryPlan, TopologyPlan
 from penstock.model.sinks import Files, ForeachBatch, Memory
 from penstock.model.topology import Topology
 from penstock.spark.builder import Reading, build
@@ -208,6 +209,48 @@ def test_a_declared_key_brings_equal_keys_together(session: SparkSession, tmp_pa
         # Three batches of two tasks each: a key that were not kept together would meet all six.
         tasks = Counter(key for key, _ in {(row.key, row.worker) for row in rows})
         assert max(tasks.values()) <= 3
+
+
+def two_sinks() -> Topology:
+    made = stream_topology()
+    made.add("counts", counted, "rows")
+    made.sink("raw", "rows", Memory())
+    made.sink("out", "counts", Memory())
+    return made
+
+
+def test_a_given_plan_is_obeyed(session: SparkSession) -> None:
+    reading, counting = Component("rows", ()), Component("counts", ("counts",), ("key",))
+    wanted = TopologyPlan(
+        (
+            QueryPlan("first", (reading,), ("raw",)),
+            QueryPlan("second", (reading, counting), ("out",)),
+        )
+    )
+    built = build(two_sinks(), session, Reading(0.0), wanted)
+    assert built.plan == wanted
+    assert [len(query.sinks) for query in built.queries] == [1, 1]
+
+
+@pytest.mark.parametrize(
+    ("queries", "words"),
+    [
+        ([QueryPlan("q", (), ("raw",))], "sink 'out' is in 0 queries"),
+        ([QueryPlan("q", (), ("raw", "out", "more"))], "sink 'more' is unknown"),
+        ([QueryPlan("q", (), ("raw", "out"), "update")], "query 'q' has mode 'update'"),
+        (
+            [QueryPlan("q", (Component("c", ("counts",), ("value",)),), ("raw", "out"))],
+            "component 'c': key 'value' contradicts operator 'counts'",
+        ),
+        ([QueryPlan("q", (Component("c", ("lost",)),), ("raw", "out"))], "operator 'lost' is"),
+    ],
+)
+def test_a_plan_that_does_not_fit_is_refused(
+    session: SparkSession, queries: list[QueryPlan], words: str
+) -> None:
+    with pytest.raises(InvalidTopology) as refusal:
+        build(two_sinks(), session, Reading(0.0), TopologyPlan(tuple(queries)))
+    assert words in str(refusal.value)
 
 
 # What runs

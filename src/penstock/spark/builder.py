@@ -5,7 +5,7 @@ sinks of a batch at once. Where Spark refuses that, each sink gets its own query
 why.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -15,6 +15,7 @@ from penstock.model.plan import Component, QueryPlan, TopologyPlan
 from penstock.model.topology import SinkBinding, Topology
 from penstock.spark.assembly import Assembler, Sharing, plan_sharing
 from penstock.spark.handles import streaming_refusal
+from penstock.spark.plan_check import check_plan
 from penstock.spark.survey import Survey, survey
 
 TAG = "__node"
@@ -59,9 +60,19 @@ class BuiltTopology:
     schemas: dict[str, str]
 
 
-def build(topology: Topology, session: SparkSession, reading: Reading) -> BuiltTopology:
-    """Check a topology against Spark and build its queries; nothing is started."""
+def build(
+    topology: Topology, session: SparkSession, reading: Reading, wanted: TopologyPlan | None = None
+) -> BuiltTopology:
+    """Check a topology against Spark and build its queries; nothing is started.
+
+    A plan that is given says which sinks share a query and which operators a component; without
+    one, sinks of one output mode share a query and every shuffle begins a component.
+    """
     found = survey(topology, session, reading.epoch_s)
+    if wanted is not None:
+        check_plan(topology, found, wanted)
+        given = tuple(_as_planned(topology, session, reading, found, q) for q in wanted.queries)
+        return BuiltTopology(wanted, given, found.schemas)
     modes = list(dict.fromkeys(sink.output_mode for sink in topology.sinks))
     reasons = []
     if len(modes) > 1:
@@ -81,6 +92,17 @@ def build(topology: Topology, session: SparkSession, reading: Reading) -> BuiltT
     ]
     plan = TopologyPlan(tuple(query.plan for query in queries), tuple(dict.fromkeys(reasons)))
     return BuiltTopology(plan, tuple(queries), found.schemas)
+
+
+def _as_planned(
+    topology: Topology, session: SparkSession, reading: Reading, found: Survey, wanted: QueryPlan
+) -> BuiltQuery:
+    sinks = tuple(sink for sink in topology.sinks if sink.name in wanted.sinks)
+    built = _query(topology, session, reading, found, wanted.name, sinks)
+    refusal = streaming_refusal(built.frame, wanted.output_mode)
+    if refusal is not None:
+        raise InvalidTopology(f"query {wanted.name!r}: mode {wanted.output_mode!r}: {refusal}")
+    return replace(built, plan=wanted)
 
 
 def _why_repeated(node: str, found: Survey) -> str:
