@@ -7,10 +7,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pandas as pd
 import pyarrow.dataset as ds
 import pytest
 from typer.testing import CliRunner
 
+from penstock import Generator, steps
 from penstock.cli.app import app
 
 PENSTOCK = Path(sys.executable).with_name("penstock")
@@ -37,18 +39,33 @@ def test_the_readme_topology_is_the_example(readme_topology: Path) -> None:
     assert readme_topology.read_text() == (ROOT / "examples/speeds.py").read_text()
 
 
+def expected_speeds(checkpoint: Path) -> pd.DataFrame:
+    """What the README's topology gives for the windows that the last watermark closes."""
+    epoch_s = json.loads((checkpoint / "penstock/epoch.json").read_text())["epoch_s"]
+    stream = Generator(steps([(5, 200), (5, 800)]), keys=100, rows=5_000)
+    rows = stream.batch(0, 5_000, epoch_s).to_pandas()
+    rows = rows[rows["value"] > 0.1]
+    closed = (rows["at"].max() - pd.Timedelta(seconds=1)).floor("1ms")
+    rows["since"] = rows["at"].dt.floor("2s")
+    rows = rows[rows["since"] + pd.Timedelta(seconds=2) <= closed]
+    means = 130 * rows.groupby(["key", "since"])["value"].mean()
+    return means.rename("speed").reset_index().rename(columns={"key": "vehicle"})
+
+
 @pytest.mark.spark
 def test_the_readme_topology_runs_as_printed(readme_topology: Path) -> None:
     directory = readme_topology.parent
-    done = penstock("run", "speeds.py:road", "--json", cwd=directory)
+    done = penstock("run", "speeds.py:road", "--json", "--checkpoint", "state", cwd=directory)
     assert done.returncode == 0, done.stderr
     summary = json.loads(done.stdout)
     assert summary["results"] == 5000
     assert summary["max_latency_s"] == 5.0
     found = ds.dataset(str(directory / "out/speeds"), partitioning="hive").to_table().to_pandas()
     assert set(found.columns) == {"vehicle", "since", "speed", "batch"}
-    assert len(found) > 0
-    assert not found.duplicated(["vehicle", "since"]).any()
+    expected = expected_speeds(directory / "state")
+    merged = found.merge(expected, on=["vehicle", "since"], how="outer", suffixes=("", "_batch"))
+    assert len(merged) == len(found) == len(expected)
+    assert (merged["speed"] - merged["speed_batch"]).abs().max() < 1e-9
 
     shown = penstock("history", "--json", cwd=directory)
     assert shown.returncode == 0, shown.stderr

@@ -228,8 +228,9 @@ def test_a_given_plan_is_obeyed(session: SparkSession) -> None:
         )
     )
     built = build(two_sinks(), session, Reading(0.0), wanted)
-    assert built.plan == wanted
-    assert [len(query.sinks) for query in built.queries] == [1, 1]
+    first, second = built.queries
+    assert (first.tagged, first.frame.columns) == (False, ["row", "key", "value", "at"])
+    assert (second.tagged, second.frame.columns) == (False, ["key", "window", "n"])
 
 
 @pytest.mark.parametrize(
@@ -243,6 +244,7 @@ def test_a_given_plan_is_obeyed(session: SparkSession) -> None:
             "component 'c': key 'value' contradicts operator 'counts'",
         ),
         ([QueryPlan("q", (Component("c", ("lost",)),), ("raw", "out"))], "operator 'lost' is"),
+        ([QueryPlan("q", (), ("raw", "out"))], "groups its operators otherwise than its shuffles"),
     ],
 )
 def test_a_plan_that_does_not_fit_is_refused(
@@ -270,7 +272,7 @@ def test_branches_share_what_they_have_in_common(session: SparkSession, tmp_path
         assert query.sharing.shared == ("fast",)
         assert query.sharing.repeated == ()
         assert running.wait(90)
-        reports = running.listener.take()
+        reports = running.reports.take()
         expected = expected_counts(running.epoch_s, lambda rows: rows["value"] > 0.5)
         for name in ("by_key", "again"):
             assert found_counts(running.rows(f"{name}_out")) == expected
@@ -370,6 +372,71 @@ def test_a_sink_directory_of_another_run_is_refused(session: SparkSession, tmp_p
                 with pytest.raises(PenstockError, match="exists already and is not of this run"):
                     running.wait(60)
     assert session.read.parquet(str(tmp_path / "out")).count() == 6000
+
+
+def test_a_stream_joined_with_itself_is_complete(session: SparkSession, tmp_path: Path) -> None:
+    made = stream_topology()
+
+    @made.operator("rows")
+    def pairs(rows: DataFrame) -> DataFrame:
+        timed = rows.withWatermark("at", "1 second")
+        other = timed.select(F.col("row").alias("other"), F.col("at").alias("seen"))
+        return timed.join(other, F.expr("row = other AND at = seen")).select("row", "other")
+
+    made.sink("out", "pairs", Memory())
+    with RunningTopology(made, session, tmp_path / "c") as running:
+        assert running.wait(90)
+        assert sorted(row.row for row in running.rows("out")) == list(range(6000))
+
+
+def test_queries_over_different_streams_end_when_both_are_done(
+    session: SparkSession, tmp_path: Path
+) -> None:
+    made = Topology("apart", max_latency="30s")
+    made.source("left_rows", STREAM)
+    made.source("right_rows", STREAM)
+    made.add("totals", "SELECT key, count(*) AS n FROM right_rows GROUP BY key", "right_rows")
+    made.sink("raw", "left_rows", Memory())
+    made.sink("latest", "totals", Memory(), mode="update")
+    with RunningTopology(made, session, tmp_path / "c") as running:
+        assert running.wait(90)
+        assert len(running.rows("raw")) == 6000
+        latest = {row.key: row.n for row in running.rows("latest")}
+        assert sum(latest.values()) == 6000
+
+
+def test_a_run_without_end_emits_what_the_last_watermark_closes(
+    session: SparkSession, tmp_path: Path
+) -> None:
+    made = stream_topology()
+    made.add("counts", counted, "rows")
+    made.sink("out", "counts", Memory())
+    with RunningTopology(made, session, tmp_path / "c") as running:
+        assert running.wait(90)
+        expected = expected_counts(running.epoch_s, lambda rows: rows["value"] >= 0)
+        assert found_counts(running.rows("out")) == expected
+
+
+def test_csv_refuses_columns_it_has_no_place_for(session: SparkSession, tmp_path: Path) -> None:
+    made = stream_topology()
+    made.add("counts", counted, "rows")
+    made.sink("out", "counts", Files(str(tmp_path / "out"), "csv"))
+    with pytest.raises(InvalidTopology, match="format 'csv' has no place for column 'window'"):
+        build(made, session, Reading(0.0))
+
+
+def test_whoever_looks_on_cannot_end_the_query(session: SparkSession, tmp_path: Path) -> None:
+    made = stream_topology()
+    made.sink("out", "rows", Memory())
+
+    def fail(query: str, batch_id: int) -> None:
+        raise RuntimeError("a bug in a measurer")
+
+    running = RunningTopology(made, session, tmp_path / "c", ONCE)
+    running.after_batch.append(fail)
+    with running:
+        assert running.wait(60)
+        assert len(running.rows("out")) == 6000
 
 
 def test_ranges_of_the_generator_have_no_gap() -> None:

@@ -50,6 +50,7 @@ def test_the_same_topology_is_welcome_again(tmp_path: Path) -> None:
         ({"topology": "rail"}, ["topology 'road'", "not 'rail'"]),
         ({"schema": {"speeds": "struct<speed:int>"}}, ["operator 'speeds': schema was", "int"]),
         ({"schema": {}}, ["operator 'speeds'", "absent"]),
+        ({"sink": {"out": ["speeds", "road", "append"]}}, ["sink 'out': it was absent"]),
     ],
 )
 def test_another_topology_is_refused_with_what_differs(

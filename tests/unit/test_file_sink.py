@@ -1,5 +1,6 @@
 """Files of a batch: only what successful tasks reported is ever published."""
 
+import json
 from pathlib import Path
 
 import pyarrow as pa
@@ -74,3 +75,17 @@ def test_an_empty_first_batch_tells_the_schema(tmp_path: Path) -> None:
     file_sink.gather(one, [], ROWS.schema)
     file_sink.publish(one.gathered, f"{tmp_path}/batch=0")
     assert ds.dataset(tmp_path / "batch=0").schema == ROWS.schema
+
+
+def test_json_keeps_large_numbers_nulls_and_nesting(tmp_path: Path) -> None:
+    rows = pa.RecordBatch.from_pydict(
+        {"big": [2**60 + 1, None], "list": [[1, 2], None], "share": [0.5, float("nan")]}
+    )
+    one = file_sink.target(Files(str(tmp_path), "json"), "out", None, "q", 0)
+    (file,) = written(one, rows)
+    lines = (Path(one.attempts) / file).read_text().splitlines()
+    assert [json.loads(line) for line in lines] == [
+        {"big": 2**60 + 1, "list": [1, 2], "share": 0.5},
+        {"big": None, "list": None, "share": None},
+    ]
+    assert "NaN" not in lines[1]

@@ -21,7 +21,11 @@ if TYPE_CHECKING:
 def run(
     spec: Annotated[str, typer.Argument(metavar="FILE.py:NAME", help="A topology in a file.")],
     master: Annotated[
-        str, typer.Option("--master", help="A Spark master, or 'embedded' for one of its own.")
+        str,
+        typer.Option(
+            "--master",
+            help="A Spark master; 'embedded' for one of its own, 'cluster' for the one that is up.",
+        ),
     ] = "local[2]",
     checkpoint: Annotated[
         Path | None,

@@ -6,6 +6,7 @@ asking the database for keys.
 """
 
 import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -174,13 +175,18 @@ def connect(where: str, create: bool) -> Engine:
     return engine
 
 
+def _masked(where: str) -> str:
+    """A URL without the user and password in it."""
+    return re.sub(r"//[^@/]*@", "//***@", where)
+
+
 def _url(where: str) -> URL:
     try:
         url = make_url(where) if "://" in where else URL.create("sqlite", database=where)
         url.get_dialect()
     except (ArgumentError, NoSuchModuleError, ValueError) as error:
         raise InvalidInput(
-            f"history is {where!r}; give a file or an SQLAlchemy URL such as "
+            f"history is {_masked(where)!r}; give a file or an SQLAlchemy URL such as "
             "postgresql+psycopg://user@host/name."
         ) from error
     return url

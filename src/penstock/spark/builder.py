@@ -9,9 +9,11 @@ from dataclasses import dataclass, replace
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.types import ArrayType, MapType, StructType
 
 from penstock.errors import InvalidTopology
 from penstock.model.plan import Component, QueryPlan, TopologyPlan
+from penstock.model.sinks import Files
 from penstock.model.topology import SinkBinding, Topology
 from penstock.spark.assembly import Assembler, Sharing, plan_sharing
 from penstock.spark.handles import streaming_refusal
@@ -102,6 +104,13 @@ def _as_planned(
     refusal = streaming_refusal(built.frame, wanted.output_mode)
     if refusal is not None:
         raise InvalidTopology(f"query {wanted.name!r}: mode {wanted.output_mode!r}: {refusal}")
+    possible = [component.operators for component in built.plan.components]
+    if sorted(c.operators for c in wanted.components) != sorted(possible):
+        shown = "; ".join(", ".join(operators) or "(a source)" for operators in possible)
+        raise InvalidTopology(
+            f"plan: query {wanted.name!r} groups its operators otherwise than its shuffles do, "
+            f"which is: {shown}."
+        )
     return replace(built, plan=wanted)
 
 
@@ -142,6 +151,7 @@ def _query(
     assembler = Assembler(topology, session, found, sharing, reading.epoch_s, reading.measured)
     nodes = list(dict.fromkeys(sink.upstream for sink in sinks))
     rows = {node: assembler.frame(node, "sinks") for node in nodes}
+    _check_formats(rows, sinks)
     frame = _tagged(rows) if len(rows) > 1 else rows[nodes[0]]
     components = default_components(topology, found, frozenset(sharing.copies))
     plan = QueryPlan(name, components, tuple(sink.name for sink in sinks), sinks[0].output_mode)
@@ -151,6 +161,17 @@ def _query(
         if operator.name in sharing.copies
     }
     return BuiltQuery(plan, frame, sinks, edges, sharing)
+
+
+def _check_formats(rows: dict[str, DataFrame], sinks: tuple[SinkBinding, ...]) -> None:
+    for sink in sinks:
+        if isinstance(sink.sink, Files) and sink.sink.format == "csv":
+            for field in rows[sink.upstream].schema.fields:
+                if isinstance(field.dataType, StructType | ArrayType | MapType):
+                    raise InvalidTopology(
+                        f"sink {sink.name!r}: format 'csv' has no place for column {field.name!r} "
+                        f"of type {field.dataType.simpleString()}; use parquet, orc or json."
+                    )
 
 
 def default_components(

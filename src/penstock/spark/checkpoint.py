@@ -79,12 +79,14 @@ class Checkpoint:
                 self._check_parts(field, before.get(field, {}), value)
 
     def _check_parts(self, field: str, before: dict[str, Any], now: dict[str, Any]) -> None:
+        whose = {"schema": "operator", "key": "component"}.get(field, field)
         for name in sorted(before.keys() | now.keys()):
             if before.get(name) != now.get(name):
                 raise InvalidTopology(
-                    f"operator {name!r}: {field} was {before.get(name, 'absent')} when checkpoint "
-                    f"{self.directory} was begun and is {now.get(name, 'absent')} now; change it "
-                    "back or choose another checkpoint."
+                    f"{whose} {name!r}: {'it' if whose == field else field} was "
+                    f"{before.get(name, 'absent')} when checkpoint {self.directory} was begun "
+                    f"and is {now.get(name, 'absent')} now; change it back or choose another "
+                    "checkpoint."
                 )
 
     def _remembered(self, name: str, value: dict[str, Any]) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """A topology run under the loop: cluster, session, queries, controller, all ended together."""
 
+import logging
 import tempfile
 import threading
 import time
@@ -10,6 +11,7 @@ from pathlib import Path
 from types import TracebackType
 
 from pyspark.sql import Row, SparkSession
+from sqlalchemy.exc import SQLAlchemyError
 
 from penstock.config import Settings
 from penstock.control.chosen import chosen_policy
@@ -24,14 +26,19 @@ from penstock.model.decision import Limits
 from penstock.model.observation import Observation
 from penstock.model.sinks import Memory
 from penstock.model.topology import Topology
+from penstock.spark.detached import cluster_settings
 from penstock.spark.embedded import EmbeddedCluster
 from penstock.spark.executors import SparkExecutors, executor_settings
 from penstock.spark.measurer import SparkMeasurer
 from penstock.spark.running import Pace, RunningTopology
 from penstock.spark.session import build_session
+from penstock.spark.survey import first_line
 from penstock.workloads.generator import Generator
 
+log = logging.getLogger(__name__)
+
 EMBEDDED = "embedded"
+DETACHED = "cluster"  # the one of `penstock cluster up`
 JOIN_LIMIT_S = 70.0  # an act under way may take a minute
 
 
@@ -39,7 +46,7 @@ JOIN_LIMIT_S = 70.0  # an act under way may take a minute
 class Place:
     """Where a run takes place and what it leaves there."""
 
-    master: str = "local[2]"  # or "embedded", or a Spark master's URL
+    master: str = "local[2]"  # or "embedded", "cluster", or a Spark master's URL
     checkpoint: Path | None = None  # a temporary one when not given
     log_file: Path | None = None  # Spark's own messages; beside the checkpoint when not given
     once: bool = False  # work off what is there and end
@@ -88,6 +95,8 @@ class ElasticRun:
         self._resources.close()
 
     def _enter(self) -> None:
+        # First, so that a history that cannot be written is refused before anything runs.
+        store = self._resources.enter_context(HistoryStore(self.settings.history))
         checkpoint = self.place.checkpoint
         if checkpoint is None:
             made = tempfile.TemporaryDirectory(prefix="penstock-", ignore_cleanup_errors=True)
@@ -99,7 +108,7 @@ class ElasticRun:
         self.running = self._resources.enter_context(
             RunningTopology(self.topology, self.session, checkpoint, pace)
         )
-        self._history = self._begin_history()
+        self._history = self._begin_history(store)
         self._start_loop()
 
     def _session(self, checkpoint: Path) -> SparkSession:
@@ -112,6 +121,9 @@ class ElasticRun:
             cluster = self._resources.enter_context(EmbeddedCluster(slots, memory_mb))
             extra |= cluster.settings
             master = cluster.master_url
+        elif master == DETACHED:
+            extra |= cluster_settings()
+            master = extra["spark.master"]
         if not master.startswith("local"):
             extra |= executor_settings(
                 settings.executors_min, settings.executors_max, settings.slots
@@ -127,9 +139,8 @@ class ElasticRun:
         self._resources.callback(session.stop)
         return session
 
-    def _begin_history(self) -> RunHistory:
+    def _begin_history(self, store: HistoryStore) -> RunHistory:
         settings = self.settings
-        store = self._resources.enter_context(HistoryStore(settings.history))
         history = store.begin(
             RunRecord(
                 self.topology.name, self._policy.name, time.time(), settings.period_s,
@@ -137,7 +148,7 @@ class ElasticRun:
             )
         )  # fmt: skip
         self.run_id = history.run_id
-        self._resources.callback(lambda: history.end(time.time()))
+        self._resources.callback(lambda: _end_history(history))
         return history
 
     def _start_loop(self) -> None:
@@ -211,6 +222,14 @@ class ElasticRun:
             self.settings.executors_min,
             self.settings.executors_max,
         )
+
+
+def _end_history(history: RunHistory) -> None:
+    """A database that is away must not turn a complete run into a failed one."""
+    try:
+        history.end(time.time())
+    except SQLAlchemyError as error:
+        log.warning("the end of the run is not in the history: %s", first_line(error))
 
 
 def warm_up(topology: Topology, session: SparkSession, batches: int = 6, rows: int = 50) -> None:

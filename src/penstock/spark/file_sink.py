@@ -6,13 +6,13 @@ failed or repeated task left is never seen; renaming that directory publishes th
 """
 
 import json
+import math
 import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
 import pyarrow as pa
 from pyarrow import csv, fs, orc
 from pyarrow import parquet as pq
@@ -138,9 +138,17 @@ def _write(table: pa.Table, one: Target) -> str:
 
 def _write_json(table: pa.Table, stream: Any) -> None:
     """One object a line; pyarrow reads that form but does not write it."""
-    frame: pd.DataFrame = table.to_pandas()
-    for record in frame.to_dict("records"):
-        stream.write(json.dumps(record, default=str).encode() + b"\n")
+    for record in table.to_pylist():
+        stream.write(json.dumps(_plain(record), default=str, allow_nan=False).encode() + b"\n")
+
+
+def _plain(value: Any) -> Any:
+    """NaN and infinities, which JSON has not, as null, at any depth."""
+    if isinstance(value, dict):
+        return {name: _plain(item) for name, item in value.items()}
+    if isinstance(value, list):
+        return [_plain(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 _WRITERS: dict[str, Callable[[pa.Table, Any], None]] = {

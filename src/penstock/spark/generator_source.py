@@ -73,6 +73,11 @@ class GeneratorReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
         """How far the next batch goes."""
+        if start.get("stream", self._stream) != self._stream:
+            raise ValueError(
+                f"the checkpoint is at stream {start['stream']!r}, not {self._stream!r}; declare "
+                "sources in the order the checkpoint was begun with"
+            )
         end = self._available() if self._target is None else self._target
         if isinstance(limit, ReadMaxRows):
             end = min(end, start["row"] + limit.max_rows)

@@ -26,7 +26,7 @@ from penstock.spark import handles
 from penstock.spark.builder import BuiltQuery
 from penstock.spark.ledger import summarise
 from penstock.spark.progress import BatchReport
-from penstock.spark.running import RunningTopology
+from penstock.spark.running import RunningTopology, generators
 from penstock.spark.state_size import state_bytes
 from penstock.spark.workload import QueryWork, WorkReader
 
@@ -49,7 +49,7 @@ class _Counters:
 
     at_s: float
     available_rows: int
-    consumed_rows: int = 0
+    foreign_rate_per_s: float = 0.0
     busy_ms: dict[str, int] = field(default_factory=dict)
 
 
@@ -78,7 +78,7 @@ class SparkMeasurer:
         if period_s <= 0:
             return None
         running, missing = self._running, []
-        reports = running.listener.take()
+        reports = running.reports.take()
         entries = running.ledger.take()
         works: dict[str, QueryWork | None] = {}
         for name, reader in self._readers.items():
@@ -87,12 +87,9 @@ class SparkMeasurer:
             except Unavailable as reason:
                 works[name] = None
                 missing.append(f"work of {name}: {reason}")
-        consumed = sum(report.rows for report in reports)
         available = running.ledger.available_rows(now_s)
-        generated = bool(available)
-        arrived = available - self._last.available_rows if generated else consumed
-        arrival_rate_per_s = arrived / period_s
-        total_consumed = self._last.consumed_rows + consumed
+        arrived = available - self._last.available_rows
+        arrival_rate_per_s = arrived / period_s + self._foreign_rate(reports, period_s, missing)
         nodes = self._nodes(period_s, missing)
         components = []
         for query in running.built.queries:
@@ -104,7 +101,6 @@ class SparkMeasurer:
         if any(np.isnan(c.service_time_s) for c in components):
             missing.append("service times: no batch has been measured yet")
         self._last.at_s, self._last.available_rows = now_s, available
-        self._last.consumed_rows = total_consumed
         return Observation(
             at_s=now_s,
             period_s=period_s,
@@ -117,6 +113,25 @@ class SparkMeasurer:
             batches=_batches(reports, works.values(), sum(node.slots for node in nodes)),
             missing=tuple(missing),
         )
+
+    def _foreign_rate(
+        self, reports: list[BatchReport], period_s: float, missing: list[str]
+    ) -> float:
+        """Rows a second from sources that do not tell what arrived, as far as batches tell.
+
+        Such sources hand over all they have, so nothing waits but what came since the last batch.
+        """
+        if len(generators(self._running.topology)) == len(self._running.topology.sources):
+            return 0.0
+        if reports:
+            # Queries that read the same sources tell the same rows.
+            rows = dict.fromkeys(self._readers, 0)
+            for report in reports:
+                rows[report.query] += report.foreign_rows
+            self._last.foreign_rate_per_s = max(rows.values()) / period_s
+        else:
+            missing.append("arrival rate: no batch ended in this period")
+        return self._last.foreign_rate_per_s
 
     def _operators(
         self, reports: list[BatchReport], period_s: float

@@ -2,7 +2,7 @@
 
 import json
 import threading
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -29,7 +29,7 @@ class BatchReport:
     rows: int
     edge_rows: dict[str, int]  # rows counted at the edges that have a metric
     state_rows_bytes: tuple[tuple[int, int], ...]  # per stateful operator: rows, memory bytes
-    backlog_rows: int | None = field(default=None)
+    foreign_rows: int = 0  # of them, from sources that do not tell when rows arrived
 
 
 class ProgressListener(StreamingQueryListener):
@@ -100,6 +100,11 @@ def _report(name: str, progress: dict[str, Any]) -> BatchReport:
         duration_s=duration.get("triggerExecution", 0) / 1e3,
         work_s=duration.get("addBatch", 0) / 1e3,
         rows=progress.get("numInputRows", 0),
+        foreign_rows=sum(
+            source["numInputRows"]
+            for source in progress["sources"]
+            if not (isinstance(source["endOffset"], dict) and "stream" in source["endOffset"])
+        ),
         edge_rows=_edge_rows(progress.get("observedMetrics", {})),
         state_rows_bytes=tuple(
             (operator.get("numRowsTotal", 0), operator.get("memoryUsedBytes", 0))

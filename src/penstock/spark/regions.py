@@ -81,7 +81,8 @@ def _walk(node: Any, piece: _Piece, pieces: list[_Piece], top: bool) -> None:
     elif kind.startswith("MicroBatchScan"):
         piece.reads = True
     elif kind.startswith(("StateStoreSave", "StreamingSymmetricHashJoin", "StreamingDeduplicate",
-                          "FlatMapGroups", "TransformWithState")):  # fmt: skip
+                          "FlatMapGroupsWithState", "FlatMapGroupsInPandasWithState",
+                          "TransformWithState")):  # fmt: skip
         state = node.stateInfo()
         if state.isDefined():
             piece.stateful.append(int(state.get().operatorId()))

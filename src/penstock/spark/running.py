@@ -1,9 +1,11 @@
 """A topology that runs: its queries, its outputs, and how it ends."""
 
 import json
+import logging
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -21,6 +23,10 @@ from penstock.spark.outputs import BatchWriter, rows_in_memory
 from penstock.spark.progress import ProgressListener
 from penstock.spark.survey import first_line
 from penstock.workloads.generator import Generator
+
+log = logging.getLogger(__name__)
+
+STOP_LIMIT_S = 60.0
 
 
 @dataclass(frozen=True)
@@ -55,6 +61,7 @@ class RunningTopology:
         self._writers: list[BatchWriter] = []
         self._ending = threading.Lock()
         self.queries: list[StreamingQuery] = []
+        self.listener: ProgressListener | None = None
         self.after_batch: list[Callable[[str, int], None]] = []  # called by the query's thread
 
     def __enter__(self) -> "RunningTopology":
@@ -80,8 +87,8 @@ class RunningTopology:
         self.built = build(self.topology, self.session, reading)
         self._checkpoint.check_identity(_identity(self.topology, self.built, self.session))
         self.ledger = Ledger(generators(self.topology), self.epoch_s)
-        self.listener = ProgressListener(self.ledger)
-        self.session.streams.addListener(self.listener)
+        self.listener = listener = ProgressListener(self.ledger)
+        self.session.streams.addListener(listener)
         for query in self.built.queries:
             self.queries.append(self._start_query(query))
 
@@ -104,17 +111,26 @@ class RunningTopology:
             started = stream.start()
         except PySparkException as error:
             raise InvalidTopology(f"query {name!r}: {first_line(error)}") from error
-        self.listener.follow(str(started.id), name, time.time())
+        self.reports.follow(str(started.id), name, time.time())
         return started
 
     def _written(self, query: str, batch_id: int) -> None:
         self.ledger.committed(query, batch_id, time.time())
         for look in self.after_batch:
-            look(query, batch_id)
+            try:
+                look(query, batch_id)
+            except Exception as error:  # noqa: BLE001 - whoever looks on must not end the query
+                log.warning("after batch %s of %s: %s", batch_id, query, first_line(error))
 
     def rows(self, sink: str) -> list[Row]:
         """What a Memory sink holds."""
         return rows_in_memory(self._writers, sink)
+
+    @property
+    def reports(self) -> ProgressListener:
+        """What Spark tells of this run's batches."""
+        assert self.listener is not None, "the topology is not running"
+        return self.listener
 
     @property
     def active(self) -> bool:
@@ -122,26 +138,49 @@ class RunningTopology:
         return any(query.isActive for query in self.queries)
 
     def finished(self) -> bool:
-        """Whether every row of bounded streams is in a committed batch."""
-        streams = generators(self.topology).values()
-        if any(stream.rows is None for stream in streams) or not streams:
+        """Whether all sources are bounded streams and every query has taken all their rows."""
+        streams = generators(self.topology)
+        if len(streams) < len(self.topology.sources):
             return False
-        wanted = sum(stream.rows or 0 for stream in streams)
-        return all(self._consumed(query) >= wanted for query in self.queries)
+        return all(
+            stream.rows is not None and consumed >= stream.rows
+            for query in range(len(self.queries))
+            for stream, consumed in self._consumed(query)
+        )
 
     def backlog(self, now_s: float) -> int:
-        """Rows that arrived at generated streams and are in no committed batch yet."""
-        consumed = min((self._consumed(query) for query in self.queries), default=0)
-        return self.ledger.available_rows(now_s) - consumed
+        """Rows that arrived at generated streams and are in no committed batch yet.
+
+        With several queries, that of the one which is furthest behind.
+        """
+        behind = [
+            sum(
+                stream.available(now_s - self.epoch_s) - consumed
+                for stream, consumed in self._consumed(query)
+            )
+            for query in range(len(self.queries))
+        ]
+        return max(behind, default=0)
 
     def checkpoint_of(self, query: BuiltQuery) -> str:
         """Where Spark keeps the checkpoint of a query."""
         return self._checkpoint.query(query.plan.name)
 
-    def _consumed(self, query: StreamingQuery) -> int:
-        progress = query.lastProgress
-        offsets = [source.endOffset for source in progress.sources] if progress else []
-        return sum(_row_of(offset) for offset in offsets)
+    def _consumed(self, query: int) -> list[tuple[Generator, int]]:
+        """How far a query has come in each generated stream that it reads.
+
+        A stream that is joined with itself is two sources to Spark; the one behind counts.
+        """
+        progress = self.queries[query].lastProgress
+        rows: dict[str, int] = {}
+        for source in progress.sources if progress else []:
+            offset = json.loads(source.endOffset) if source.endOffset else None
+            if isinstance(offset, dict) and "stream" in offset:
+                name, row = str(offset["stream"]), int(offset["row"])
+                rows[name] = min(row, rows.get(name, row))
+        read = self.built.queries[query].sharing.copies
+        streams = generators(self.topology).items()
+        return [(stream, rows.get(name, 0)) for name, stream in streams if name in read]
 
     def wait(self, timeout_s: float | None = None, poll_s: float = 0.2) -> bool:
         """Until all bounded streams are worked off, or all queries ended, or the time is over.
@@ -153,6 +192,11 @@ class RunningTopology:
             if deadline is not None and time.monotonic() > deadline:
                 return False
             time.sleep(poll_s)
+        for query in self.queries:
+            # A last batch without rows emits what the final watermark closes.
+            with suppress(PySparkException):  # a failure is told below
+                if query.isActive and not self._pace.once:
+                    query.processAllAvailable()
         self.raise_failure()
         return True
 
@@ -162,7 +206,7 @@ class RunningTopology:
         for query in self.queries:
             while time.monotonic() < deadline:
                 progress = query.lastProgress
-                if progress is None or self.listener.latest.get(query.name) == progress.batchId:
+                if progress is None or self.reports.latest.get(query.name) == progress.batchId:
                     break
                 time.sleep(0.05)
 
@@ -178,14 +222,21 @@ class RunningTopology:
         """Stop between two batches, so that no output is cut short; may be called twice."""
         with self._ending:
             for writer in self._writers:
-                with writer.between_batches:
-                    writer.closed = True
-            for query in self.queries:
-                query.stop()
-            if self.queries:
-                self.session.streams.removeListener(self.listener)
-            self.queries = []
-            self._checkpoint.__exit__(None, None, None)
+                # A sink that hangs must not keep everything else from ending.
+                held = writer.between_batches.acquire(timeout=STOP_LIMIT_S)
+                writer.closed = True
+                if held:
+                    writer.between_batches.release()
+            try:
+                for query in self.queries:
+                    with suppress(PySparkException):  # it did not stop in time; the session will
+                        query.stop()
+            finally:
+                if self.listener is not None:
+                    self.session.streams.removeListener(self.listener)
+                    self.listener = None
+                self.queries = []
+                self._checkpoint.__exit__(None, None, None)
 
 
 def generators(topology: Topology) -> dict[str, Generator]:
@@ -197,15 +248,22 @@ def generators(topology: Topology) -> dict[str, Generator]:
     }
 
 
-def _row_of(offset: str | None) -> int:
-    parsed = json.loads(offset) if offset else {}
-    return int(parsed.get("row", 0)) if isinstance(parsed, dict) else 0
-
-
 def _identity(topology: Topology, built: BuiltTopology, session: SparkSession) -> dict[str, object]:
     """What state and outputs depend on; a restart with another identity is refused."""
     return {
         "topology": topology.name,
+        "order of sources": [source.name for source in topology.sources],
+        "source": {
+            source.name: source.reader.to_json()
+            if isinstance(source.reader, Generator)
+            else "a function"
+            for source in topology.sources
+        },
+        "sink": {
+            sink.name: [sink.upstream, query.plan.name, sink.output_mode]
+            for query in built.queries
+            for sink in query.sinks
+        },
         "key_groups": int(str(session.conf.get("spark.sql.shuffle.partitions"))),
         "schema": built.schemas,
         "key": {

@@ -36,9 +36,6 @@ def settings(
         "spark.ui.killEnabled": "false",
         # The terminal belongs to the live view.
         "spark.ui.showConsoleProgress": "false",
-        # Nothing outside this machine needs to reach the driver.
-        "spark.driver.host": LOOPBACK,
-        "spark.driver.bindAddress": LOOPBACK,
         "spark.driver.extraJavaOptions": " ".join(java),
         "spark.executor.extraJavaOptions": QUICK_START if quick_start else "",
         # Results must not depend on where the driver runs.
@@ -49,6 +46,8 @@ def settings(
         ),
         # (RawLocalFileSystem would take 7 ms, but RocksDB's snapshots fail on it with a
         # ClassCastException that is only logged: changes would then be replayed from the start.)
+        # Adaptive plans hide their stages from whoever measures them.
+        "spark.sql.adaptive.streaming.stateless.enabled": "false",
         # One state partition is one key group.
         "spark.sql.shuffle.partitions": str(key_groups),
         # RocksDB uploads only changes; a key group that moves loads a snapshot and replays them.
@@ -97,9 +96,14 @@ def build_session(
     # Without this the source's runner may pick another interpreter than the driver's.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
-    os.environ.setdefault("SPARK_LOCAL_IP", LOOPBACK)
+    here = {"spark.driver.host": LOOPBACK, "spark.driver.bindAddress": LOOPBACK}
+    # Nothing outside this machine needs to reach a driver whose executors are on it.
+    near = here if master.startswith("local") or LOOPBACK in master else {}
+    if near:
+        os.environ.setdefault("SPARK_LOCAL_IP", LOOPBACK)
     chosen = {
         "spark.master": master,
+        **near,
         **settings(key_groups, log_file, quick_start),
         **(extra or {}),
     }
