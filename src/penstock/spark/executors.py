@@ -100,6 +100,8 @@ class SparkExecutors:
 
     def slots_per_executor(self) -> int:
         """Processors of one executor."""
+        if self._master.startswith("local"):
+            return self._spark.sparkContext.defaultParallelism
         return self._slots or self._spark.sparkContext.defaultParallelism
 
     def act(self, action: Action) -> Outcome:
