@@ -14,12 +14,15 @@ as_root() {
     fi
 }
 
-install_packages() {
+need_apt() {
     if ! command -v apt-get >/dev/null; then
         echo "setup: please install $* (this machine has no apt-get), then try again." >&2
         exit 1
     fi
     as_root apt-get update -qq
+}
+
+install_packages() {
     as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$@"
 }
 
@@ -37,9 +40,14 @@ if [ -z "$python" ]; then
 fi
 
 if [ -z "${JAVA_HOME:-}" ] && ! command -v java >/dev/null; then
-    install_packages openjdk-17-jre-headless
+    need_apt "Java 17"
+    java=openjdk-17-jre-headless
+    # Later Debian releases have 21 instead, which Spark runs on as well.
+    apt-cache show "$java" >/dev/null 2>&1 || java=openjdk-21-jre-headless
+    install_packages "$java"
 fi
 if ! "$python" -c 'import ensurepip, venv' 2>/dev/null; then
+    need_apt "the venv module of Python"
     install_packages "python$("$python" -c 'import sys; print("%d.%d" % sys.version_info[:2])')-venv"
 fi
 
