@@ -163,7 +163,9 @@ def rich_observation(at_s: float = 1000.0) -> Observation:
         backlog_rows=nan,
         operators=(OperatorObservation("b", 1 / 3, nan), OperatorObservation("a", 0.0, inf)),
         components=(
-            ComponentObservation("z", ("b", "a"), 1e17, nan, 3, 2.5, 7.0, 0.5, inf, groups),
+            ComponentObservation(
+                "z", ("b", "a"), 1e17, nan, 3, 2.5, 7.0, 0.5, inf, groups, tasks=6
+            ),
             ComponentObservation("y", (), 0.0, 1e-9, 1, 0.0),
         ),
         nodes=(NodeObservation("n1", 2, 1.5), NodeObservation("nœud", 2, nan, draining=True)),

@@ -80,6 +80,7 @@ def test_an_observation_tells_rates_work_state_and_latency(
     assert (counting.key_groups.state_bytes > 0).all()
     assert set(counting.key_groups.node) == {"driver"}
     assert reading.key_groups is None
+    assert (reading.tasks, counting.tasks) == (2, KEY_GROUPS)
 
     assert last.latency is not None
     assert 0 < last.latency.mean_s <= last.latency.p95_s <= last.latency.max_s

@@ -125,6 +125,7 @@ def _component(row: Row) -> ComponentObservation:
         name=row["name"],
         operators=tuple(row["operators"]),
         parallelism=row["parallelism"],
+        tasks=row["tasks"],
         **_floats(
             row, "arrival_rate_per_s", "service_time_s", "busy_s", "backlog_rows",
             "arrival_scv", "service_scv",

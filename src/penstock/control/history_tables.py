@@ -105,6 +105,7 @@ components = _part(
     _float("busy_s"), _float("backlog_rows"), _float("arrival_scv"), _float("service_scv"),
     # Columns of key groups as arrays: {"load_s": [...], "state_bytes": [...], "node": [...]}.
     Column("key_groups", JSON(none_as_null=True)),
+    Column("tasks", BigInteger, nullable=False),
 )  # fmt: skip
 nodes = _part(
     "nodes",

@@ -58,6 +58,7 @@ class ComponentObservation:
     arrival_scv: float = 1.0
     service_scv: float = 1.0
     key_groups: KeyGroups | None = None
+    tasks: int = 0  # of its newest batch; 0 where work is not divided into tasks
 
     @property
     def service_rate_per_s(self) -> float:

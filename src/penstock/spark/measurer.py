@@ -193,6 +193,7 @@ class SparkMeasurer:
             service_time_s=learnt.service_time_s,
             parallelism=sum(node.slots for node in nodes if not node.draining),
             busy_s=busy,
+            tasks=learnt.tasks,
             key_groups=learnt.groups,
         )
 

@@ -25,10 +25,8 @@ class BatchReport:
     batch_id: int
     formed_s: float
     duration_s: float
-    work_s: float  # of it, spent running the batch's jobs
     rows: int
     edge_rows: dict[str, int]  # rows counted at the edges that have a metric
-    state_rows_bytes: tuple[tuple[int, int], ...]  # per stateful operator: rows, memory bytes
     foreign_rows: int = 0  # of them, from sources that do not tell when rows arrived
 
 
@@ -42,7 +40,6 @@ class ProgressListener(StreamingQueryListener):
         self._reports: list[BatchReport] = []
         self._lock = threading.Lock()
         self.latest: dict[str | None, int] = {}  # the newest batch told of each query
-        self.ended: dict[str, str | None] = {}
 
     def follow(self, query_id: str, name: str, now_s: float) -> None:
         """Reports of this query are wanted, under this name."""
@@ -62,10 +59,7 @@ class ProgressListener(StreamingQueryListener):
         """Nothing to keep."""
 
     def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:
-        """A query ended, by itself or not."""
-        name = self._queries.get(str(event.id))
-        if name is not None:
-            self.ended[name] = event.exception
+        """Nothing to keep: the run asks its queries."""
 
     def onQueryProgress(self, event: QueryProgressEvent) -> None:
         """A batch ended."""
@@ -98,7 +92,6 @@ def _report(name: str, progress: dict[str, Any]) -> BatchReport:
         batch_id=progress["batchId"],
         formed_s=datetime.fromisoformat(progress["timestamp"]).timestamp(),
         duration_s=duration.get("triggerExecution", 0) / 1e3,
-        work_s=duration.get("addBatch", 0) / 1e3,
         rows=progress.get("numInputRows", 0),
         foreign_rows=sum(
             source["numInputRows"]
@@ -106,10 +99,6 @@ def _report(name: str, progress: dict[str, Any]) -> BatchReport:
             if not (isinstance(source["endOffset"], dict) and "stream" in source["endOffset"])
         ),
         edge_rows=_edge_rows(progress.get("observedMetrics", {})),
-        state_rows_bytes=tuple(
-            (operator.get("numRowsTotal", 0), operator.get("memoryUsedBytes", 0))
-            for operator in progress.get("stateOperators", [])
-        ),
     )
 
 

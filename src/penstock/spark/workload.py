@@ -36,7 +36,6 @@ class QueryWork:
     tasks: dict[str, int]  # of the newest batch, by component
     groups: dict[str, GroupLoad]
     batches: frozenset[int]
-    failed_tasks: int
 
     @property
     def total_busy_s(self) -> float:
@@ -152,7 +151,6 @@ class WorkReader:
             dict(counts),
             groups,
             frozenset(job.batch_id for job in known if job.batch_id is not None),
-            sum(job.failed_tasks for job in jobs),
         )
 
 
