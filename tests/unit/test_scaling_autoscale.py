@@ -150,10 +150,10 @@ def test_the_estimate_does_not_multiply_by_the_window_twice() -> None:
 
 
 def test_loops_are_explored_once() -> None:
-    assert upstream_first([(2,), (0,), (1,)]) == [0, 1, 2]
-    assert upstream_first([(), (0, 3), (1,), (2,)]) == [0, 1, 2, 3]
-    chain = [(i - 1,) if i else () for i in range(5000)]
-    assert upstream_first(chain) == list(range(5000))
+    assert upstream_first(((2,), (0,), (1,))) == (0, 1, 2)
+    assert upstream_first(((), (0, 3), (1,), (2,))) == (0, 1, 2, 3)
+    chain = tuple((i - 1,) if i else () for i in range(5000))
+    assert upstream_first(chain) == tuple(range(5000))
 
 
 @given(st.integers(0, 2), st.floats(1.0, 50.0), st.floats(0.05, 0.3), st.integers(4, 12))

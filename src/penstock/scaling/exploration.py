@@ -1,14 +1,15 @@
 """The order in which AUTOSCALE explores a workflow: every operator after its upstreams."""
 
 from collections import deque
-from collections.abc import Sequence
+from functools import lru_cache
 
 
-def upstream_first(upstreams: Sequence[Sequence[int]]) -> list[int]:
+@lru_cache(maxsize=16)  # a topology is asked for its order every period and hardly ever changes
+def upstream_first(upstreams: tuple[tuple[int, ...], ...]) -> tuple[int, ...]:
     """Places of operators, upstreams before downstreams; a loop is cut at its lowest place.
 
-    >>> upstream_first([(), (0, 2), (0,)])
-    [0, 2, 1]
+    >>> upstream_first(((), (0, 2), (0,)))
+    (0, 2, 1)
     """
     waiting = [len(set(row)) for row in upstreams]
     downstreams: list[list[int]] = [[] for _ in upstreams]
@@ -33,4 +34,4 @@ def upstream_first(upstreams: Sequence[Sequence[int]]) -> list[int]:
             waiting[downstream] -= 1
             if waiting[downstream] == 0 and not done[downstream]:
                 ready.append(downstream)
-    return order
+    return tuple(order)
