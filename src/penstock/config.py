@@ -178,6 +178,11 @@ class Settings:
         least=1,
         greatest=100_000,
     )
+    shadow: str = _option(
+        "none", "shadow", "text",
+        "Policies that decide beside the chosen one without acting, as 'drs,ds2'; the history "
+        "keeps what they would have done.",
+    )  # fmt: skip
     dry_run: bool = _option(False, "dry-run", "switch", "Decide and remember, but never act.")
     history: str = _option(
         "penstock.sqlite", "history", "text",

@@ -128,3 +128,20 @@ def test_a_bad_scenario_is_refused_in_one_line(tmp_path: Path, content: bytes | 
     assert result.exit_code == 2
     assert result.stderr.startswith("penstock: ")
     assert result.stderr.count("\n") == 1
+
+
+def test_shadows_are_kept_in_the_history_and_shown_there(scenario: str, tmp_path: Path) -> None:
+    where = str(tmp_path / "h.sqlite")
+    told = invoke(scenario, "--shadow", "drs,ds2", "--history", where)
+    assert (told.exit_code, told.stderr) == (0, "")
+    shown = CliRunner().invoke(app, ["history", "--db", where, "--show", "shadows"])
+    words = [line.split("  ")[1:] for line in shown.stdout.splitlines()]
+    assert {kind for kind, _ in words} == {"would"}
+    assert any("(drs)" in what for _, what in words)
+    assert any("(ds2)" in what for _, what in words)
+
+
+def test_shadows_without_a_history_are_refused(scenario: str) -> None:
+    result = invoke(scenario, "--shadow", "drs")
+    assert result.exit_code == 2
+    assert "--shadow needs --history" in result.stderr

@@ -23,6 +23,7 @@ class Kind(StrEnum):
 
     observations = "observations"
     decisions = "decisions"
+    shadows = "shadows"
     actions = "actions"
     failures = "failures"
 
@@ -61,8 +62,9 @@ def history(
         number = _run_number(store, run)
         kinds = tuple(show) if show else tuple(Kind)
         found = _read(store, number, kinds, last)
-        if changes and Kind.decisions in found:
-            found[Kind.decisions] = [d for d in found[Kind.decisions] if _changes(d)]
+        if changes:
+            for kind in {Kind.decisions, Kind.shadows} & set(found):
+                found[kind] = [d for d in found[kind] if _changes(d)]
         record = store.runs()[number]
     if as_json:
         print_json({"run": {"id": number, **vars(record)}, **found})
@@ -88,6 +90,7 @@ def _read(
     readers: dict[Kind, Callable[..., list[Any]]] = {
         Kind.observations: store.read_observations,
         Kind.decisions: store.read_decisions,
+        Kind.shadows: store.read_shadows,
         Kind.actions: store.read_actions,
         Kind.failures: store.read_failures,
     }
@@ -127,6 +130,7 @@ def _print_events(number: int, record: RunRecord, found: dict[str, list[Any]]) -
     told: dict[str, tuple[str, Callable[[Any], str]]] = {
         Kind.observations: ("observed", _observation_line),
         Kind.decisions: ("decided", _decision_line),
+        Kind.shadows: ("would", _decision_line),
         Kind.actions: ("did", _action_line),
         Kind.failures: ("failed", _failure_line),
     }

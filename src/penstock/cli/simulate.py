@@ -13,7 +13,7 @@ import typer
 from penstock.cli.output import JsonFlag, one_line, print_json
 from penstock.cli.settings import with_settings
 from penstock.config import Settings
-from penstock.errors import Unavailable
+from penstock.errors import InvalidInput, Unavailable
 
 if TYPE_CHECKING:
     from penstock.control.step import Step
@@ -42,14 +42,17 @@ def simulate(
     """Run a scenario on a simulated cluster and show what the policy made of it."""
     from dataclasses import replace
 
-    from penstock.control.chosen import chosen_policy
+    from penstock.control.chosen import chosen_policy, shadow_policies
     from penstock.sim.scenario_file import load_scenario
 
     wanted = load_scenario(scenario)
     chosen = chosen_policy(settings, wanted.cluster.slots)
     if seed is not None:
         wanted = replace(wanted, seed=seed)
-    result = _run(wanted, chosen, settings, history)
+    shadows = shadow_policies(settings, wanted.cluster.slots)
+    if shadows and history is None:
+        raise InvalidInput("--shadow needs --history: what shadows decide is kept there alone.")
+    result = _run(wanted, chosen, shadows, settings, history)
     if as_json:
         print_json(_summary(result))
     else:
@@ -61,7 +64,11 @@ def simulate(
 
 
 def _run(
-    scenario: Scenario, policy: ScalingPolicy, settings: Settings, where: str | None
+    scenario: Scenario,
+    policy: ScalingPolicy,
+    shadows: tuple[ScalingPolicy, ...],
+    settings: Settings,
+    where: str | None,
 ) -> SimulationResult:
     from penstock.control.history import HistoryStore
     from penstock.control.records import RunRecord
@@ -75,10 +82,15 @@ def _run(
             kept = store.begin(
                 RunRecord(
                     scenario.name, policy.name, 0.0, scenario.period_s, scenario.max_latency_s,
-                    scenario.cluster.slots, settings.dry_run,
+                    scenario.cluster.slots, settings.dry_run, edges=scenario.edges,
+                    executors_min=scenario.cluster.min_executors,
+                    executors_max=scenario.cluster.max_executors,
+                    batch_interval_s=scenario.batch.trigger_s,
                 )
             )  # fmt: skip
-            result = run(scenario, policy, settings=settings, history=kept, on_step=on_step)
+            result = run(
+                scenario, policy, settings=settings, history=kept, on_step=on_step, shadows=shadows
+            )
             kept.end(scenario.duration_s)
             return result
 

@@ -1,10 +1,13 @@
-"""The policy that the options of a run name, with the options that concern it."""
+"""The policies that the options of a run name, with the options that concern them."""
 
 from dataclasses import fields
 
 from penstock.config import Settings
+from penstock.errors import InvalidInput
 from penstock.scaling.policy import ScalingPolicy
 from penstock.scaling.registry import POLICIES, policy
+
+NO_SHADOW = "none"
 
 
 def chosen_policy(settings: Settings, slots: int | None = None) -> ScalingPolicy:
@@ -15,11 +18,37 @@ def chosen_policy(settings: Settings, slots: int | None = None) -> ScalingPolicy
     >>> chosen_policy(Settings(threshold_max=0.9)).name
     'incremental'
     """
+    return _with_options(settings.policy, settings, slots)
+
+
+def shadow_policies(settings: Settings, slots: int | None = None) -> tuple[ScalingPolicy, ...]:
+    """Policies that decide beside the chosen one without acting, in the order they are named.
+
+    >>> [policy.name for policy in shadow_policies(Settings(shadow="drs, ds2"))]
+    ['drs', 'ds2']
+    """
+    if settings.shadow.strip() == NO_SHADOW:
+        return ()
+    names = [name.strip() for name in settings.shadow.split(",")]
+    if len(set(names)) < len(names):
+        raise InvalidInput(f"shadow is {settings.shadow!r}; name each policy once.")
+    if settings.policy in names:
+        raise InvalidInput(
+            f"shadow is {settings.shadow!r}; {settings.policy} is the policy that acts already."
+        )
+    for name in names:
+        if name not in POLICIES:
+            known = ", ".join(sorted(POLICIES))
+            raise InvalidInput(f"shadow names {name!r}; known: {known}, or {NO_SHADOW}.")
+    return tuple(_with_options(name, settings, slots) for name in names)
+
+
+def _with_options(name: str, settings: Settings, slots: int | None) -> ScalingPolicy:
     offered = {
         "min_ratio": settings.threshold_min,
         "max_ratio": settings.threshold_max,
         "step": slots or settings.slots,  # nothing smaller than an executor can be had
     }
-    kind = POLICIES.get(settings.policy)
+    kind = POLICIES.get(name)
     wanted = {field.name for field in fields(kind) if field.init} if kind is not None else set()
-    return policy(settings.policy, **{k: v for k, v in offered.items() if k in wanted})
+    return policy(name, **{k: v for k, v in offered.items() if k in wanted})

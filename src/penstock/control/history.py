@@ -44,7 +44,7 @@ class HistoryStore:
         """All runs by number, oldest first."""
         with self._reading() as connection:
             found = connection.execute(select(t.runs).order_by(t.runs.c.id)).mappings().all()
-        return {r["id"]: RunRecord(**{k: v for k, v in r.items() if k != "id"}) for r in found}
+        return {row["id"]: rows.read_run(row) for row in found}
 
     def latest_run(self) -> int:
         """The number of the newest run."""
@@ -74,8 +74,16 @@ class HistoryStore:
     def read_decisions(
         self, run: int, since_s: float | None = None, until_s: float | None = None
     ) -> list[DecisionRecord]:
-        """The decisions of a run, oldest first."""
-        return self._read(t.decisions, rows.read_decision, run, since_s, until_s)
+        """The decisions of a run, oldest first, without those of shadows."""
+        found = self._read(t.decisions, rows.read_decision, run, since_s, until_s)
+        return [record for record in found if not record.shadow]
+
+    def read_shadows(
+        self, run: int, since_s: float | None = None, until_s: float | None = None
+    ) -> list[DecisionRecord]:
+        """What policies that only watched a run would have decided, oldest first."""
+        found = self._read(t.decisions, rows.read_decision, run, since_s, until_s)
+        return [record for record in found if record.shadow]
 
     def read_actions(
         self, run: int, since_s: float | None = None, until_s: float | None = None

@@ -14,7 +14,7 @@ from sqlalchemy import RowMapping, Table
 
 from penstock.control import history_tables as t
 from penstock.control.actions import Outcome, SetExecutors
-from penstock.control.records import ActionRecord, DecisionRecord, FailureRecord
+from penstock.control.records import ActionRecord, DecisionRecord, FailureRecord, RunRecord
 from penstock.model.decision import Decision, ScalingPlan
 from penstock.model.observation import (
     BatchObservation,
@@ -138,6 +138,13 @@ def _component(row: Row) -> ComponentObservation:
     )  # fmt: skip
 
 
+def read_run(row: Row) -> RunRecord:
+    """The run of its row."""
+    values = {name: value for name, value in row.items() if name != "id"}
+    edges = tuple((upstream, downstream) for upstream, downstream in row["edges"])
+    return RunRecord(**values | {"edges": edges})
+
+
 def decision_row(record: DecisionRecord, run_id: int) -> dict[str, Any]:
     """The row of a decision."""
     row: dict[str, Any] = {
@@ -148,6 +155,7 @@ def decision_row(record: DecisionRecord, run_id: int) -> dict[str, Any]:
         "guard_reasons": list(record.guard_reasons),
         "infeasible": record.decision.infeasible,
         "dry_run": bool(record.dry_run),
+        "shadow": bool(record.shadow),
     }
     plans = {
         "current": record.current, "suggested": record.decision.plan, "guarded": record.guarded
@@ -172,6 +180,7 @@ def read_decision(row: Row) -> DecisionRecord:
         guarded=guarded,
         guard_reasons=tuple(row["guard_reasons"]),
         dry_run=row["dry_run"],
+        shadow=row["shadow"],
     )
 
 

@@ -39,7 +39,7 @@ from sqlalchemy.pool import ConnectionPoolEntry, StaticPool
 
 from penstock.errors import InvalidInput, Unavailable
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 SQLITE_BUSY_S = 5.0  # readers never block in WAL mode; this is for a second writer
 
 CREATION_ATTEMPTS = 5  # several programs may find the same database empty at once
@@ -67,6 +67,10 @@ runs = Table(
     Column("slots_per_executor", Integer, nullable=False),
     Column("dry_run", Boolean, nullable=False),
     _float("ended_at_s"),
+    Column("executors_min", BigInteger, nullable=False),
+    Column("executors_max", BigInteger, nullable=False),
+    _float("batch_interval_s"),
+    Column("edges", JSON, nullable=False),
 )  # fmt: skip
 observations = Table(
     _PREFIX + "observations", metadata,
@@ -139,6 +143,7 @@ decisions = _event(
     Column("guard_reasons", JSON, nullable=False),
     Column("infeasible", Text),
     Column("dry_run", Boolean, nullable=False),
+    Column("shadow", Boolean, nullable=False),
 )
 actions = _event(
     "actions",

@@ -39,7 +39,8 @@ class Loop:
     """Runs a scaling policy against a cluster.
 
     `edges` and `sharing` are handed to the policy as they are. `on_step` sees every step, for a
-    live view; it is a stage like the others and may fail.
+    live view; it is a stage like the others and may fail. `shadows` decide on the same
+    observations as the policy, and only the history hears of it.
     """
 
     def __init__(
@@ -57,11 +58,13 @@ class Loop:
         edges: tuple[tuple[str, str], ...] = (),
         sharing: Literal["time", "space"] = "time",
         on_step: Callable[[Step], None] | None = None,
+        shadows: Sequence[ScalingPolicy] = (),
     ) -> None:
         self._clock, self._measurer, self._actuator = clock, measurer, actuator
         self._history, self._policy, self._limits = history, policy, limits
         self._guards, self._period_s, self._dry_run = tuple(guards), period_s, dry_run
         self._edges, self._sharing, self._on_step = edges, sharing, on_step
+        self._shadows = tuple(shadows)
         self._window: deque[Observation] = deque(maxlen=window)
         self._parallelism: dict[str, int] = {}
         self._last_act_at_s: float | None = None
@@ -95,7 +98,9 @@ class Loop:
         step = Step(at_s, observation)
         # Without anything new a policy would only repeat its last answer, and repeat its act.
         if observation is not None and cluster is not None:
-            record = self._attempt("policy", partial(self._decide, at_s, cluster), at_s)
+            deciding = partial(self._decide, at_s, cluster, self._policy)
+            record = self._attempt("policy", deciding, at_s)
+            self._watch(at_s, cluster)
             if record is not None:
                 step = self._carry_out(step, record, cluster)
         return self._remember(step)
@@ -116,9 +121,19 @@ class Loop:
             self._actuator.unavailable().get(SetExecutors.NAME),
         )
 
-    def _decide(self, at_s: float, cluster: _Cluster) -> DecisionRecord:
+    def _watch(self, at_s: float, cluster: _Cluster) -> None:
+        """What the shadows would do from here; never carried out."""
+        for policy in self._shadows:
+            deciding = partial(self._decide, at_s, cluster, policy, shadow=True)
+            record = self._attempt(f"shadow {policy.name}", deciding, at_s)
+            if record is not None:
+                self._attempt("history", partial(self._history.decided, record), at_s)
+
+    def _decide(
+        self, at_s: float, cluster: _Cluster, policy: ScalingPolicy, shadow: bool = False
+    ) -> DecisionRecord:
         current = ScalingPlan(self._current_parallelism(), cluster.executors * cluster.slots)
-        decision = self._policy.decide(
+        decision = policy.decide(
             ScalingContext(
                 tuple(self._window), current, self._limits, self._edges, self._sharing,
                 changed_at_s=self._last_act_at_s,
@@ -134,8 +149,9 @@ class Loop:
             ),
         )
         return DecisionRecord(
-            at_s, self._policy.name, current, decision, guarded.plan, guarded.reasons, self._dry_run
-        )
+            at_s, policy.name, current, decision, guarded.plan, guarded.reasons, self._dry_run,
+            shadow,
+        )  # fmt: skip
 
     def _current_parallelism(self) -> dict[str, int]:
         """As measured; what was last decided where it was not measured yet."""

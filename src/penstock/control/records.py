@@ -18,11 +18,18 @@ class RunRecord:
     slots_per_executor: int = 1
     dry_run: bool = False
     ended_at_s: float | None = None
+    executors_min: int = 1
+    executors_max: int = 1
+    batch_interval_s: float = 0.0  # zero: back to back
+    edges: tuple[tuple[str, str], ...] = ()  # of sources, operators and sinks, upstream first
 
 
 @dataclass(frozen=True)
 class DecisionRecord:
-    """What a policy suggested, what the guards made of it, and why."""
+    """What a policy suggested, what the guards made of it, and why.
+
+    A shadow only watches: its decision is never carried out, whatever `dry_run` says.
+    """
 
     at_s: float
     policy: str
@@ -31,6 +38,7 @@ class DecisionRecord:
     guarded: ScalingPlan
     guard_reasons: tuple[str, ...] = ()
     dry_run: bool = False
+    shadow: bool = False
 
 
 @dataclass(frozen=True)

@@ -96,6 +96,12 @@ class Topology:
         """Names of the sinks."""
         return frozenset(self._sinks)
 
+    @property
+    def edges(self) -> tuple[tuple[str, str], ...]:
+        """Who feeds whom, upstream first: operators by their sources and operators, then sinks."""
+        inner = [(upstream, o.name) for o in self.operators for upstream in o.upstreams]
+        return tuple(inner + [(sink.upstream, sink.name) for sink in self.sinks])
+
     def find_source(self, name: str) -> Source | None:
         """The source of that name, if there is one."""
         return self._sources.get(name)

@@ -88,6 +88,7 @@ def simulate(
     guards: Sequence[Guard] | None = None,
     history: History | None = None,
     on_step: Callable[[Step], None] | None = None,
+    shadows: Sequence[ScalingPolicy] = (),
 ) -> SimulationResult:
     """Run a scenario from start to end; deterministic from the scenario's seed.
 
@@ -125,6 +126,7 @@ def simulate(
         edges=world.network.component_edges(),
         sharing=scenario.sharing,
         on_step=keep,
+        shadows=shadows,
     )
     loop.run()
     rest = world.observe()  # what is left when the duration is not a multiple of the period

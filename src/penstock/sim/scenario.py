@@ -201,6 +201,11 @@ class Scenario:
             )
 
     @property
+    def edges(self) -> tuple[tuple[str, str], ...]:
+        """Who feeds whom, upstream first."""
+        return tuple((u.name, o.name) for o in self.operators for u in o.upstreams)
+
+    @property
     def limits(self) -> Limits:
         """What a policy may ask for."""
         slots = self.cluster.slots

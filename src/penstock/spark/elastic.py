@@ -14,7 +14,7 @@ from pyspark.sql import Row, SparkSession
 from sqlalchemy.exc import SQLAlchemyError
 
 from penstock.config import Settings
-from penstock.control.chosen import chosen_policy
+from penstock.control.chosen import chosen_policy, shadow_policies
 from penstock.control.clock import WallClock
 from penstock.control.guards import standard_guards
 from penstock.control.history import HistoryStore, RunHistory
@@ -79,6 +79,7 @@ class ElasticRun:
     def __enter__(self) -> "ElasticRun":
         try:
             self._policy = chosen_policy(self.settings)
+            self._shadows = shadow_policies(self.settings)
             self._enter()
         except BaseException:
             self._resources.close()
@@ -145,6 +146,8 @@ class ElasticRun:
             RunRecord(
                 self.topology.name, self._policy.name, time.time(), settings.period_s,
                 self.topology.max_latency_s, settings.slots, settings.dry_run,
+                executors_min=settings.executors_min, executors_max=settings.executors_max,
+                batch_interval_s=settings.batch_interval_s, edges=self.topology.edges,
             )
         )  # fmt: skip
         self.run_id = history.run_id
@@ -164,6 +167,7 @@ class ElasticRun:
             self._clock, SparkMeasurer(self.running), actuator, self._history, self._policy,
             limits, standard_guards(settings, slots), settings.period_s, settings.dry_run,
             settings.window, self._component_edges(), "time", self._step,
+            self._shadows,
         )  # fmt: skip
         thread = threading.Thread(target=loop.run, name="penstock-loop", daemon=True)
         self._loop_thread = thread
