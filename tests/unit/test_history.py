@@ -80,7 +80,7 @@ def test_another_form_of_the_history_is_refused(tmp_path: Path) -> None:
     plain.execute("UPDATE penstock_history SET version = 99")
     plain.commit()
     plain.close()
-    with pytest.raises(InvalidInput, match="form 99; this Penstock reads form [0-9]+"):
+    with pytest.raises(InvalidInput, match="form 99; this Penstock reads form "):
         HistoryStore(str(path))
 
 
