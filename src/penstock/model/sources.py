@@ -1,0 +1,149 @@
+"""Many streams as one source of a topology. This is data; spark/ reads it."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from penstock.errors import InvalidTopology
+from penstock.model.durations import parse_duration_s
+
+FORMATS = ("json", "csv", "arrow")
+STRATEGIES = ("drf-m", "drf", "ard", "ari", "par")
+
+
+@dataclass(frozen=True)
+class Admission:
+    """How streams are divided among lanes, and how much of them a batch takes.
+
+    A lane is planned for `lane_capacity` rows a second and takes at most `lane_rows` rows of a
+    batch; `max_rows` bounds the batch over all lanes. Every `period` the strategy decides anew.
+    """
+
+    strategy: str = "drf-m"
+    lane_capacity: float = 100_000.0
+    lane_rows: int = 500_000
+    max_rows: int | None = None
+    lanes_max: int = 16
+    period: str | float = "5s"
+    horizon: int = 2
+    latency_bound: str | float = "5s"  # a lane whose queue takes longer gives streams away
+
+    def __post_init__(self) -> None:
+        if self.strategy not in STRATEGIES:
+            allowed = ", ".join(STRATEGIES)
+            raise InvalidTopology(f"Admission(strategy) is {self.strategy!r}; allowed: {allowed}.")
+        for name, value, most in (
+            ("lane_capacity", self.lane_capacity, 1e12), ("lane_rows", self.lane_rows, 2**40),
+            ("max_rows", self.max_rows, 2**40), ("lanes_max", self.lanes_max, 10_000),
+            ("horizon", self.horizon, 10_000),
+        ):  # fmt: skip
+            if value is not None and not 1 <= value <= most:
+                raise InvalidTopology(
+                    f"Admission({name}) is {value!r}; it must be from 1 to {most:g}."
+                )
+        for name, duration in (("period", self.period), ("latency_bound", self.latency_bound)):
+            if not parse_duration_s(duration, f"Admission({name})") > 0:
+                raise InvalidTopology(f"Admission({name}) is {duration!r}; it must be above 0 s.")
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON, with durations in seconds."""
+        return {
+            "strategy": self.strategy,
+            "lane_capacity_per_s": float(self.lane_capacity),
+            "lane_rows": self.lane_rows,
+            "max_rows": self.max_rows,
+            "lanes_max": self.lanes_max,
+            "period_s": parse_duration_s(self.period, "Admission(period)"),
+            "horizon": self.horizon,
+            "latency_bound_s": parse_duration_s(self.latency_bound, "Admission(latency_bound)"),
+        }
+
+
+@dataclass(frozen=True)
+class Streams:
+    """Streams of one system, of which exactly one is named.
+
+    files        a directory; every file in it whose name fits `pattern` is a stream that grows
+    generators   generated streams by name
+    redis        URL of a server; every key that fits `keys` and holds a stream is one
+    kafka        host:port[,host:port]; every partition of `topics` is a stream
+
+    `schema` is the columns as Spark DDL; `stream_column` adds one with the stream's name.
+    `declared` is a TOML file of streams and their meta-data that is watched; with `discover` off,
+    only streams that are declared there or added by the running program are read. `options` go to
+    the backend as they are.
+    """
+
+    files: str | None = None
+    generators: Mapping[str, Any] | None = None
+    redis: str | None = None
+    kafka: str | None = None
+    format: str = "json"
+    schema: str | None = None
+    pattern: str = "*"
+    keys: str = "*"
+    topics: Sequence[str] = ()
+    stream_column: str | None = None
+    declared: str | None = None
+    discover: bool = True
+    discovery_period: str | float = "1s"
+    dead_letters: str | None = None  # beside the checkpoint when not given
+    admission: Admission = field(default_factory=Admission)
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        named = [kind for kind in _KINDS if getattr(self, kind) is not None]
+        if len(named) != 1:
+            shown = ", ".join(named) or "none"
+            raise InvalidTopology(
+                f"Streams names {shown} of {', '.join(_KINDS)}; it must name exactly one."
+            )
+        if not getattr(self, named[0]):
+            raise InvalidTopology(f"Streams({named[0]}) is empty; say where the streams are.")
+        if self.format not in FORMATS:
+            raise InvalidTopology(
+                f"Streams(format) is {self.format!r}; allowed: {', '.join(FORMATS)}."
+            )
+        if self.kafka is not None and (isinstance(self.topics, str) or not self.topics):
+            raise InvalidTopology(
+                f"Streams(topics) is {self.topics!r}; give a list of at least one topic."
+            )
+        parse_duration_s(self.discovery_period, "Streams(discovery_period)")
+
+    @property
+    def kind(self) -> str:
+        """The system they are in."""
+        return next(kind for kind in _KINDS if getattr(self, kind) is not None)
+
+    @property
+    def backend_options(self) -> dict[str, Any]:
+        """What the backend is made from, as JSON."""
+        where: dict[str, dict[str, Any]] = {
+            "files": {"directory": self.files, "format": self.format, "pattern": self.pattern},
+            "generators": {"generators": _generators(self.generators)},
+            "redis": {"url": self.redis, "format": self.format, "keys": self.keys},
+            "kafka": {
+                "servers": self.kafka, "format": self.format, "topics": list(self.topics),
+            },
+        }  # fmt: skip
+        return {**where[self.kind], **self.options}
+
+    @property
+    def identity(self) -> str:
+        """What must stay as it is for a checkpoint to be read on: positions depend on it."""
+        where = {
+            "files": self.files, "redis": self.redis, "kafka": self.kafka,
+            "generators": _generators(self.generators),
+        }  # fmt: skip
+        return json.dumps(
+            {"backend": self.kind, "where": where[self.kind], "format": self.format},
+            sort_keys=True,
+        )
+
+
+_KINDS = ("files", "generators", "redis", "kafka")
+
+
+def _generators(given: Mapping[str, Any] | None) -> dict[str, Any]:
+    return {name: json.loads(made.to_json()) for name, made in (given or {}).items()}

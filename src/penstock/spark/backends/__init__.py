@@ -1,0 +1,1 @@
+"""Where streams come from: one small interface, and what stands behind it."""

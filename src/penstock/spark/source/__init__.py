@@ -1,0 +1,1 @@
+"""The `penstock` streaming source: streams to lanes, anew each batch, nothing lost."""
