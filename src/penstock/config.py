@@ -156,6 +156,14 @@ class Settings:
         least=0.001,
         greatest=86_400,
     )
+    foresight_s: float = _option(
+        10.0,
+        "foresight",
+        "duration",
+        "How far ahead the load is forecast: about the time until a new executor serves.",
+        least=0.001,
+        greatest=3600,
+    )
     step_out: int = _option(
         2, "step-out", "integer", "Most executors added at once.", least=1, greatest=10_000
     )

@@ -70,13 +70,15 @@ def _run(
     settings: Settings,
     where: str | None,
 ) -> SimulationResult:
+    from penstock.control.foresight import Foresight
     from penstock.control.history import HistoryStore
     from penstock.control.records import RunRecord
     from penstock.sim.run import simulate as run
 
+    foresight = Foresight(settings.foresight_s)
     with _progress(scenario.duration_s) as on_step:
         if where is None:
-            return run(scenario, policy, settings=settings, on_step=on_step)
+            return run(scenario, policy, settings=settings, on_step=on_step, foresight=foresight)
         with HistoryStore(where) as store:
             # A simulated run begins at its own time 0, as its observations say.
             kept = store.begin(
@@ -89,8 +91,9 @@ def _run(
                 )
             )  # fmt: skip
             result = run(
-                scenario, policy, settings=settings, history=kept, on_step=on_step, shadows=shadows
-            )
+                scenario, policy, settings=settings, history=kept, on_step=on_step,
+                shadows=shadows, foresight=foresight,
+            )  # fmt: skip
             kept.end(scenario.duration_s)
             return result
 

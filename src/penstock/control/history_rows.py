@@ -156,6 +156,7 @@ def decision_row(record: DecisionRecord, run_id: int) -> dict[str, Any]:
         "infeasible": record.decision.infeasible,
         "dry_run": bool(record.dry_run),
         "shadow": bool(record.shadow),
+        "foreseen_rate_per_s": record.foreseen_rate_per_s,
     }
     plans = {
         "current": record.current, "suggested": record.decision.plan, "guarded": record.guarded
@@ -181,6 +182,7 @@ def read_decision(row: Row) -> DecisionRecord:
         guard_reasons=tuple(row["guard_reasons"]),
         dry_run=row["dry_run"],
         shadow=row["shadow"],
+        foreseen_rate_per_s=row["foreseen_rate_per_s"],
     )
 
 

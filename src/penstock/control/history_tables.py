@@ -144,6 +144,7 @@ decisions = _event(
     Column("infeasible", Text),
     Column("dry_run", Boolean, nullable=False),
     Column("shadow", Boolean, nullable=False),
+    _float("foreseen_rate_per_s"),
 )
 actions = _event(
     "actions",

@@ -6,6 +6,7 @@ that is possible, and tried again in the next period.
 """
 
 import logging
+import math
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -13,6 +14,7 @@ from functools import partial
 from typing import Literal, TypeVar
 
 from penstock.control.actions import Outcome, SetExecutors
+from penstock.control.foresight import Foresight
 from penstock.control.guards import Guard, GuardContext, apply_guards, resized
 from penstock.control.ports import Actuator, Clock, History, Measurer
 from penstock.control.records import ActionRecord, DecisionRecord, FailureRecord
@@ -59,12 +61,13 @@ class Loop:
         sharing: Literal["time", "space"] = "time",
         on_step: Callable[[Step], None] | None = None,
         shadows: Sequence[ScalingPolicy] = (),
+        foresight: Foresight | None = None,
     ) -> None:
         self._clock, self._measurer, self._actuator = clock, measurer, actuator
         self._history, self._policy, self._limits = history, policy, limits
         self._guards, self._period_s, self._dry_run = tuple(guards), period_s, dry_run
         self._edges, self._sharing, self._on_step = edges, sharing, on_step
-        self._shadows = tuple(shadows)
+        self._shadows, self._foresight = tuple(shadows), foresight
         self._window: deque[Observation] = deque(maxlen=window)
         self._parallelism: dict[str, int] = {}
         self._last_act_at_s: float | None = None
@@ -133,9 +136,14 @@ class Loop:
         self, at_s: float, cluster: _Cluster, policy: ScalingPolicy, shadow: bool = False
     ) -> DecisionRecord:
         current = ScalingPlan(self._current_parallelism(), cluster.executors * cluster.slots)
+        window, foreseen = tuple(self._window), None
+        if self._foresight is not None:
+            rate_per_s = self._foresight.rate_per_s(window)
+            foreseen = rate_per_s if math.isfinite(rate_per_s) else None
+            window = self._foresight.shown(window, policy.name)
         decision = policy.decide(
             ScalingContext(
-                tuple(self._window), current, self._limits, self._edges, self._sharing,
+                window, current, self._limits, self._edges, self._sharing,
                 changed_at_s=self._last_act_at_s,
             )
         )  # fmt: skip
@@ -150,7 +158,7 @@ class Loop:
         )
         return DecisionRecord(
             at_s, policy.name, current, decision, guarded.plan, guarded.reasons, self._dry_run,
-            shadow,
+            shadow, foreseen,
         )  # fmt: skip
 
     def _current_parallelism(self) -> dict[str, int]:

@@ -39,6 +39,7 @@ class DecisionRecord:
     guard_reasons: tuple[str, ...] = ()
     dry_run: bool = False
     shadow: bool = False
+    foreseen_rate_per_s: float | None = None  # None where nothing was foreseen
 
 
 @dataclass(frozen=True)

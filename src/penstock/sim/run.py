@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock.config import Settings
+from penstock.control.foresight import Foresight
 from penstock.control.guards import Guard, standard_guards
 from penstock.control.loop import Loop
 from penstock.control.ports import History
@@ -89,6 +90,7 @@ def simulate(
     history: History | None = None,
     on_step: Callable[[Step], None] | None = None,
     shadows: Sequence[ScalingPolicy] = (),
+    foresight: Foresight | None = None,
 ) -> SimulationResult:
     """Run a scenario from start to end; deterministic from the scenario's seed.
 
@@ -127,6 +129,7 @@ def simulate(
         sharing=scenario.sharing,
         on_step=keep,
         shadows=shadows,
+        foresight=foresight,
     )
     loop.run()
     rest = world.observe()  # what is left when the duration is not a multiple of the period

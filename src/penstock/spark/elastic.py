@@ -16,6 +16,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from penstock.config import Settings
 from penstock.control.chosen import chosen_policy, shadow_policies
 from penstock.control.clock import WallClock
+from penstock.control.foresight import Foresight
 from penstock.control.guards import standard_guards
 from penstock.control.history import HistoryStore, RunHistory
 from penstock.control.loop import Loop
@@ -167,7 +168,7 @@ class ElasticRun:
             self._clock, SparkMeasurer(self.running), actuator, self._history, self._policy,
             limits, standard_guards(settings, slots), settings.period_s, settings.dry_run,
             settings.window, self._component_edges(), "time", self._step,
-            self._shadows,
+            self._shadows, Foresight(settings.foresight_s),
         )  # fmt: skip
         thread = threading.Thread(target=loop.run, name="penstock-loop", daemon=True)
         self._loop_thread = thread
