@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from penstock.api import Topology as Topology
     from penstock.errors import InvalidInput as InvalidInput
     from penstock.errors import PenstockError as PenstockError
+    from penstock.model.route import Route as Route
     from penstock.model.sinks import Console as Console
     from penstock.model.sinks import Files as Files
     from penstock.model.sinks import ForeachBatch as ForeachBatch
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "penstock.api": ("Topology",),
     "penstock.errors": ("InvalidInput", "PenstockError"),
+    "penstock.model.route": ("Route",),
     "penstock.model.sinks": ("Console", "Files", "ForeachBatch", "Memory"),
     "penstock.workloads.generator": ("Generator",),
     "penstock.workloads.profiles": ("RateProfile", "bursts", "constant", "day", "steps", "trend"),

@@ -12,6 +12,7 @@ import networkx as nx
 
 from penstock.errors import InvalidTopology
 from penstock.model.durations import parse_duration_s
+from penstock.model.route import Route
 from penstock.model.sinks import OUTPUT_MODES, Sink
 
 LEAST_LATENCY_S = 0.05  # a micro-batch that does nothing takes longer than this
@@ -26,6 +27,7 @@ class Source:
 
     name: str
     reader: Any
+    route: Route | None = None  # how its rows are spread over tasks; None: as its lanes read them
 
 
 @dataclass(frozen=True)
@@ -110,10 +112,18 @@ class Topology:
         """The operator of that name."""
         return self._operators[name]
 
-    def source(self, name: str, reader: Any) -> str:
-        """Declare an input; returns its name, to be used as an upstream."""
+    def source(self, name: str, reader: Any, *, route: Route | None = None) -> str:
+        """Declare an input; returns its name, to be used as an upstream.
+
+        `route` spreads its rows over the tasks of the stateless operators that follow.
+        """
         self._claim(name, "source")
-        self._sources[name] = Source(name, reader)
+        if route is not None and not isinstance(route, Route):
+            raise InvalidTopology(
+                f"source {name!r}: route is {route!r}; give a Route, as in "
+                "Route('frequency-aware', key='vehicle')."
+            )
+        self._sources[name] = Source(name, reader, route)
         return name
 
     def operator(

@@ -102,6 +102,9 @@ class Assembler:
 
     def _exchanged(self, node: str) -> DataFrame:
         frame = self._made(node, node)
+        source = self.topology.find_source(node)
+        if source is not None and source.route is not None:
+            return frame  # its exchange is there already, and another would undo its routes
         # As many partitions as keyed work has; more tasks would only cost each batch time.
         partitions = int(str(self.session.conf.get("spark.sql.shuffle.partitions")))
         return frame.repartitionById(partitions, F.spark_partition_id() % partitions)

@@ -62,6 +62,11 @@ class Checkpoint:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         return folder
 
+    @property
+    def routes(self) -> Path:
+        """Where sources keep their route tables."""
+        return self._ours / "routes"
+
     def epoch_s(self, now_s: float) -> float:
         """When this run's streams began: fixed at the first start, the same after a restart."""
         return float(self._remembered("epoch", {"epoch_s": now_s})["epoch_s"])

@@ -19,6 +19,7 @@ PRELOADED = (
     "pyspark.worker",
     "penstock.spark.file_sink",
     "penstock.spark.generator_source",
+    "penstock.spark.routes.lane",
 )
 
 if __name__ == "__main__":

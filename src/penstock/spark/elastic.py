@@ -244,7 +244,7 @@ def warm_up(topology: Topology, session: SparkSession, batches: int = 6, rows: i
         reader = source.reader
         if isinstance(reader, Generator):
             reader = replace(reader, rows=batches * rows, max_rows=rows)
-        small.source(source.name, reader)
+        small.source(source.name, reader, route=source.route)
     for operator in topology.operators:
         step = operator.sql if operator.sql is not None else operator.function
         assert step is not None

@@ -20,6 +20,8 @@ from pyspark.sql.streaming.datasource import (
 )
 from pyspark.sql.types import StructType
 
+from penstock.spark.routes.names import OFFSET
+from penstock.spark.routes.reading import RoutedReading
 from penstock.workloads.generator import Generator
 
 FORMAT = "penstock-generator"
@@ -32,6 +34,8 @@ class RowRange(InputPartition):
 
     start: int
     end: int
+    lane: int = 0
+    routes: str | None = None  # the version of its table, where rows are routed
 
 
 class GeneratorSource(DataSource):
@@ -44,22 +48,28 @@ class GeneratorSource(DataSource):
 
     def schema(self) -> str:
         """The columns of every generated stream."""
-        return "row BIGINT, key BIGINT, value DOUBLE, at TIMESTAMP"
+        return self._routed().schema("row BIGINT, key BIGINT, value DOUBLE, at TIMESTAMP")
 
     def streamReader(self, schema: StructType) -> "GeneratorReader":
         """The reader, made from options alone."""
         generator = Generator.from_json(self.options["generator"])
         stream = self.options.get("stream", "generator")
-        return GeneratorReader(generator, float(self.options["epoch_s"]), stream)
+        return GeneratorReader(generator, float(self.options["epoch_s"]), stream, self._routed())
+
+    def _routed(self) -> RoutedReading:
+        return RoutedReading.of(self.options, self.options.get("stream", "generator"))
 
 
 class GeneratorReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Admits what has arrived by the clock, up to the limit of one batch."""
 
-    def __init__(self, generator: Generator, epoch_s: float, stream: str) -> None:
+    def __init__(
+        self, generator: Generator, epoch_s: float, stream: str, routed: RoutedReading
+    ) -> None:
         self._generator = generator
         self._epoch_s = epoch_s
         self._stream = stream
+        self._routed = routed
         self._target: int | None = None
 
     def initialOffset(self) -> dict[str, Any]:
@@ -81,7 +91,9 @@ class GeneratorReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         end = self._available() if self._target is None else self._target
         if isinstance(limit, ReadMaxRows):
             end = min(end, start["row"] + limit.max_rows)
-        return self._offset(max(end, start["row"]))
+        if end <= start["row"]:
+            return start
+        return self._offset(end) | self._routed.offset(start)
 
     def reportLatestOffset(self) -> dict[str, Any]:
         """How many rows have arrived, admitted or not: the lag in the query's progress."""
@@ -97,13 +109,16 @@ class GeneratorReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         first, rows = start["row"], end["row"] - start["row"]
         lanes = min(self._generator.lanes, rows)
         cuts = [first + rows * lane // lanes for lane in range(lanes + 1)] if lanes > 0 else []
-        return [RowRange(a, b) for a, b in pairwise(cuts)]
+        return [RowRange(a, b, lane, end.get(OFFSET)) for lane, (a, b) in enumerate(pairwise(cuts))]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Produce a range; the same range is the same rows, whoever asks and when."""
         assert isinstance(partition, RowRange)
-        for start in range(partition.start, partition.end, ROWS_PER_ARROW_BATCH):
-            end = min(start + ROWS_PER_ARROW_BATCH, partition.end)
+        yield from self._routed.routed(self._produced(partition), partition.routes, partition.lane)
+
+    def _produced(self, part: RowRange) -> Iterator[pa.RecordBatch]:
+        for start in range(part.start, part.end, ROWS_PER_ARROW_BATCH):
+            end = min(start + ROWS_PER_ARROW_BATCH, part.end)
             yield self._generator.batch(start, end, self._epoch_s)
 
     def _offset(self, row: int) -> dict[str, Any]:

@@ -21,6 +21,7 @@ from penstock.spark.checkpoint import Checkpoint
 from penstock.spark.ledger import Ledger
 from penstock.spark.outputs import BatchWriter, rows_in_memory
 from penstock.spark.progress import ProgressListener
+from penstock.spark.routes.frames import announce
 from penstock.spark.survey import first_line
 from penstock.workloads.generator import Generator
 
@@ -83,6 +84,7 @@ class RunningTopology:
 
     def _start(self) -> None:
         self.epoch_s = self._checkpoint.epoch_s(time.time())
+        announce(self.session, self._checkpoint.routes)
         reading = Reading(self.epoch_s, self._measured)
         self.built = build(self.topology, self.session, reading)
         self._checkpoint.check_identity(_identity(self.topology, self.built, self.session))

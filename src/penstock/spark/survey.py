@@ -10,6 +10,7 @@ from penstock.errors import InvalidTopology
 from penstock.model.topology import Operator, Source, Topology
 from penstock.spark.analysis import OperatorAnalysis, analyse, at_edge, has_watermark
 from penstock.spark.generator_source import FORMAT
+from penstock.spark.routes.frames import obeyed, route_options
 from penstock.workloads.generator import Generator
 
 
@@ -47,7 +48,16 @@ def read_source(source: Source, session: SparkSession, epoch_s: float) -> DataFr
             "epoch_s": repr(epoch_s),
             "stream": source.name,
         }
-        return session.readStream.format(FORMAT).options(**options).load()
+        if source.route is None:
+            return session.readStream.format(FORMAT).options(**options).load()
+        options |= route_options(session, source.name, source.route)
+        lanes = session.readStream.format(FORMAT).options(**options).load()
+        return obeyed(lanes, source.name, source.route)
+    if source.route is not None:
+        raise InvalidTopology(
+            f"source {source.name!r}: route is given, but only lanes of Penstock's own sources "
+            "can write routes; use a Generator, or leave route out."
+        )
     if not callable(source.reader):
         raise InvalidTopology(
             f"source {source.name!r}: reader is {source.reader!r}; give a Generator or a function "

@@ -1,0 +1,1 @@
+"""Routes on Spark: lanes write where each row's work is done, and `repartitionById` obeys."""

@@ -1,0 +1,72 @@
+"""In a source's runner: which table the next batch is routed by.
+
+The answer goes into the batch's end offset, which Spark writes down before the batch runs; the
+table itself is on the disk before that. So a batch repeated after a crash has the same table.
+"""
+
+import time
+from collections.abc import Callable
+
+from penstock.model.route import Route
+from penstock.spark.routes.exchange import Document, RouteExchange
+from penstock.spark.routes.methods import method_of
+
+
+class RouteDesk:
+    """Keeps the newest table, and makes the next when its time has come."""
+
+    def __init__(
+        self, route: Route, exchange: RouteExchange, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._route = route
+        self._exchange = exchange
+        self._method = method_of(route)
+        self._clock = clock
+        self._version = ""
+        self._document: Document = {}
+        self._made_at_s = 0.0
+
+    def version(self, before: str | None) -> str:
+        """The table of the next batch; `before` is that of the last one."""
+        if not self._version:
+            self._take_up(before)
+        elif self._method.kind and self._is_due():
+            self._renew()
+        return self._version
+
+    def _is_due(self) -> bool:
+        passed_s = self._clock() - self._made_at_s
+        return self._method.every_batch or passed_s >= self._route.period_s
+
+    def _take_up(self, before: str | None) -> None:
+        """Go on with the table before a restart, if it is still of this route."""
+        self._exchange.prepare()
+        known = self._exchange.read_table(before) if before else None
+        if before is not None and known is not None and known["route"] == self._route.to_json():
+            self._version, self._document = before, known
+        else:
+            self._keep(self._method.first(self._route), (), "")
+        self._made_at_s = self._clock()
+
+    def _renew(self) -> None:
+        self._made_at_s = self._clock()
+        after = str(self._document["reports_until"])
+        told = list(self._exchange.reports(self._method.kind, after))
+        if not told:
+            return
+        made = self._method.next(
+            self._route, self._document["content"], [content for _, content in told]
+        )
+        self._keep(made.content, made.reasons, told[-1][0])
+        self._exchange.prune_reports()
+        self._exchange.prune_tables()
+
+    def _keep(self, content: Document, reasons: tuple[str, ...], until: str) -> None:
+        number = int(self._version.partition("-")[0]) + 1 if self._version else 0
+        self._document = {
+            "route": self._route.to_json(),
+            "content": content,
+            "reasons": list(reasons),
+            "reports_until": until,
+        }
+        self._version = self._exchange.write_table(self._document, number)

@@ -1,0 +1,101 @@
+"""A source's directory of routes: tables from its runner, reports from lanes and operators.
+
+Tables are advice that a batch was made with, so they are on the disk before the batch is: the
+batch's end offset names its table, and a batch that is repeated is routed by the same one. Reports
+are statistics: written whole or not at all, read by age, and no loss when lost.
+"""
+
+import hashlib
+import json
+import os
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from penstock.spark.checkpoint import write_atomically
+
+KEPT_TABLES = 100  # as many as Spark keeps of its offsets
+KEPT_REPORTS_S = 120.0
+Document = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class RouteExchange:
+    """The directory, as every process that knows its path sees it."""
+
+    path: Path
+
+    def prepare(self) -> None:
+        """Make the directories; only whoever runs the source does."""
+        for part in ("tables", "reports"):
+            (self.path / part).mkdir(mode=0o700, parents=True, exist_ok=True)
+
+    def write_table(self, document: Document, number: int) -> str:
+        """Keep a table; returns its version, which depends on its content."""
+        text = json.dumps(document, sort_keys=True)
+        version = f"{number:08d}-{hashlib.sha256(text.encode()).hexdigest()[:12]}"
+        write_atomically(self._table(version), document)
+        return version
+
+    def read_table(self, version: str) -> Document | None:
+        """The table of a version; None where it is gone or damaged."""
+        return _read(str(self._table(version)))
+
+    def prune_tables(self) -> None:
+        """Forget tables that no batch can ask for any more."""
+        kept = sorted((self.path / "tables").glob("*.json"))
+        for file in kept[:-KEPT_TABLES]:
+            with suppress(OSError):
+                file.unlink()
+
+    def report(self, kind: str, who: str, content: Document) -> None:
+        """Tell the runner something; what cannot be written is not told."""
+        name = f"{time.time_ns():020d}-{kind}-{who}"
+        scratch = self.path / "reports" / f".{name}"
+        with suppress(OSError):
+            descriptor = os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+            with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
+                json.dump(content, stream)
+            scratch.rename(self.path / "reports" / f"{name}.json")
+
+    def reports(self, kind: str, after: str) -> Iterator[tuple[str, Document]]:
+        """Reports of a kind whose names come after one, in order."""
+        with suppress(OSError):
+            for name in sorted(os.listdir(self.path / "reports")):
+                if name > after and name.split("-")[1:2] == [kind]:
+                    with suppress(OSError, json.JSONDecodeError):
+                        content = json.loads((self.path / "reports" / name).read_text("utf-8"))
+                        if isinstance(content, dict):
+                            yield name, content
+
+    def prune_reports(self) -> None:
+        """Forget reports that everyone had time to read."""
+        before = f"{time.time_ns() - int(KEPT_REPORTS_S * 1e9):020d}"
+        with suppress(OSError):
+            for name in os.listdir(self.path / "reports"):
+                if name.lstrip(".") < before:
+                    with suppress(OSError):
+                        (self.path / "reports" / name).unlink()
+
+    def _table(self, version: str) -> Path:
+        return self.path / "tables" / f"{version}.json"
+
+
+@lru_cache(maxsize=16)
+def _cached(path: str) -> Document:
+    """A version never changes, so a worker that lives on reads it once."""
+    found = json.loads(Path(path).read_text(encoding="utf-8"))
+    if not isinstance(found, Mapping):
+        raise ValueError(path)
+    return dict(found)
+
+
+def _read(path: str) -> Document | None:
+    try:
+        return _cached(path)
+    except (OSError, ValueError):
+        return None

@@ -1,0 +1,42 @@
+"""A routed source as a frame: the lane's column obeyed by an exchange, and gone behind it.
+
+Behind the exchange nobody can group by the column, so no state is ever placed by it: Spark shuffles
+again, by the operator's own key, wherever rows must meet.
+"""
+
+from pathlib import Path
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from penstock.errors import InvalidTopology
+from penstock.model.route import Route
+from penstock.spark.routes.names import COLUMN, PROPERTY
+
+
+def announce(session: SparkSession, folder: Path) -> None:
+    """Say where the routes of queries that this thread starts are kept."""
+    session.sparkContext.setLocalProperty(PROPERTY, str(folder))
+
+
+def route_options(session: SparkSession, source: str, route: Route) -> dict[str, str]:
+    """Options for the reader of a routed source."""
+    folder = session.sparkContext.getLocalProperty(PROPERTY) or ""
+    return {"route": route.to_json(), "routes_at": str(Path(folder) / source)}
+
+
+def check_route(source: str, route: Route, columns: list[str]) -> None:
+    """Refuse a route by columns the source does not have."""
+    for column in route.columns:
+        if column not in columns:
+            raise InvalidTopology(
+                f"source {source!r}: route column {column!r} is not in its schema; columns: "
+                f"{', '.join(columns)}."
+            )
+
+
+def obeyed(frame: DataFrame, source: str, route: Route) -> DataFrame:
+    """Each row in the task its route names, without the column."""
+    column = COLUMN + source
+    check_route(source, route, [name for name in frame.columns if name != column])
+    return frame.repartitionById(route.partitions, F.col(f"`{column}`")).drop(column)

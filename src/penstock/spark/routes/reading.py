@@ -1,0 +1,65 @@
+"""What the reader of a streaming source needs to be routed; made from its options alone.
+
+In the runner: `version` goes into the end offset of a batch that has rows, and from there into its
+partitions. On executors: `lane` routes what a partition reads.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from penstock.model.route import Route
+from penstock.spark.routes.exchange import RouteExchange
+from penstock.spark.routes.names import COLUMN, OFFSET
+
+if TYPE_CHECKING:
+    from penstock.spark.routes.desk import RouteDesk
+
+
+@dataclass
+class RoutedReading:
+    """The route of one source, if it has one; without, everything passes as it is."""
+
+    source: str
+    route: Route | None = None
+    exchange: RouteExchange = field(default_factory=lambda: RouteExchange(Path()))
+    _desk: "RouteDesk | None" = None
+
+    @classmethod
+    def of(cls, options: Mapping[str, str], source: str) -> "RoutedReading":
+        """From the options `route_options` made."""
+        if "route" not in options:
+            return cls(source)
+        exchange = RouteExchange(Path(options["routes_at"]))
+        return cls(source, Route.from_json(options["route"]), exchange)
+
+    def schema(self, columns: str) -> str:
+        """The columns of the source, and that of its routes."""
+        return columns if self.route is None else f"{columns}, `{COLUMN}{self.source}` INT"
+
+    def offset(self, start: Mapping[str, Any]) -> dict[str, str]:
+        """The table of the batch that begins at an offset, as a part of its end offset."""
+        if self.route is None:
+            return {}
+        if self._desk is None:
+            from penstock.spark.routes.desk import RouteDesk  # half a second, for routed ones only
+
+            self._desk = RouteDesk(self.route, self.exchange)
+        return {OFFSET: self._desk.version(start.get(OFFSET))}
+
+    def routed(
+        self, batches: Iterable[pa.RecordBatch], version: str | None, lane: int
+    ) -> Iterator[pa.RecordBatch]:
+        """What a lane reads in a batch, with routes."""
+        if self.route is None:
+            yield from batches
+            return
+        from penstock.spark.routes.lane import LaneRouter
+
+        router = LaneRouter(self.route, self.exchange, self.source, version, lane)
+        for batch in batches:
+            yield router.routed(batch)
+        router.close()
