@@ -10,11 +10,13 @@ if TYPE_CHECKING:
     from penstock.api import Topology as Topology
     from penstock.errors import InvalidInput as InvalidInput
     from penstock.errors import PenstockError as PenstockError
+    from penstock.model.channels import FromChannel as FromChannel
     from penstock.model.route import Route as Route
     from penstock.model.sinks import Console as Console
     from penstock.model.sinks import Files as Files
     from penstock.model.sinks import ForeachBatch as ForeachBatch
     from penstock.model.sinks import Memory as Memory
+    from penstock.model.sinks import ToChannel as ToChannel
     from penstock.workloads.generator import Generator as Generator
     from penstock.workloads.profiles import RateProfile as RateProfile
     from penstock.workloads.profiles import bursts as bursts
@@ -27,7 +29,8 @@ _HOMES = {
     "penstock.api": ("Topology",),
     "penstock.errors": ("InvalidInput", "PenstockError"),
     "penstock.model.route": ("Route",),
-    "penstock.model.sinks": ("Console", "Files", "ForeachBatch", "Memory"),
+    "penstock.model.channels": ("FromChannel",),
+    "penstock.model.sinks": ("Console", "Files", "ForeachBatch", "Memory", "ToChannel"),
     "penstock.workloads.generator": ("Generator",),
     "penstock.workloads.profiles": ("RateProfile", "bursts", "constant", "day", "steps", "trend"),
 }

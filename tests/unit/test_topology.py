@@ -100,7 +100,10 @@ def test_a_bound_below_any_micro_batch_is_refused() -> None:
         (lambda t: t.add("x", "SELECT 1", ["reports", "reports"]), "each may stand once"),
         (lambda t: t.add("no good", "SELECT 1", "reports"), "must be an identifier"),
         (lambda t: t.add("x", "SELECT 1", "reports", key=[1]), "names must be text"),
-        (lambda t: t.sink("s", "fast", "out/"), "give Files, ForeachBatch, Console or Memory"),
+        (
+            lambda t: t.sink("s", "fast", "out/"),
+            "give Files, ForeachBatch, Console, Memory or ToChannel",
+        ),
         (lambda t: t.sink("s", "fast", Memory(), mode="upsert"), "allowed: append, update"),
         (lambda t: t.sink("s", "fast", Files("out", format="xlsx")), "Files(format) is 'xlsx'"),
         (lambda t: t.sink("s", "fast", Files("")), "Files(path) is empty"),

@@ -44,4 +44,15 @@ class Memory:
     """Rows kept in the driver, for tests and small looks: `run.rows(sink)`."""
 
 
-Sink = Files | ForeachBatch | Console | Memory
+@dataclass(frozen=True)
+class ToChannel:
+    """A channel at `path`, which other queries read at their own pace: exactly once."""
+
+    path: str
+
+    def __post_init__(self) -> None:
+        if not self.path:
+            raise InvalidTopology("ToChannel(path) is empty; name a directory.")
+
+
+Sink = Files | ForeachBatch | Console | Memory | ToChannel

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 import networkx as nx
 
 from penstock.errors import InvalidTopology
+from penstock.model.channels import Feedback
 from penstock.model.durations import parse_duration_s
 from penstock.model.route import Route
 from penstock.model.sinks import OUTPUT_MODES, Sink
@@ -34,7 +35,8 @@ class Source:
 class Operator:
     """A named step from DataFrames to a DataFrame.
 
-    `key` is None when it is to be inferred from Spark's analysed plan.
+    `key` is None when it is to be inferred from Spark's analysed plan. `separate` makes it the
+    first of a component where components run apart.
     """
 
     name: str
@@ -42,6 +44,7 @@ class Operator:
     function: Callable[..., Any] | None = None
     sql: str | None = None
     key: tuple[str, ...] | None = None
+    separate: bool = False
 
 
 @dataclass(frozen=True)
@@ -126,13 +129,33 @@ class Topology:
         self._sources[name] = Source(name, reader, route)
         return name
 
+    def feedback(self, name: str, operator: str, schema: str) -> str:
+        """Declare what `operator` emits as an input of operators before it: a loop, only apart.
+
+        `schema` is that of the operator's rows, as in "item BIGINT, sign BIGINT".
+        """
+        self._claim(name, "feedback")
+        self._sources[name] = Source(name, Feedback(operator, schema))
+        return name
+
+    @property
+    def feedbacks(self) -> dict[str, Feedback]:
+        """The sources that close loops."""
+        readers = {source.name: source.reader for source in self._sources.values()}
+        return {name: reader for name, reader in readers.items() if isinstance(reader, Feedback)}
+
     def operator(
-        self, upstream: Names, *, key: Names | None = None, name: str | None = None
+        self,
+        upstream: Names,
+        *,
+        key: Names | None = None,
+        name: str | None = None,
+        separate: bool = False,
     ) -> Callable[[Function], Function]:
         """Declare a function of the upstreams' DataFrames as an operator (a decorator)."""
 
         def declare(function: Function) -> Function:
-            self.add(name or function.__name__, function, upstream, key=key)
+            self.add(name or function.__name__, function, upstream, key=key, separate=separate)
             return function
 
         return declare
@@ -144,15 +167,18 @@ class Topology:
         upstream: Names,
         *,
         key: Names | None = None,
+        separate: bool = False,
     ) -> str:
         """Declare an operator given as a function, or as SQL text that names its upstreams."""
         self._claim(name, "operator")
         upstreams = _names(upstream, f"operator {name!r}: upstream")
         keys = None if key is None else _names(key, f"operator {name!r}: key")
         if isinstance(step, str):
-            self._operators[name] = Operator(name, upstreams, sql=step, key=keys)
+            self._operators[name] = Operator(name, upstreams, sql=step, key=keys, separate=separate)
         elif callable(step):
-            self._operators[name] = Operator(name, upstreams, function=step, key=keys)
+            self._operators[name] = Operator(
+                name, upstreams, function=step, key=keys, separate=separate
+            )
         else:
             raise InvalidTopology(
                 f"operator {name!r}: step is {step!r}; give a function DataFrame -> DataFrame or "
@@ -165,7 +191,8 @@ class Topology:
         self._claim(name, "sink")
         if not isinstance(sink, Sink):
             raise InvalidTopology(
-                f"sink {name!r}: sink is {sink!r}; give Files, ForeachBatch, Console or Memory."
+                f"sink {name!r}: sink is {sink!r}; give Files, ForeachBatch, Console, Memory or "
+                "ToChannel."
             )
         if mode not in OUTPUT_MODES:
             raise InvalidTopology(
@@ -197,6 +224,12 @@ class Topology:
         if not self._sinks:
             raise InvalidTopology(f"topology {self.name!r} has no sink; add one with sink().")
         known = [*self._sources, *self._operators]
+        for name, feedback in self.feedbacks.items():
+            if feedback.operator not in self._operators:
+                raise InvalidTopology(
+                    f"feedback {name!r}: operator {feedback.operator!r} is unknown; known: "
+                    f"{', '.join(self._operators) or 'none'}."
+                )
         for operator in self._operators.values():
             for upstream in operator.upstreams:
                 if upstream not in known:
@@ -219,7 +252,7 @@ class Topology:
             path = " -> ".join([edges[0][0], *(edge[1] for edge in edges)])
             raise InvalidTopology(
                 f"operator {edges[0][1]!r}: upstream {edges[0][0]!r} closes the cycle {path}; a "
-                "topology that runs together must have none."
+                "loop must be declared with feedback(), and run apart."
             )
         for operator in self._operators.values():
             if not any(node in self._sinks for node in nx.descendants(graph, operator.name)):

@@ -46,6 +46,14 @@ class BuiltQuery:
         """Whether the rows of several nodes come in one frame."""
         return len({sink.upstream for sink in self.sinks}) > 1
 
+    def part_schema(self, sink: SinkBinding) -> StructType:
+        """Of the rows of one sink."""
+        if not self.tagged:
+            return self.frame.schema
+        kind = self.frame.schema[sink.upstream].dataType
+        assert isinstance(kind, StructType)
+        return kind
+
     def part(self, batch: DataFrame, sink: SinkBinding) -> DataFrame:
         """The rows of one sink in a batch of this query."""
         if not self.tagged:

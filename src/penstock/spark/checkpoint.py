@@ -7,6 +7,7 @@ a lock, the identity of the topology, and the commits of batches. All of it is p
 import fcntl
 import json
 import os
+import uuid
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -66,6 +67,18 @@ class Checkpoint:
     def routes(self) -> Path:
         """Where sources keep their route tables."""
         return self._ours / "routes"
+
+    def channel(self, name: str) -> Path:
+        """Where a channel between this run's queries is kept."""
+        return self._ours / "channels" / name
+
+    def parallelism(self, component: str) -> Path:
+        """Where a component's processors are told to what reads its input."""
+        return self._ours / "parallelism" / f"{component}.json"
+
+    def writer_id(self) -> str:
+        """Who this run is to the channels it writes to; the same after a restart."""
+        return str(self._remembered("writer", {"id": uuid.uuid4().hex})["id"])
 
     def epoch_s(self, now_s: float) -> float:
         """When this run's streams began: fixed at the first start, the same after a restart."""

@@ -17,7 +17,8 @@ import pyarrow as pa
 from pyarrow import csv, fs, orc
 from pyarrow import parquet as pq
 
-from penstock.model.sinks import Files
+from penstock.model.sinks import Files, ToChannel
+from penstock.spark.channels.chunks import write_chunk
 
 REPORT_SCHEMA = "sink STRING, file STRING, rows BIGINT"
 _REPORT = pa.schema([("sink", pa.string()), ("file", pa.string()), ("rows", pa.int64())])
@@ -44,10 +45,13 @@ class Target:
         return f"{self.directory}/_staged/{self.stage}/batch"
 
 
-def target(sink: Files, name: str, node: str | None, query: str, batch_id: int) -> Target:
+def target(
+    sink: Files | ToChannel, name: str, node: str | None, query: str, batch_id: int
+) -> Target:
     """What a batch of a query leaves at a file sink; tasks have another working directory."""
     directory = sink.path if _is_url(sink.path) else str(Path(sink.path).absolute())
-    return Target(name, node, sink.format, directory.rstrip("/"), f"{query}-{name}-{batch_id}")
+    kind = sink.format if isinstance(sink, Files) else "arrow"
+    return Target(name, node, kind, directory.rstrip("/"), f"{query}-{name}-{batch_id}")
 
 
 class TaskWriter:
@@ -96,9 +100,14 @@ def gather(one: Target, files: list[str], schema: pa.Schema | None) -> None:
 
 def discard(one: Target) -> None:
     """Remove what is staged for a batch; a task that still writes there fails, as it should."""
-    system, stage = file_system(one.attempts.rpartition("/")[0])
-    if system.get_file_info(stage).type != fs.FileType.NotFound:
-        system.delete_dir(stage)
+    remove(one.attempts.rpartition("/")[0])
+
+
+def remove(path: str) -> None:
+    """Remove a directory, if it is there."""
+    system, inner = file_system(path)
+    if system.get_file_info(inner).type != fs.FileType.NotFound:
+        system.delete_dir(inner)
 
 
 def exists(path: str) -> bool:
@@ -156,4 +165,5 @@ _WRITERS: dict[str, Callable[[pa.Table, Any], None]] = {
     "csv": csv.write_csv,
     "orc": orc.write_table,
     "json": _write_json,
+    "arrow": write_chunk,
 }

@@ -20,6 +20,7 @@ from pyspark.sql.streaming.datasource import (
 )
 from pyspark.sql.types import StructType
 
+from penstock.spark.parallelism_file import read_parallelism
 from penstock.spark.routes.names import OFFSET
 from penstock.spark.routes.reading import RoutedReading
 from penstock.workloads.generator import Generator
@@ -54,7 +55,9 @@ class GeneratorSource(DataSource):
         """The reader, made from options alone."""
         generator = Generator.from_json(self.options["generator"])
         stream = self.options.get("stream", "generator")
-        return GeneratorReader(generator, float(self.options["epoch_s"]), stream, self._routed())
+        told = self.options.get("parallelism_file")
+        epoch_s = float(self.options["epoch_s"])
+        return GeneratorReader(generator, epoch_s, stream, self._routed(), told)
 
     def _routed(self) -> RoutedReading:
         return RoutedReading.of(self.options, self.options.get("stream", "generator"))
@@ -64,12 +67,18 @@ class GeneratorReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Admits what has arrived by the clock, up to the limit of one batch."""
 
     def __init__(
-        self, generator: Generator, epoch_s: float, stream: str, routed: RoutedReading
+        self,
+        generator: Generator,
+        epoch_s: float,
+        stream: str,
+        routed: RoutedReading,
+        parallelism_file: str | None = None,
     ) -> None:
         self._generator = generator
         self._epoch_s = epoch_s
         self._stream = stream
         self._routed = routed
+        self._parallelism_file = parallelism_file
         self._target: int | None = None
 
     def initialOffset(self) -> dict[str, Any]:
@@ -107,7 +116,7 @@ class GeneratorReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         """The range cut into as many parts as there are lanes, none of them empty."""
         first, rows = start["row"], end["row"] - start["row"]
-        lanes = min(self._generator.lanes, rows)
+        lanes = min(read_parallelism(self._parallelism_file, self._generator.lanes), rows)
         cuts = [first + rows * lane // lanes for lane in range(lanes + 1)] if lanes > 0 else []
         return [RowRange(a, b, lane, end.get(OFFSET)) for lane, (a, b) in enumerate(pairwise(cuts))]
 

@@ -18,11 +18,20 @@ from penstock.workloads.generator import Generator
 
 @dataclass(frozen=True)
 class Arrivals:
-    """The rows a batch took from one source, as evenly spread between first and last arrival."""
+    """The rows a batch took from one source, as evenly spread between first and last arrival.
 
-    rows: int
+    What comes through a channel also tells the mean, and may be a share of the rows behind it.
+    """
+
+    rows: float
     first_s: float
     last_s: float
+    middle_s: float | None = None
+
+    @property
+    def mean_s(self) -> float:
+        """Mean arrival."""
+        return (self.first_s + self.last_s) / 2 if self.middle_s is None else self.middle_s
 
     def later_than(self, moment_s: float) -> float:
         """How many of them arrived after a moment."""
@@ -42,7 +51,7 @@ class LedgerEntry:
     done_at_s: float
 
     @property
-    def rows(self) -> int:
+    def rows(self) -> float:
         """Rows of the batch over all sources."""
         return sum(part.rows for part in self.arrivals)
 
@@ -81,6 +90,11 @@ class Ledger:
         with self._lock:
             self._arrived[query, batch_id] = arrivals
             self._join(query, batch_id)
+
+    def record(self, entry: LedgerEntry) -> None:
+        """A batch whose arrivals and completion are both known to whoever tells."""
+        with self._lock:
+            self.entries.append(entry)
 
     def take(self) -> list[LedgerEntry]:
         """The batches completed since the last call."""
@@ -125,9 +139,9 @@ def summarise(entries: list[LedgerEntry], max_latency_s: float) -> LatencyObserv
         for entry in entries
         for part in entry.arrivals
     )
-    mean_s = sum(rows * (low + high) / 2 for rows, low, high in spans) / count
+    mean_s = sum(p.rows * (e.done_at_s - p.mean_s) for e in entries for p in e.arrivals) / count
     return LatencyObservation(
-        count=count,
+        count=max(1, round(count)),
         mean_s=mean_s,
         p95_s=_quantile(spans, 0.95),
         max_s=max(high for _, _, high in spans),
@@ -135,7 +149,7 @@ def summarise(entries: list[LedgerEntry], max_latency_s: float) -> LatencyObserv
     )
 
 
-def _quantile(spans: list[tuple[int, float, float]], share: float) -> float:
+def _quantile(spans: list[tuple[float, float, float]], share: float) -> float:
     """A quantile of rows that are evenly spread over their spans, from 21 points of each span."""
     points = np.linspace(0.0, 1.0, 21)
     low = np.array([span[1] for span in spans])

@@ -8,34 +8,61 @@ finishes what its record promised, or, without a record, starts over.
 import json
 import threading
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from pyspark.sql import DataFrame, Row
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from penstock.errors import PenstockError
-from penstock.model.sinks import Console, Files, ForeachBatch, Memory
+from penstock.model.sinks import Console, Files, ForeachBatch, Memory, ToChannel
 from penstock.model.topology import SinkBinding
 from penstock.spark import file_sink
 from penstock.spark.builder import TAG, BuiltQuery
+from penstock.spark.channels import publishing
+from penstock.spark.channels.log import Channel
 from penstock.spark.checkpoint import write_atomically
 from penstock.spark.file_sink import Target, TaskWriter
+from penstock.spark.ledger import Arrivals
 from penstock.spark.survey import first_line
 
 KEPT_COMMITS = 100  # Spark replays at most the last batch; the rest is for a person to read
 
 
+@dataclass(frozen=True)
+class ChannelSide:
+    """What a query tells the channels it writes to: who it is, and when its rows arrived."""
+
+    writer: str
+    arrivals: Callable[[int], Arrivals | None]
+
+
 class BatchWriter:
-    """The function of (batch, id) that a query hands its batches to."""
+    """The function of (batch, id) that a query hands its batches to.
+
+    `processors`, if given, says in how many tasks the last stage of a batch may run.
+    """
 
     def __init__(
-        self, query: BuiltQuery, commits: Path, done: Callable[[int], None] | None = None
+        self,
+        query: BuiltQuery,
+        commits: Path,
+        done: Callable[[int], None] | None = None,
+        side: ChannelSide | None = None,
+        processors: Callable[[], int] | None = None,
     ) -> None:
         self._query = query
         self._commits = commits
         self._done = done
-        self._files = [sink for sink in query.sinks if isinstance(sink.sink, Files)]
-        self._others = [sink for sink in query.sinks if not isinstance(sink.sink, Files)]
+        self._side = side
+        self._processors = processors
+        self._files = [sink for sink in query.sinks if isinstance(sink.sink, Files | ToChannel)]
+        self._others = [sink for sink in query.sinks if sink not in self._files]
+        for sink in self._files:
+            if isinstance(sink.sink, ToChannel):
+                schema = publishing.schema_json(query.part_schema(sink))
+                Channel.create(Path(sink.sink.path).absolute(), schema)
         self.memory: dict[str, dict[int, list[Row]]] = {
             sink.name: {} for sink in query.sinks if isinstance(sink.sink, Memory)
         }
@@ -55,6 +82,9 @@ class BatchWriter:
                 raise
 
     def _write(self, batch: DataFrame, batch_id: int) -> None:
+        if self._processors is not None:
+            # Tasks of several key groups one after the other: state stays where its partition is.
+            batch = batch.coalesce(self._processors())
         record = self._commits / f"{batch_id}.json"
         if record.exists():
             # The outputs are promised already; the plan still has to run for its state's sake.
@@ -81,22 +111,28 @@ class BatchWriter:
             write_atomically(record, promised)
             self._publish(promised)
 
-    def _stage(self, batch: DataFrame, batch_id: int) -> dict[str, dict[str, str]]:
+    def _stage(self, batch: DataFrame, batch_id: int) -> dict[str, dict[str, Any]]:
         """Run the batch once, writing the files of all file sinks; what is to be published."""
         targets = tuple(self._target(sink, batch_id) for sink in self._files)
         finals = {one.sink: f"{one.directory}/batch={batch_id}" for one in targets}
         for one in targets:
-            if file_sink.exists(finals[one.sink]):
+            if one.format != "arrow" and file_sink.exists(finals[one.sink]):
                 raise PenstockError(
                     f"sink {one.sink!r}: {finals[one.sink]} exists already and is not of this run; "
                     "give the sink an empty directory, or the checkpoint it was written with."
                 )
         reports = batch.mapInArrow(TaskWriter(targets, TAG), file_sink.REPORT_SCHEMA).collect()
-        promised = {}
+        promised: dict[str, dict[str, Any]] = {}
         for sink, one in zip(self._files, targets, strict=True):
             files = [report.file for report in reports if report.sink == one.sink]
+            if isinstance(sink.sink, ToChannel) and files:
+                assert self._side is not None
+                file_sink.gather(one, files, None)
+                promised[one.sink] = publishing.promise(
+                    one, reports, self._side.writer, batch_id, self._side.arrivals(batch_id)
+                )
             # The first batch is published even when empty: it tells readers the schema.
-            if files or batch_id == 0:
+            elif isinstance(sink.sink, Files) and (files or batch_id == 0):
                 schema = to_arrow_schema(self._query.part(batch, sink).schema, timezone="UTC")
                 file_sink.gather(one, files, schema)
                 promised[one.sink] = {"gathered": one.gathered, "final": finals[one.sink]}
@@ -105,7 +141,7 @@ class BatchWriter:
         return promised
 
     def _target(self, sink: SinkBinding, batch_id: int) -> Target:
-        assert isinstance(sink.sink, Files)
+        assert isinstance(sink.sink, Files | ToChannel)
         node = sink.upstream if self._query.tagged else None
         return file_sink.target(sink.sink, sink.name, node, self._query.plan.name, batch_id)
 
@@ -122,9 +158,12 @@ class BatchWriter:
         else:
             self.memory[binding.name][batch_id] = rows.collect()
 
-    def _publish(self, promised: dict[str, dict[str, str]]) -> None:
+    def _publish(self, promised: dict[str, dict[str, Any]]) -> None:
         for paths in promised.values():
-            file_sink.publish(paths["gathered"], paths["final"])
+            if "channel" in paths:
+                publishing.keep_promise(paths)
+            else:
+                file_sink.publish(paths["gathered"], paths["final"])
 
 
 def rows_in_memory(writers: Sequence[BatchWriter], sink: str) -> list[Row]:

@@ -15,11 +15,13 @@ from pyspark.sql import Row, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from penstock.errors import InvalidTopology, PenstockError
+from penstock.model.channels import FromChannel
 from penstock.model.topology import Topology
+from penstock.spark.batch_arrivals import BatchArrivals
 from penstock.spark.builder import BuiltQuery, BuiltTopology, Reading, build
 from penstock.spark.checkpoint import Checkpoint
 from penstock.spark.ledger import Ledger
-from penstock.spark.outputs import BatchWriter, rows_in_memory
+from penstock.spark.outputs import BatchWriter, ChannelSide, rows_in_memory
 from penstock.spark.progress import ProgressListener
 from penstock.spark.routes.frames import announce
 from penstock.spark.survey import first_line
@@ -86,7 +88,7 @@ class RunningTopology:
         self.epoch_s = self._checkpoint.epoch_s(time.time())
         announce(self.session, self._checkpoint.routes)
         reading = Reading(self.epoch_s, self._measured)
-        self.built = build(self.topology, self.session, reading)
+        self.built = self._build(reading)
         self._checkpoint.check_identity(_identity(self.topology, self.built, self.session))
         self.ledger = Ledger(generators(self.topology), self.epoch_s)
         self.listener = listener = ProgressListener(self.ledger)
@@ -94,11 +96,31 @@ class RunningTopology:
         for query in self.built.queries:
             self.queries.append(self._start_query(query))
 
+    def _build(self, reading: Reading) -> BuiltTopology:
+        return build(self.topology, self.session, reading)
+
+    def _writer(self, query: BuiltQuery) -> BatchWriter:
+        name = query.plan.name
+        arrivals = self._arrivals(query, self.topology)
+        return BatchWriter(
+            query,
+            self._checkpoint.commits(name),
+            lambda batch_id: self._written(name, batch_id),
+            ChannelSide(f"{name}-{self._checkpoint.writer_id()}", arrivals.summary),
+        )
+
+    def _arrivals(self, query: BuiltQuery, topology: Topology) -> BatchArrivals:
+        channels = {
+            source.name: (Path(source.reader.path).absolute(), source.reader.reader)
+            for source in topology.sources
+            if isinstance(source.reader, FromChannel) and source.name in query.sharing.copies
+        }
+        where = self._checkpoint.query(query.plan.name)
+        return BatchArrivals(where, generators(topology), self.epoch_s, channels)
+
     def _start_query(self, query: BuiltQuery) -> StreamingQuery:
         name = query.plan.name
-        writer = BatchWriter(
-            query, self._checkpoint.commits(name), lambda batch_id: self._written(name, batch_id)
-        )
+        writer = self._writer(query)
         self._writers.append(writer)
         stream = query.frame.writeStream.foreachBatch(writer).outputMode(query.plan.output_mode)
         stream = stream.option("checkpointLocation", self._checkpoint.query(name)).queryName(name)

@@ -10,6 +10,7 @@ from pathlib import Path
 from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
+from penstock.spark.channels.source import ChannelSource
 from penstock.spark.embedded import start_driver_jvm
 from penstock.spark.generator_source import GeneratorSource
 
@@ -114,6 +115,7 @@ def build_session(
         start_driver_jvm(chosen)
         session = builder.getOrCreate()
     session.dataSource.register(GeneratorSource)
+    session.dataSource.register(ChannelSource)
     # PySpark prints every failed analysis with its stack; Penstock says it in one sentence.
     for logger in ("DataFrameQueryContextLogger", "SQLQueryContextLogger"):
         PySparkLogger.getLogger(logger).setLevel(logging.CRITICAL + 1)

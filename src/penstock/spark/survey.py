@@ -1,14 +1,19 @@
 """The first look at a topology: every operator called once, every refusal made before a start."""
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
 
 from penstock.errors import InvalidTopology
+from penstock.model.channels import Feedback, FromChannel
 from penstock.model.topology import Operator, Source, Topology
 from penstock.spark.analysis import OperatorAnalysis, analyse, at_edge, has_watermark
+from penstock.spark.channels import log
 from penstock.spark.generator_source import FORMAT
 from penstock.spark.routes.frames import obeyed, route_options
 from penstock.workloads.generator import Generator
@@ -21,6 +26,7 @@ class Survey:
     operators: dict[str, OperatorAnalysis]
     schemas: dict[str, str]
     watermarked: frozenset[str]  # sources and operators whose rows have passed a watermark
+    types: dict[str, StructType]  # of every node's rows
 
 
 def survey(topology: Topology, session: SparkSession, epoch_s: float) -> Survey:
@@ -37,11 +43,15 @@ def survey(topology: Topology, session: SparkSession, epoch_s: float) -> Survey:
         frames[operator.name] = at_edge(frame, operator.name)
     schemas = {name: frames[name].schema.simpleString() for name in operators}
     watermarked = frozenset(name for name, frame in frames.items() if has_watermark(frame))
-    return Survey(operators, schemas, watermarked)
+    types = {name: frame.schema for name, frame in frames.items()}
+    return Survey(operators, schemas, watermarked, types)
 
 
-def read_source(source: Source, session: SparkSession, epoch_s: float) -> DataFrame:
-    """The streaming frame of a source."""
+def read_source(
+    source: Source, session: SparkSession, epoch_s: float, parallelism_file: str | None = None
+) -> DataFrame:
+    """The streaming frame of a source; the file tells ours how many tasks are to read it."""
+    told = {} if parallelism_file is None else {"parallelism_file": parallelism_file}
     if isinstance(source.reader, Generator):
         options = {
             "generator": source.reader.to_json(),
@@ -49,7 +59,7 @@ def read_source(source: Source, session: SparkSession, epoch_s: float) -> DataFr
             "stream": source.name,
         }
         if source.route is None:
-            return session.readStream.format(FORMAT).options(**options).load()
+            return session.readStream.format(FORMAT).options(**options, **told).load()
         options |= route_options(session, source.name, source.route)
         lanes = session.readStream.format(FORMAT).options(**options).load()
         return obeyed(lanes, source.name, source.route)
@@ -58,6 +68,10 @@ def read_source(source: Source, session: SparkSession, epoch_s: float) -> DataFr
             f"source {source.name!r}: route is given, but only lanes of Penstock's own sources "
             "can write routes; use a Generator, or leave route out."
         )
+    if isinstance(source.reader, FromChannel):
+        return _read_channel(source.name, source.reader, session, told)
+    if isinstance(source.reader, Feedback):
+        return _nothing_yet(source.name, source.reader, session)
     if not callable(source.reader):
         raise InvalidTopology(
             f"source {source.name!r}: reader is {source.reader!r}; give a Generator or a function "
@@ -73,6 +87,32 @@ def read_source(source: Source, session: SparkSession, epoch_s: float) -> DataFr
             "DataFrame, as spark.readStream makes them."
         )
     return frame
+
+
+def _read_channel(
+    name: str, reader: FromChannel, session: SparkSession, told: dict[str, str]
+) -> DataFrame:
+    options = {"path": reader.path, "reader": reader.reader, "name": name, **told}
+    if reader.max_rows is not None:
+        options["max_rows"] = str(reader.max_rows)
+    if reader.watermark is not None:
+        options["whole"] = "true"
+    log.Channel(Path(reader.path)).register(reader.reader)
+    frame = session.readStream.format(log.FORMAT).options(**options).load()
+    return frame if reader.watermark is None else frame.withWatermark(*reader.watermark)
+
+
+def _nothing_yet(name: str, feedback: Feedback, session: SparkSession) -> DataFrame:
+    """A stand-in for a loop's channel, which is only made once the operators were looked at."""
+    try:
+        schema = StructType.fromDDL(feedback.schema)
+        assert isinstance(schema, StructType)
+    except PySparkException as error:
+        raise InvalidTopology(
+            f"feedback {name!r}: schema {feedback.schema!r}: {first_line(error)}"
+        ) from error
+    rows = session.readStream.format("rate").load()
+    return rows.select(*(F.lit(None).cast(f.dataType).alias(f.name) for f in schema.fields))
 
 
 def apply_operator(operator: Operator, inputs: list[DataFrame]) -> DataFrame:

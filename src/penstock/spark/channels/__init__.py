@@ -1,0 +1,1 @@
+"""Channels: durable logs between queries, directories of Arrow files with a commit log."""

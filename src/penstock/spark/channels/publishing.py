@@ -1,0 +1,89 @@
+"""A batch into a channel: staged by its tasks, then published whole."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import DataFrame, Row
+from pyspark.sql.types import StructType
+
+from penstock.errors import PenstockError
+from penstock.model.sinks import ToChannel
+from penstock.spark import file_sink
+from penstock.spark.channels.entries import Chunk, arrivals_from, arrivals_json
+from penstock.spark.channels.log import Channel
+from penstock.spark.file_sink import Target, TaskWriter
+from penstock.spark.ledger import Arrivals
+
+
+def schema_json(schema: StructType) -> str:
+    """A schema as a channel keeps it: names and types, no meta-data, everything nullable."""
+    return json.dumps(_plain(schema.jsonValue()), sort_keys=True)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        fixed = {"nullable": True, "containsNull": True, "valueContainsNull": True, "metadata": {}}
+        return {key: fixed.get(key, _plain(item)) for key, item in value.items()}
+    return [_plain(item) for item in value] if isinstance(value, list) else value
+
+
+def promise(
+    one: Target, reports: list[Row], writer: str, batch_id: int, arrivals: Arrivals | None
+) -> dict[str, Any]:
+    """What a commit record says of a batch that is to be published in a channel."""
+    mine = [report for report in reports if report.sink == one.sink]
+    return {
+        "channel": one.directory,
+        "gathered": one.gathered,
+        "writer": writer,
+        "batch": batch_id,
+        "chunks": [[report.file, report.rows] for report in mine],
+        "arrivals": None if arrivals is None else arrivals_json(arrivals),
+    }
+
+
+def keep_promise(promised: dict[str, Any]) -> bool:
+    """Publish, unless that happened before; False if it had."""
+    told = promised["arrivals"]
+    gathered = Path(promised["gathered"])
+    done = Channel(Path(promised["channel"])).publish(
+        promised["writer"],
+        promised["batch"],
+        gathered,
+        [Chunk(file, rows) for file, rows in promised["chunks"]],
+        None if told is None else arrivals_from(told),
+    )
+    if gathered.parent.exists():
+        file_sink.remove(str(gathered.parent))
+    return done
+
+
+class ChannelWriter:
+    """A function of (batch, id) for `foreachBatch` that publishes each batch once.
+
+    The writer is by default the query's own id, which lives as long as its checkpoint.
+    """
+
+    def __init__(self, path: str | Path, writer: str | None = None) -> None:
+        self._path = Path(path).absolute()
+        self._writer = writer
+
+    def __call__(self, batch: DataFrame, batch_id: int) -> None:
+        """Stage the batch and publish it; one that came before changes nothing."""
+        writer = self._writer or _query_id(batch)
+        Channel.create(self._path, schema_json(batch.schema))
+        sink = ToChannel(str(self._path))
+        one = file_sink.target(sink, "channel", None, writer, batch_id)
+        reports = batch.mapInArrow(TaskWriter((one,), ""), file_sink.REPORT_SCHEMA).collect()
+        if reports:
+            file_sink.gather(one, [report.file for report in reports], None)
+            keep_promise(promise(one, reports, writer, batch_id, None))
+
+
+def _query_id(batch: DataFrame) -> str:
+    context = batch.sparkSession.sparkContext
+    found = context.getLocalProperty("sql.streaming.queryId")
+    if not found:
+        raise PenstockError("ChannelWriter was called outside of foreachBatch; give it a writer.")
+    return str(found)

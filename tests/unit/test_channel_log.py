@@ -1,0 +1,211 @@
+"""A channel keeps each batch once, for as long as any reader needs it."""
+
+import json
+import os
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from penstock.errors import InvalidInput
+from penstock.spark.channels.chunks import read_piece, write_chunk
+from penstock.spark.channels.entries import Chunk, Entry, merged, share
+from penstock.spark.channels.log import Channel
+from penstock.spark.ledger import Arrivals
+
+SCHEMA = json.dumps({"type": "struct", "fields": []})
+
+
+def publish(
+    channel: Channel, batch: int, parts: list[list[int]], writer: str = "w",
+    arrivals: Arrivals | None = None,
+) -> bool:  # fmt: skip
+    """A batch of files, each of these numbers."""
+    staged = channel.directory / "_staged" / f"{writer}-{batch}"
+    staged.mkdir(parents=True, exist_ok=True)
+    chunks = []
+    for number, rows in enumerate(parts):
+        name = f"{writer}-{batch}-{number}.arrow"
+        with (staged / name).open("wb") as stream:
+            write_chunk(pa.table({"n": pa.array(rows, pa.int64())}), stream)
+        chunks.append(Chunk(name, len(rows)))
+    return channel.publish(writer, batch, staged, chunks, arrivals)
+
+
+def read(channel: Channel, start: int, end: int) -> list[int]:
+    batches = [b for piece in channel.pieces(start, end) for b in read_piece(piece)]
+    return [n for batch in batches for n in batch.column("n").to_pylist()]
+
+
+@pytest.fixture
+def channel(tmp_path: Path) -> Channel:
+    return Channel.create(tmp_path / "channel", SCHEMA)
+
+
+def files(channel: Channel) -> int:
+    return len(list((channel.directory / "data").iterdir()))
+
+
+def test_rows_are_numbered_through_and_any_range_can_be_read(channel: Channel) -> None:
+    publish(channel, 0, [[0, 1, 2], [3]])
+    publish(channel, 1, [[4, 5]])
+    publish(channel, 7, [[6], [7, 8, 9]])
+    for start in range(10):
+        for end in range(start + 1, 11):
+            assert read(channel, start, end) == list(range(start, end))
+    assert Channel(channel.directory).end_row() == 10
+
+
+def test_a_batch_that_comes_again_is_not_published_twice(channel: Channel) -> None:
+    assert publish(channel, 0, [[0]])
+    assert publish(channel, 1, [[1]])
+    again = Channel(channel.directory)
+    assert not publish(again, 1, [[1]])
+    assert not publish(again, 0, [[0]])
+    assert publish(again, 1, [[2]], writer="another")
+    assert read(again, 0, again.end_row()) == [0, 1, 2]
+
+
+def test_a_crash_between_the_files_and_the_log_is_finished_by_the_next_attempt(
+    channel: Channel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def crash(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "link", crash)
+        with pytest.raises(KeyboardInterrupt):
+            publish(channel, 0, [[0], [1]])
+    assert Channel(channel.directory).end_row() == 0
+    again = Channel(channel.directory)
+    assert publish(again, 0, [[0], [1]])
+    assert read(again, 0, 2) == [0, 1]
+    assert not publish(again, 0, [[0], [1]])
+
+
+def test_a_restarted_writer_knows_its_batches_though_their_entries_were_cleaned(
+    channel: Channel,
+) -> None:
+    channel.register("r")
+    publish(channel, 0, [[0]], writer="early")
+    for batch in range(5):
+        publish(channel, batch, [[batch + 1]])
+    channel.advance("r", 6)
+    assert files(channel) == 0
+    again = Channel(channel.directory)
+    assert not publish(again, 0, [[0]], writer="early")
+    assert not publish(again, 4, [[5]])
+    assert publish(again, 5, [[6]])
+    assert read(again, 6, 7) == [6]
+
+
+def test_files_stay_until_the_last_reader_has_passed(channel: Channel) -> None:
+    assert channel.register("quick") == channel.register("slow") == 0
+    for batch in range(4):
+        publish(channel, batch, [[batch]])
+    channel.advance("quick", 4)
+    assert files(channel) == 4
+    channel.advance("slow", 1)
+    assert files(channel) == 3
+    assert channel.positions() == {"quick": 4, "slow": 1}
+    assert read(channel, 1, 4) == [1, 2, 3]
+    assert channel.register("late") == 1
+    assert channel.register("slow") == 0, "where it began does not change"
+    channel.forget("late")
+    channel.advance("slow", 4)
+    assert files(channel) == 0
+    with pytest.raises(InvalidInput, match="removed when all readers had passed"):
+        channel.entries(0, 4)
+
+
+def test_an_old_position_never_goes_back(channel: Channel) -> None:
+    channel.register("r")
+    publish(channel, 0, [[0, 1]])
+    channel.advance("r", 2)
+    channel.advance("r", 1)
+    assert channel.positions() == {"r": 2}
+
+
+def test_arrivals_travel_by_shares() -> None:
+    behind = Arrivals(40.0, 10.0, 20.0, 14.0)
+    entry = Entry(0, "w", 0, 100, (Chunk("a", 10), Chunk("b", 10)), 0.0, behind)
+    assert share(entry, 110, 200) == Arrivals(20.0, 10.0, 20.0, 14.0)
+    assert share(entry, 0, 100) is None
+    whole = merged([behind, Arrivals(40.0, 15.0, 30.0, 22.0)])
+    assert whole == Arrivals(80.0, 10.0, 30.0, 18.0)
+    assert merged([]) is None
+
+
+def no_header(path: Path) -> None:
+    (path / "channel.json").unlink()
+
+
+def damaged_header(path: Path) -> None:
+    (path / "channel.json").write_text("{")
+
+
+def foreign_header(path: Path) -> None:
+    (path / "channel.json").write_text('{"format": "something else"}')
+
+
+def future_version(path: Path) -> None:
+    document = json.loads((path / "channel.json").read_text())
+    (path / "channel.json").write_text(json.dumps({**document, "version": 99}))
+
+
+def damaged_entry(path: Path) -> None:
+    (path / "log" / "000000000000.json").write_text('{"sequence": 0')
+
+
+def leading_elsewhere(path: Path) -> None:
+    file = path / "log" / "000000000000.json"
+    document = json.loads(file.read_text())
+    file.write_text(json.dumps({**document, "chunks": [["../../secret", 1]]}))
+
+
+def lost_file(path: Path) -> None:
+    next((path / "data").iterdir()).unlink()
+
+
+def damaged_file(path: Path) -> None:
+    next((path / "data").iterdir()).write_bytes(b"no arrow")
+
+
+@pytest.mark.parametrize(
+    ("spoil", "words"),
+    [
+        (no_header, "is no channel: it has no channel.json"),
+        (damaged_header, "channel.json is damaged"),
+        (foreign_header, "of something else"),
+        (future_version, "version 99"),
+        (damaged_entry, "log entry 000000000000.json is damaged"),
+        (leading_elsewhere, "not a plain file name"),
+        (lost_file, "cannot be read"),
+        (damaged_file, "cannot be read"),
+    ],
+)
+def test_a_damaged_or_foreign_directory_is_told_in_one_sentence(
+    channel: Channel, spoil: object, words: str
+) -> None:
+    publish(channel, 0, [[0]])
+    spoil(channel.directory)  # type: ignore[operator]
+    with pytest.raises(InvalidInput, match=words) as refusal:
+        read(Channel(channel.directory), 0, 1)
+    assert "\n" not in str(refusal.value)
+
+
+def test_a_directory_of_something_else_is_not_taken(tmp_path: Path) -> None:
+    (tmp_path / "thesis.txt").write_text("mine")
+    with pytest.raises(InvalidInput, match="holds other files"):
+        Channel.create(tmp_path, SCHEMA)
+    assert os.listdir(tmp_path) == ["thesis.txt"]
+
+
+def test_another_schema_is_refused(channel: Channel) -> None:
+    other = json.dumps({"type": "struct", "fields": [{"name": "x"}]})
+    with pytest.raises(InvalidInput, match="another schema"):
+        Channel.create(channel.directory, other)
+
+
+def test_it_is_private(channel: Channel) -> None:
+    assert channel.directory.stat().st_mode & 0o077 == 0
