@@ -20,6 +20,7 @@ from penstock.model.durations import parse_duration_s
 Kind = Literal["integer", "number", "duration", "switch", "text"]
 
 DEFAULT_FILE = Path("penstock.toml")
+ALLOCATIONS = ("none", "milp", "albic", "flux", "cola", "potc")
 TABLE = "penstock"  # of the TOML file, so that it can be a part of a larger one
 
 
@@ -191,6 +192,27 @@ class Settings:
         "Policies that decide beside the chosen one without acting, as 'drs,ds2'; the history "
         "keeps what they would have done.",
     )  # fmt: skip
+    allocation: str = _option(
+        "none", "allocation", "text",
+        "What places key groups on executors: none, milp, albic, flux, cola or potc.",
+    )  # fmt: skip
+    allocation_migrations: int = _option(
+        10, "allocation-migrations", "integer", "Most key groups moved in one period.",
+        least=1, greatest=100_000,
+    )  # fmt: skip
+    allocation_cost_s: float = _option(
+        10.0, "allocation-cost", "duration",
+        "Most time that tasks may spend on loading moved state in one period, added over them.",
+        least=0.001, greatest=86_400,
+    )  # fmt: skip
+    allocation_tolerance: float = _option(
+        10.0, "allocation-tolerance", "number",
+        "Load distance that is left alone, in percent of a processor.", least=0, greatest=10_000,
+    )  # fmt: skip
+    allocation_time_s: float = _option(
+        0.5, "allocation-time", "duration", "Time for looking for a placement, in one period.",
+        least=0.001, greatest=3600,
+    )  # fmt: skip
     dry_run: bool = _option(False, "dry-run", "switch", "Decide and remember, but never act.")
     history: str = _option(
         "penstock.sqlite", "history", "text",
@@ -198,6 +220,10 @@ class Settings:
     )  # fmt: skip
 
     def __post_init__(self) -> None:
+        if self.allocation not in ALLOCATIONS:
+            raise InvalidInput(
+                f"allocation is {self.allocation!r}; allowed: {', '.join(ALLOCATIONS)}."
+            )
         if self.executors_min > self.executors_max:
             raise InvalidInput(
                 f"executors-min is {self.executors_min}; it must be at most executors-max, "

@@ -78,7 +78,7 @@ def test_json_holds_the_same_numbers_as_the_history(database: str) -> None:
     assert data["observations"][0]["backlog_rows"] is None
     assert data["observations"][0]["components"][0]["key_groups"]["load_s"][0] == 0.1
     assert data["decisions"][1]["decision"]["plan"]["processors"] == 2
-    assert data["actions"][0]["outcome"]["action"] == {"total": 2}
+    assert data["actions"][0]["outcome"]["action"] == {"total": 2, "leaving": []}
     assert data["failures"][0]["stage"] == "policy"
 
 

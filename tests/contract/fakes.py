@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from penstock.control.actions import Action, Outcome, SetExecutors
-from penstock.control.records import ActionRecord, DecisionRecord, FailureRecord
+from penstock.control.records import ActionRecord, AllocationRecord, DecisionRecord, FailureRecord
 from penstock.model.decision import Decision, ScalingPlan
 from penstock.model.observation import (
     BatchObservation,
@@ -86,8 +86,8 @@ class FakeActuator:
             return Outcome(action, done=False, detail=self.fail_with)
         if action.NAME in self.cannot:
             return Outcome(action, done=False, detail=self.cannot[action.NAME])
-        assert isinstance(action, SetExecutors)
-        self.total = action.total
+        if isinstance(action, SetExecutors):
+            self.total = action.total
         return Outcome(action, done=True, detail="as asked", took_s=0.5)
 
 
@@ -97,6 +97,7 @@ class FakeHistory:
 
     observations: list[Observation] = field(default_factory=list)
     decisions: list[DecisionRecord] = field(default_factory=list)
+    allocations: list[AllocationRecord] = field(default_factory=list)
     actions: list[ActionRecord] = field(default_factory=list)
     failures: list[FailureRecord] = field(default_factory=list)
     fail_with: Exception | None = None
@@ -107,6 +108,9 @@ class FakeHistory:
 
     def decided(self, record: DecisionRecord) -> None:
         self._keep(self.decisions, record)
+
+    def allocated(self, record: AllocationRecord) -> None:
+        self._keep(self.allocations, record)
 
     def acted(self, record: ActionRecord) -> None:
         self._keep(self.actions, record)

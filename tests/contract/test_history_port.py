@@ -12,9 +12,15 @@ from sqlalchemy import create_engine, text
 from contract import postgres
 from contract.fakes import FakeHistory, observation, rich_observation
 from contract.same import same
-from penstock.control.actions import Outcome, SetExecutors
+from penstock.control.actions import MigrationCost, Move, MoveKeyGroups, Outcome, SetExecutors
 from penstock.control.history import HistoryStore
-from penstock.control.records import ActionRecord, DecisionRecord, FailureRecord, RunRecord
+from penstock.control.records import (
+    ActionRecord,
+    AllocationRecord,
+    DecisionRecord,
+    FailureRecord,
+    RunRecord,
+)
 from penstock.model.decision import Decision, ScalingPlan
 
 RUN = RunRecord("road", "incremental", 1000.0, 5.0, 5.0, slots_per_executor=2)
@@ -28,6 +34,15 @@ DECISION = DecisionRecord(
     dry_run=True,
 )
 ACTION = ActionRecord(1000.5, Outcome(SetExecutors(3), done=False, detail="no\nroom", took_s=0.25))
+MOVES = (Move("a", 3, "nœud"), Move("b", 0, "2"))
+ALLOCATION = AllocationRecord(
+    1000.0, "albic", MOVES, 31.5, 4.25, 1e-3, 0.25, 0.5, ("2", "3"), 7, "later", ("œ", "b"), "no"
+)
+MOVED = ActionRecord(
+    1001.0,
+    Outcome(MoveKeyGroups(MOVES), True, "moved", 1.5, MigrationCost(2, 5e7, 0.75, 0.5)),
+)
+LEFT = ActionRecord(1002.0, Outcome(SetExecutors(2, ("3",)), True, "drained"))
 FAILURE = FailureRecord(1001.0, "policy", "ZeroDivisionError: division by zero")
 
 
@@ -38,6 +53,7 @@ class Opened:
     port: Any
     observations: Any
     decisions: Any
+    allocations: Any
     actions: Any
     failures: Any
 
@@ -66,8 +82,8 @@ def history(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Opened]:
     if request.param == "fake":
         fake = FakeHistory()
         yield Opened(
-            fake, lambda: fake.observations, lambda: fake.decisions, lambda: fake.actions,
-            lambda: fake.failures,
+            fake, lambda: fake.observations, lambda: fake.decisions, lambda: fake.allocations,
+            lambda: fake.actions, lambda: fake.failures,
         )  # fmt: skip
         return
     if request.param == "sqlite":
@@ -81,6 +97,7 @@ def history(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Opened]:
             port,
             lambda: reader.read_observations(run),
             lambda: reader.read_decisions(run),
+            lambda: reader.read_allocations(run),
             lambda: reader.read_actions(run),
             lambda: reader.read_failures(run),
         )
@@ -98,11 +115,14 @@ def test_an_observation_comes_back_exactly(history: Opened) -> None:
 
 def test_decisions_actions_and_failures_come_back_exactly(history: Opened) -> None:
     history.port.decided(DECISION)
-    history.port.acted(ACTION)
+    history.port.allocated(ALLOCATION)
+    for one in (ACTION, MOVED, LEFT):
+        history.port.acted(one)
     history.port.failed(FAILURE)
     history.port.flush()
     assert history.decisions() == [DECISION]
-    assert history.actions() == [ACTION]
+    assert history.allocations() == [ALLOCATION]
+    assert history.actions() == [ACTION, MOVED, LEFT]
     assert history.failures() == [FAILURE]
 
 

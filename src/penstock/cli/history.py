@@ -14,7 +14,13 @@ from penstock.errors import InvalidInput
 
 if TYPE_CHECKING:
     from penstock.control.history import HistoryStore
-    from penstock.control.records import ActionRecord, DecisionRecord, FailureRecord, RunRecord
+    from penstock.control.records import (
+        ActionRecord,
+        AllocationRecord,
+        DecisionRecord,
+        FailureRecord,
+        RunRecord,
+    )
     from penstock.model.observation import Observation
 
 
@@ -24,6 +30,7 @@ class Kind(StrEnum):
     observations = "observations"
     decisions = "decisions"
     shadows = "shadows"
+    allocations = "allocations"
     actions = "actions"
     failures = "failures"
 
@@ -91,6 +98,7 @@ def _read(
         Kind.observations: store.read_observations,
         Kind.decisions: store.read_decisions,
         Kind.shadows: store.read_shadows,
+        Kind.allocations: store.read_allocations,
         Kind.actions: store.read_actions,
         Kind.failures: store.read_failures,
     }
@@ -131,6 +139,7 @@ def _print_events(number: int, record: RunRecord, found: dict[str, list[Any]]) -
         Kind.observations: ("observed", _observation_line),
         Kind.decisions: ("decided", _decision_line),
         Kind.shadows: ("would", _decision_line),
+        Kind.allocations: ("placed", _allocation_line),
         Kind.actions: ("did", _action_line),
         Kind.failures: ("failed", _failure_line),
     }
@@ -164,6 +173,16 @@ def _decision_line(d: DecisionRecord) -> str:
     if d.decision.infeasible:
         reasons.append(f"infeasible: {d.decision.infeasible}")
     return f"{what} ({d.policy}{', dry run' if d.dry_run else ''}): {'; '.join(reasons)}"
+
+
+def _allocation_line(a: AllocationRecord) -> str:
+    reasons = [*a.reasons, *([a.holds_scaling] if a.holds_scaling else [])]
+    if a.infeasible:
+        reasons.append(f"infeasible: {a.infeasible}")
+    if a.leaving:
+        reasons.append(f"{a.left_on_leaving} key groups left on {', '.join(a.leaving)}")
+    what = f"{len(a.moves)} key groups move ({a.policy}{', dry run' if a.dry_run else ''})"
+    return f"{what}: {'; '.join(reasons)}"
 
 
 def _action_line(a: ActionRecord) -> str:

@@ -6,17 +6,52 @@ from typing import ClassVar
 
 @dataclass(frozen=True)
 class SetExecutors:
-    """Bring the number of executors to `total`; surplus ones are drained, not cut off."""
+    """Bring the number of executors to `total`; surplus ones are drained, not cut off.
+
+    `leaving` names those to drain first; where it names too few, the youngest go.
+    """
 
     NAME: ClassVar[str] = "executors"  # as in Actuator.unavailable() and in the history
 
     total: int
+    leaving: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         return f"executors -> {self.total}"
 
 
-Action = SetExecutors
+@dataclass(frozen=True)
+class Move:
+    """One key group of a component to a node."""
+
+    component: str
+    key_group: int
+    node: str
+
+
+@dataclass(frozen=True)
+class MoveKeyGroups:
+    """Let key groups live on other nodes from the next batch on."""
+
+    NAME: ClassVar[str] = "key_groups"
+
+    moves: tuple[Move, ...]
+
+    def __str__(self) -> str:
+        return f"{len(self.moves)} key groups move"
+
+
+Action = SetExecutors | MoveKeyGroups
+
+
+@dataclass(frozen=True)
+class MigrationCost:
+    """What moving key groups cost, as measured in the batch that did it."""
+
+    key_groups: int
+    state_bytes: float
+    load_s: float  # spent by tasks on loading state
+    delay_s: float  # by which the batch took longer than its neighbours
 
 
 @dataclass(frozen=True)
@@ -27,3 +62,4 @@ class Outcome:
     done: bool
     detail: str
     took_s: float = 0.0
+    migration: MigrationCost | None = None

@@ -3,6 +3,7 @@
 from dataclasses import fields
 
 from penstock.config import Settings
+from penstock.control.allocating import Allocating, AllocationRules
 from penstock.errors import InvalidInput
 from penstock.scaling.policy import ScalingPolicy
 from penstock.scaling.registry import POLICIES, policy
@@ -52,3 +53,18 @@ def _with_options(name: str, settings: Settings, slots: int | None) -> ScalingPo
     kind = POLICIES.get(name)
     wanted = {field.name for field in fields(kind) if field.init} if kind is not None else set()
     return policy(name, **{k: v for k, v in offered.items() if k in wanted})
+
+
+def chosen_allocating(settings: Settings) -> Allocating | None:
+    """What places key groups; None where the settings say that nothing does."""
+    if settings.allocation == "none":
+        return None
+    return Allocating(
+        AllocationRules(
+            settings.allocation,
+            settings.allocation_migrations,
+            settings.allocation_cost_s,
+            settings.allocation_tolerance,
+            settings.allocation_time_s,
+        )
+    )

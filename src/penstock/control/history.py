@@ -11,12 +11,18 @@ from dataclasses import asdict
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-from sqlalchemy import Connection, Engine, Select, Table, insert, select, update
+from sqlalchemy import Connection, Engine, Select, Table, insert, inspect, select, update
 from sqlalchemy.exc import InterfaceError, OperationalError, SQLAlchemyError, TimeoutError
 
 from penstock.control import history_rows as rows
 from penstock.control import history_tables as t
-from penstock.control.records import ActionRecord, DecisionRecord, FailureRecord, RunRecord
+from penstock.control.records import (
+    ActionRecord,
+    AllocationRecord,
+    DecisionRecord,
+    FailureRecord,
+    RunRecord,
+)
 from penstock.errors import InvalidInput, Unavailable
 from penstock.model.observation import Observation
 
@@ -84,6 +90,12 @@ class HistoryStore:
         """What policies that only watched a run would have decided, oldest first."""
         found = self._read(t.decisions, rows.read_decision, run, since_s, until_s)
         return [record for record in found if record.shadow]
+
+    def read_allocations(
+        self, run: int, since_s: float | None = None, until_s: float | None = None
+    ) -> list[AllocationRecord]:
+        """Where key groups were to live in a run, oldest first."""
+        return self._read(t.allocations, rows.read_allocation, run, since_s, until_s)
 
     def read_actions(
         self, run: int, since_s: float | None = None, until_s: float | None = None
@@ -153,6 +165,10 @@ class RunHistory:
         """Keep a decision."""
         self._keep(t.decisions, rows.decision_row(record, self.run_id))
 
+    def allocated(self, record: AllocationRecord) -> None:
+        """Keep an allocation."""
+        self._keep(t.allocations, rows.allocation_row(record, self.run_id))
+
     def acted(self, record: ActionRecord) -> None:
         """Keep what was done."""
         self._keep(t.actions, rows.action_row(record, self.run_id))
@@ -203,6 +219,8 @@ def _fetch(
     connection: Connection, table: Table, run: int, since_s: float | None, until_s: float | None
 ) -> list[rows.Row]:
     order = table.c.seq if "seq" in table.c else table.c.id
+    if table is t.allocations and not inspect(connection).has_table(table.name):
+        return []  # written before there were any
     query: Select[Any] = select(table).where(table.c.run_id == run).order_by(order)
     if since_s is not None:
         query = query.where(table.c.at_s >= since_s)

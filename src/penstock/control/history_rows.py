@@ -5,7 +5,7 @@ infinity inside JSON the text "inf", as neither database keeps them there.
 """
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -13,8 +13,21 @@ import numpy as np
 from sqlalchemy import RowMapping, Table
 
 from penstock.control import history_tables as t
-from penstock.control.actions import Outcome, SetExecutors
-from penstock.control.records import ActionRecord, DecisionRecord, FailureRecord, RunRecord
+from penstock.control.actions import (
+    Action,
+    MigrationCost,
+    Move,
+    MoveKeyGroups,
+    Outcome,
+    SetExecutors,
+)
+from penstock.control.records import (
+    ActionRecord,
+    AllocationRecord,
+    DecisionRecord,
+    FailureRecord,
+    RunRecord,
+)
 from penstock.model.decision import Decision, ScalingPlan
 from penstock.model.observation import (
     BatchObservation,
@@ -98,8 +111,12 @@ def read_observation(
             count=row["batch_count"],
             **_floats(row, "mean_duration_s", "mean_overhead_s", "mean_rows", prefix="batch_"),
         )
+    numbers = _floats(row, "at_s", "period_s", "arrival_rate_per_s", "backlog_rows")
     return Observation(
-        **_floats(row, "at_s", "period_s", "arrival_rate_per_s", "backlog_rows"),
+        at_s=numbers["at_s"],
+        period_s=numbers["period_s"],
+        arrival_rate_per_s=numbers["arrival_rate_per_s"],
+        backlog_rows=numbers["backlog_rows"],
         operators=tuple(
             OperatorObservation(
                 name=r["name"], **_floats(r, "arrival_rate_per_s", "emission_rate_per_s")
@@ -186,6 +203,49 @@ def read_decision(row: Row) -> DecisionRecord:
     )
 
 
+def allocation_row(record: AllocationRecord, run_id: int) -> dict[str, Any]:
+    """The row of an allocation."""
+    row = {name: value for name, value in vars(record).items() if name != "moves"}
+    for name, value in row.items():
+        if isinstance(value, tuple):
+            row[name] = list(value)
+        elif isinstance(value, float):
+            row[name] = _number(value)
+    return row | {"run_id": run_id, "moves": _moves(record.moves)}
+
+
+def read_allocation(row: Row) -> AllocationRecord:
+    """The allocation of its row."""
+    return AllocationRecord(
+        at_s=row["at_s"],
+        policy=row["policy"],
+        moves=tuple(Move(*move) for move in row["moves"]),
+        **_floats(
+            row, "load_distance", "planned_distance", "bound", "collocation",
+            "planned_collocation",
+        ),
+        leaving=tuple(row["leaving"]),
+        left_on_leaving=row["left_on_leaving"],
+        holds_scaling=row["holds_scaling"],
+        reasons=tuple(row["reasons"]),
+        infeasible=row["infeasible"],
+        dry_run=row["dry_run"],
+    )  # fmt: skip
+
+
+def _moves(moves: Iterable[Move]) -> list[list[Any]]:
+    return [[move.component, int(move.key_group), move.node] for move in moves]
+
+
+def _arguments(outcome: Outcome) -> dict[str, Any]:
+    action = outcome.action
+    if isinstance(action, MoveKeyGroups):
+        cost = outcome.migration
+        measured = None if cost is None else {k: _number(v) for k, v in vars(cost).items()}
+        return {"moves": _moves(action.moves), "measured": measured}
+    return {"total": int(action.total), "leaving": list(action.leaving)}
+
+
 def action_row(record: ActionRecord, run_id: int) -> dict[str, Any]:
     """The row of an action."""
     outcome = record.outcome
@@ -193,7 +253,7 @@ def action_row(record: ActionRecord, run_id: int) -> dict[str, Any]:
         "run_id": run_id,
         "at_s": _number(record.at_s),
         "action": outcome.action.NAME,
-        "arguments": {"total": int(outcome.action.total)},
+        "arguments": _arguments(outcome),
         "done": bool(outcome.done),
         "detail": _text(outcome.detail),
         "took_s": _number(outcome.took_s),
@@ -202,8 +262,17 @@ def action_row(record: ActionRecord, run_id: int) -> dict[str, Any]:
 
 def read_action(row: Row) -> ActionRecord:
     """The action of its row."""
-    action = SetExecutors(**row["arguments"])
-    outcome = Outcome(action, row["done"], row["detail"], **_floats(row, "took_s"))
+    given, migration = row["arguments"], None
+    action: Action
+    if row["action"] == MoveKeyGroups.NAME:
+        action = MoveKeyGroups(tuple(Move(*move) for move in given["moves"]))
+        if given["measured"] is not None:
+            cost = _floats(given["measured"], "state_bytes", "load_s", "delay_s")
+            migration = MigrationCost(int(given["measured"]["key_groups"]), **cost)
+    else:
+        action = SetExecutors(given["total"], tuple(given.get("leaving", ())))
+    took = _floats(row, "took_s")
+    outcome = Outcome(action, row["done"], row["detail"], **took, migration=migration)
     return ActionRecord(row["at_s"], outcome)
 
 
@@ -233,7 +302,7 @@ def _number(value: Any) -> float | None:
     return None if math.isnan(value) else float(value)
 
 
-def _floats(row: Row, *names: str, prefix: str = "") -> dict[str, float]:
+def _floats(row: Row | Mapping[str, Any], *names: str, prefix: str = "") -> dict[str, float]:
     found = {name: row[prefix + name] for name in names}
     return {name: math.nan if v is None else float(v) for name, v in found.items()}
 

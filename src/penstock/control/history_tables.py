@@ -146,6 +146,19 @@ decisions = _event(
     Column("shadow", Boolean, nullable=False),
     _float("foreseen_rate_per_s"),
 )
+allocations = _event(
+    "allocations",
+    Column("policy", Text, nullable=False),
+    Column("moves", JSON, nullable=False),  # [[component, key group, node], ...]
+    _float("load_distance"), _float("planned_distance"), _float("bound"),
+    _float("collocation"), _float("planned_collocation"),
+    Column("leaving", JSON, nullable=False),
+    Column("left_on_leaving", BigInteger, nullable=False),
+    Column("holds_scaling", Text),
+    Column("reasons", JSON, nullable=False),
+    Column("infeasible", Text),
+    Column("dry_run", Boolean, nullable=False),
+)  # fmt: skip
 actions = _event(
     "actions",
     Column("action", Text, nullable=False),
@@ -240,8 +253,10 @@ def _make_if_empty(engine: Engine) -> None:
     for attempts_left in reversed(range(CREATION_ATTEMPTS)):
         try:
             with engine.begin() as connection:
-                if _found_version(connection) is None:
-                    metadata.create_all(connection)
+                found = _found_version(connection)
+                if found in (None, SCHEMA_VERSION):
+                    metadata.create_all(connection)  # also tables that came to the form later
+                if found is None:
                     connection.execute(insert(version), {"version": SCHEMA_VERSION})
             return
         except DatabaseError:

@@ -13,11 +13,17 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Literal, TypeVar
 
-from penstock.control.actions import Outcome, SetExecutors
+from penstock.control.actions import Action, MoveKeyGroups, Outcome, SetExecutors
+from penstock.control.allocating import Allocating
 from penstock.control.foresight import Foresight
 from penstock.control.guards import Guard, GuardContext, apply_guards, resized
 from penstock.control.ports import Actuator, Clock, History, Measurer
-from penstock.control.records import ActionRecord, DecisionRecord, FailureRecord
+from penstock.control.records import (
+    ActionRecord,
+    AllocationRecord,
+    DecisionRecord,
+    FailureRecord,
+)
 from penstock.control.step import Step
 from penstock.model.decision import Limits, ScalingPlan
 from penstock.model.observation import Observation
@@ -62,12 +68,14 @@ class Loop:
         on_step: Callable[[Step], None] | None = None,
         shadows: Sequence[ScalingPolicy] = (),
         foresight: Foresight | None = None,
+        allocating: Allocating | None = None,
     ) -> None:
         self._clock, self._measurer, self._actuator = clock, measurer, actuator
         self._history, self._policy, self._limits = history, policy, limits
         self._guards, self._period_s, self._dry_run = tuple(guards), period_s, dry_run
         self._edges, self._sharing, self._on_step = edges, sharing, on_step
         self._shadows, self._foresight = tuple(shadows), foresight
+        self._allocating = allocating
         self._window: deque[Observation] = deque(maxlen=window)
         self._parallelism: dict[str, int] = {}
         self._last_act_at_s: float | None = None
@@ -169,13 +177,19 @@ class Loop:
     def _carry_out(self, step: Step, record: DecisionRecord, cluster: _Cluster) -> Step:
         wanted = executors_for(record.guarded.processors, cluster.slots, self._limits)
         outcome, held = None, None
-        if wanted != cluster.executors:
+        allocation = self._attempt("allocation", partial(self._allocate, wanted), step.at_s)
+        moved = self._move(step.at_s, allocation)
+        waits = _waits(allocation, moved, wanted - cluster.executors)
+        if wanted != cluster.executors and waits is not None:
+            held = waits
+        elif wanted != cluster.executors:
             if self._dry_run:
                 held = "dry run: not carried out"
             elif cluster.cannot_scale is not None:
                 held = f"advice only: {cluster.cannot_scale}"
             else:
-                outcome = self._act(step.at_s, SetExecutors(wanted))
+                leaving = allocation.leaving if allocation is not None else ()
+                outcome = self._act(step.at_s, SetExecutors(wanted, leaving))
         if outcome is not None and outcome.done:
             self._last_act_at_s = self._clock.now_s()  # an act may take longer than a period
             self._parallelism = dict(
@@ -188,18 +202,37 @@ class Loop:
             executors_wanted=wanted,
             outcome=outcome,
             held_because=held,
+            allocation=allocation,
+            moved=moved,
         )
 
-    def _act(self, at_s: float, action: SetExecutors) -> Outcome:
+    def _allocate(self, wanted: int) -> AllocationRecord | None:
+        if self._allocating is None:
+            return None
+        return self._allocating.plan(self._window[-1], wanted, self._dry_run)
+
+    def _move(self, at_s: float, record: AllocationRecord | None) -> Outcome | None:
+        if self._allocating is None or record is None or not record.moves or self._dry_run:
+            return None
+        outcome = self._act(at_s, MoveKeyGroups(record.moves))
+        self._allocating.learn(outcome)
+        return outcome
+
+    def _act(self, at_s: float, action: Action) -> Outcome:
         outcome = self._attempt("actuator", partial(self._actuator.act, action), at_s)
         return outcome or Outcome(action, done=False, detail=self._failures[-1].message)
 
     def _remember(self, step: Step) -> Step:
         """Write the period in one go; a history that fails must not keep the loop from acting."""
-        record, outcome = step.decision, step.outcome
+        record = step.decision
         if record is not None:
             self._attempt("history", partial(self._history.decided, record), step.at_s)
-        if outcome is not None:
+        if step.allocation is not None:
+            allocated = partial(self._history.allocated, step.allocation)
+            self._attempt("history", allocated, step.at_s)
+        for outcome in (step.moved, step.outcome):
+            if outcome is None:
+                continue
             acted = ActionRecord(step.at_s, outcome)
             self._attempt("history", partial(self._history.acted, acted), step.at_s)
         for failure in tuple(self._failures):
@@ -220,6 +253,20 @@ class Loop:
             self._failures.append(FailureRecord(at_s, stage, message))
             log.warning("%s failed, going on: %s", stage, message)
             return None
+
+
+def _waits(record: AllocationRecord | None, moved: Outcome | None, change: int) -> str | None:
+    """Why the number of executors must not change yet: seed 004 scales what placement cannot."""
+    if record is None:
+        return None
+    if change > 0:
+        return record.holds_scaling
+    if change < 0 and record.left_on_leaving:
+        names = ", ".join(record.leaving)
+        return f"{record.left_on_leaving} key groups have yet to leave {names} before it is removed"
+    if change < 0 and moved is not None and not moved.done:
+        return "the executors to be removed still hold key groups"
+    return None
 
 
 def executors_for(processors: int, slots_per_executor: int, limits: Limits) -> int:

@@ -4,7 +4,12 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from penstock.control.actions import Action, Outcome
-from penstock.control.records import ActionRecord, DecisionRecord, FailureRecord
+from penstock.control.records import (
+    ActionRecord,
+    AllocationRecord,
+    DecisionRecord,
+    FailureRecord,
+)
 from penstock.model.observation import Observation
 
 
@@ -49,6 +54,9 @@ class History(Protocol):
 
     def decided(self, record: DecisionRecord) -> None:
         """Keep a decision, what the guards made of it, and why."""
+
+    def allocated(self, record: AllocationRecord) -> None:
+        """Keep where key groups should live, and why."""
 
     def acted(self, record: ActionRecord) -> None:
         """Keep what was done and what it cost."""

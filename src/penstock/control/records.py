@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from penstock.control.actions import Outcome
+from penstock.control.actions import Move, Outcome
 from penstock.model.decision import Decision, ScalingPlan
 
 
@@ -40,6 +40,30 @@ class DecisionRecord:
     dry_run: bool = False
     shadow: bool = False
     foreseen_rate_per_s: float | None = None  # None where nothing was foreseen
+
+
+@dataclass(frozen=True)
+class AllocationRecord:
+    """Where key groups should live, what has to move for it, and why.
+
+    Load distances are in points of one processor. A collocation is the share of the bytes between
+    key groups that stay on their node; NaN where there are none.
+    """
+
+    at_s: float
+    policy: str
+    moves: tuple[Move, ...]
+    load_distance: float  # as measured, before the moves
+    planned_distance: float
+    bound: float  # below which no placement within the budget can come
+    collocation: float
+    planned_collocation: float
+    leaving: tuple[str, ...] = ()  # nodes being emptied
+    left_on_leaving: int = 0  # key groups that stay on them after the moves
+    holds_scaling: str | None = None  # why executors need not be added yet
+    reasons: tuple[str, ...] = ()
+    infeasible: str | None = None
+    dry_run: bool = False
 
 
 @dataclass(frozen=True)

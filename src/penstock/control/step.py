@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
 
 from penstock.control.actions import Outcome
-from penstock.control.records import DecisionRecord, FailureRecord
+from penstock.control.records import AllocationRecord, DecisionRecord, FailureRecord
 from penstock.model.observation import Observation
 
 
@@ -20,11 +20,14 @@ class Step:
     outcome: Outcome | None = None
     held_because: str | None = None  # why a wanted change was not carried out
     failures: tuple[FailureRecord, ...] = ()
+    allocation: AllocationRecord | None = None
+    moved: Outcome | None = None  # what came of its moves
 
     @property
     def changes(self) -> bool:
-        """Whether another number of executors was wanted."""
-        return self.executors_wanted != self.executors_before
+        """Whether another number of executors, or another home for key groups, was wanted."""
+        moves = self.allocation is not None and bool(self.allocation.moves)
+        return self.executors_wanted != self.executors_before or moves
 
     def line(self, zone: tzinfo | None = None) -> str:
         """The decision in one line; the time is local unless a zone is given."""
@@ -33,10 +36,23 @@ class Step:
             return f"{time} no decision: {self._why_none()}"
         what = (
             f"executors {self.executors_before} -> {self.executors_wanted}"
-            if self.changes
+            if self.executors_wanted != self.executors_before
             else f"executors stay {self.executors_before}"
         )
-        return f"{time} {what} ({self.decision.policy}): {'; '.join(self._reasons(self.decision))}"
+        reasons = "; ".join(self._reasons(self.decision))
+        return f"{time} {what} ({self.decision.policy}): {reasons}{self._moves()}"
+
+    def _moves(self) -> str:
+        """What moved and why, behind the decision on executors."""
+        record = self.allocation
+        if record is None or not (record.moves or record.infeasible):
+            return ""
+        said = list(record.reasons[:1])
+        if record.infeasible:
+            said.append(f"infeasible: {record.infeasible}")
+        if self.moved is not None:
+            said.append(self.moved.detail)
+        return f" | {len(record.moves)} key groups move ({record.policy}): {'; '.join(said)}"
 
     def _why_none(self) -> str:
         if self.failures:

@@ -39,6 +39,17 @@ class KeyGroups:
 
 
 @dataclass(frozen=True)
+class GroupTraffic:
+    """Bytes from the key groups of a component to those of the next, one entry for each pair."""
+
+    source: str
+    target: str
+    from_group: Ints
+    to_group: Ints
+    size_bytes: Floats
+
+
+@dataclass(frozen=True)
 class ComponentObservation:
     """The work of one component.
 
@@ -111,6 +122,7 @@ class Observation:
     latency: LatencyObservation | None = None
     batches: BatchObservation | None = None
     missing: tuple[str, ...] = field(default=())  # names of what could not be measured
+    traffic: tuple[GroupTraffic, ...] = ()  # of the newest batch; not kept in the history
 
     @property
     def processors(self) -> int:

@@ -11,7 +11,7 @@ from penstock.control.foresight import Foresight
 from penstock.control.guards import Guard, standard_guards
 from penstock.control.loop import Loop
 from penstock.control.ports import History
-from penstock.control.records import ActionRecord, DecisionRecord, FailureRecord
+from penstock.control.records import ActionRecord, AllocationRecord, DecisionRecord, FailureRecord
 from penstock.control.step import Step
 from penstock.model.observation import Observation
 from penstock.scaling.policy import ScalingPolicy
@@ -69,6 +69,9 @@ class Forgetful:
         """Forget."""
 
     def decided(self, record: DecisionRecord) -> None:
+        """Forget."""
+
+    def allocated(self, record: AllocationRecord) -> None:
         """Forget."""
 
     def acted(self, record: ActionRecord) -> None:

@@ -108,8 +108,10 @@ class SparkExecutors:
         """Bring the number of executors to the total; waits, with a limit, until it is so."""
         began_s = time.monotonic()
         try:
+            if not isinstance(action, SetExecutors):
+                raise Unavailable("Only the number of executors can be set here.")
             self._check(action.total)
-            detail = self._carry_out(action.total)
+            detail = self._carry_out(action.total, action.leaving)
             return Outcome(action, True, detail, time.monotonic() - began_s)
         except PenstockError as reason:
             return Outcome(action, False, str(reason), time.monotonic() - began_s)
@@ -124,7 +126,7 @@ class SparkExecutors:
                 f"{total} executors were wanted; spark.cores.max allows {self._most}."
             )
 
-    def _carry_out(self, total: int) -> str:
+    def _carry_out(self, total: int, leaving: tuple[str, ...]) -> str:
         if not self._took_over:
             handles.stop_allocation_manager(self._spark)
             self._took_over = True
@@ -132,7 +134,7 @@ class SparkExecutors:
         handles.request_total_executors(self._spark, total)
         if before > total:
             self._asked = total
-            return f"{before} -> {total} executors; {self._drain_to(total)}"
+            return f"{before} -> {total} executors; {self._drain_to(total, leaving)}"
         if not self._until(lambda: len(self._active()) >= total, self._grow_limit_s):
             present = len(self._active())
             handles.request_total_executors(self._spark, max(self._asked, present))
@@ -143,14 +145,17 @@ class SparkExecutors:
         self._asked = total
         return f"{before} -> {total} executors"
 
-    def _drain_to(self, total: int) -> str:
-        """Drain the youngest until `total` are left; also ones that were still on their way."""
+    def _drain_to(self, total: int, leaving: tuple[str, ...] = ()) -> str:
+        """Drain until `total` are left, those named first, then the youngest.
+
+        Also ones that were still on their way.
+        """
         drained: list[str] = []
 
         def settled() -> bool:
             present = handles.executors(self._spark)
             active = [executor.id for executor in present if executor.active]
-            for executor_id in active[total:]:
+            for executor_id in sorted(active, key=lambda one: one in leaving)[total:]:
                 with suppress(Unavailable):  # gone since it was listed; otherwise tried again
                     handles.decommission_executor(self._spark, executor_id)
                     drained.append(executor_id)

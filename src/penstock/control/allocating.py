@@ -1,0 +1,228 @@
+"""Key groups in the loop: allocate in thought, scale, allocate again, drain (seed 004 Algorithm 1).
+
+What is planned is data; the loop carries it out. Nodes to be removed are marked and emptied over as
+many rounds as the migration budget takes; only then may they leave.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from penstock.allocation.budget import SearchBudget
+from penstock.allocation.framework import (
+    Adaptation,
+    Cluster,
+    NewNode,
+    ScalingChange,
+    adapt,
+)
+from penstock.allocation.policies import AllocationContext, decide
+from penstock.allocation.problem import NOWHERE, AllocationProblem, Floats, distance
+from penstock.allocation.solver import Allocation
+from penstock.control.actions import Move, Outcome
+from penstock.control.key_groups import KeyGroupTable, key_group_table
+from penstock.control.migration_cost import LearntCost
+from penstock.control.records import AllocationRecord
+from penstock.model.decision import Decision
+from penstock.model.observation import Observation
+
+NEWEST_WEIGHT = 0.5  # of the newest load in the running mean: single tasks are noisy
+LEAST_GAIN = 0.1  # of the load distance; less is not worth a move
+LEAST_COLLOCATED = 0.02  # share of traffic; less is not worth a move
+HEAVY_LOAD = 80.0  # points; a node above it is what scaling out is meant to relieve
+
+
+@dataclass(frozen=True)
+class AllocationRules:
+    """What bounds a round of moves."""
+
+    policy: str
+    max_migrations: int = 10
+    max_cost_s: float = math.inf  # seconds of loading state, added over all moves
+    tolerance: float = 10.0  # points of load distance that are left alone
+    time_limit_s: float = 1.0
+    seed: int = 0
+
+
+class Allocating:
+    """Plans where key groups live, period after period."""
+
+    def __init__(self, rules: AllocationRules) -> None:
+        self.rules = rules
+        self.cost = LearntCost()
+        self._marked: tuple[str, ...] = ()
+        self._load: dict[str, Floats] = {}
+        self._rng = np.random.default_rng(rules.seed)
+
+    def plan(self, observation: Observation, wanted: int, dry_run: bool) -> AllocationRecord | None:
+        """What to move now, given how many executors scaling wants; None without key groups."""
+        table = self._smoothed(key_group_table(observation))
+        if not len(table) or not table.nodes:
+            return None
+        self._mark(table, wanted)
+        answers: list[Decision[Allocation]] = []
+        held: list[str] = []
+        cluster = Cluster(tuple(node.name for node in table.nodes), self._problem(table))
+        adapted = adapt(
+            cluster, self._allocate(table, answers), self._scaling(table, wanted, held)
+        )  # fmt: skip
+        worth = self._worth(table, adapted)
+        moves = () if worth is not None else _moves(table, adapted)
+        decided = answers[-1]
+        return AllocationRecord(
+            at_s=observation.at_s,
+            policy=self.rules.policy,
+            moves=moves,
+            load_distance=distance(cluster.problem, table.home).load_distance,
+            planned_distance=decided.plan.distance.load_distance,
+            bound=decided.plan.bound,
+            collocation=table.collocation,
+            planned_collocation=_planned_collocation(table, moves),
+            leaving=self._marked,
+            left_on_leaving=_left(table, self._marked, moves),
+            holds_scaling=held[0] if held and moves else None,
+            reasons=(worth,) if worth is not None else decided.reasons,
+            infeasible=decided.infeasible,
+            dry_run=dry_run,
+        )
+
+    def learn(self, outcome: Outcome) -> None:
+        """Take in what moves cost."""
+        if outcome.migration is not None:
+            self.cost = self.cost.corrected(outcome.migration)
+
+    def _smoothed(self, table: KeyGroupTable) -> KeyGroupTable:
+        load = table.load.copy()
+        for component in dict.fromkeys(table.component):
+            rows = np.array([one == component for one in table.component])
+            before = self._load.get(component)
+            if before is not None and len(before) == int(rows.sum()):
+                load[rows] = NEWEST_WEIGHT * load[rows] + (1 - NEWEST_WEIGHT) * before
+            self._load[component] = load[rows]
+        return replace(table, load=load)
+
+    def _mark(self, table: KeyGroupTable, wanted: int) -> None:
+        """Keep as many marks as nodes are to go; new ones where emptying costs least."""
+        usable = [node.name for node in table.nodes if not node.draining]
+        surplus = max(0, len(usable) - wanted)
+        marked = [name for name in self._marked if name in usable][:surplus]
+        cost_s = self.cost.seconds(table.state_bytes)
+        held = dict.fromkeys(usable, 0.0)
+        for group, node in enumerate(table.home.tolist()):
+            if node != NOWHERE and table.nodes[node].name in held:
+                held[table.nodes[node].name] += float(cost_s[group])
+        # Of equals the youngest goes, as it does where nobody chooses.
+        order = sorted(range(len(usable)), key=lambda n: (held[usable[n]], -n))
+        marked += [name for name in (usable[n] for n in order) if name not in marked][
+            : surplus - len(marked)
+        ]
+        self._marked = tuple(marked)
+
+    def _problem(self, table: KeyGroupTable) -> AllocationProblem:
+        """One budget of 1 that keeps both limits: no move is cheaper than its share of either."""
+        rules = self.rules
+        cost = self.cost.seconds(table.state_bytes) / rules.max_cost_s
+        return AllocationProblem(
+            load=table.load,
+            home=table.home,
+            capacity=np.array([float(node.slots) for node in table.nodes]),
+            draining=np.array([n.draining or n.name in self._marked for n in table.nodes]),
+            migration_cost=np.maximum(cost, 1.0 / rules.max_migrations),
+            max_migration_cost=1.0 + 1e-9,
+        )
+
+    def _allocate(
+        self, table: KeyGroupTable, answers: list[Decision[Allocation]]
+    ) -> Callable[[AllocationProblem], Allocation]:
+        emptied = self._emptied(table)
+        names = [node.name for node in table.nodes if node.name not in emptied]
+
+        def allocate(problem: AllocationProblem) -> Allocation:
+            new = range(len(problem.capacity) - len(names))
+            cluster = Cluster((*names, *(f"new {n}" for n in new)), problem)
+            context = AllocationContext(cluster, table.names, table.traffic)
+            budget = SearchBudget.of_time(self.rules.time_limit_s)
+            answers.append(decide(self.rules.policy, context, budget, self._rng))
+            return answers[-1].plan
+
+        return allocate
+
+    def _emptied(self, table: KeyGroupTable) -> set[str]:
+        """Nodes that the framework gives back before it plans."""
+        used = {table.nodes[node].name for node in table.home.tolist() if node != NOWHERE}
+        going = {node.name for node in table.nodes if node.draining or node.name in self._marked}
+        emptied = going - used
+        return emptied if len(emptied) < len(table.nodes) else set()
+
+    def _scaling(
+        self, table: KeyGroupTable, wanted: int, held: list[str]
+    ) -> Callable[[Cluster, Allocation], ScalingChange]:
+        def scale(cluster: Cluster, plan: Allocation) -> ScalingChange:
+            usable = [node for node in table.nodes if not node.draining]
+            if wanted <= len(usable):
+                return ScalingChange()  # nodes to remove are marked already
+            now = float(cluster.problem.node_loads(cluster.problem.home).max())
+            then = float(cluster.problem.node_loads(plan.placement).max())
+            if now > HEAVY_LOAD >= then:
+                held.append(
+                    f"a better placement brings the heaviest node from {now:.3g} to {then:.3g} "
+                    "points, so no executor is added yet"
+                )
+                return ScalingChange()
+            slots = float(usable[0].slots) if usable else 1.0
+            new = range(wanted - len(usable))
+            return ScalingChange(add=tuple(NewNode(f"new {n}", slots) for n in new))
+
+        return scale
+
+    def _worth(self, table: KeyGroupTable, adapted: Adaptation) -> str | None:
+        """Why nothing should move, or None."""
+        problem, plan = adapted.cluster.problem, adapted.plan
+        homeless = problem.home == NOWHERE
+        if homeless.any() or problem.draining[problem.home].any():
+            return None
+        moves = _moves(table, adapted)
+        if self.rules.policy in ("albic", "cola"):
+            gain = _planned_collocation(table, moves) - table.collocation
+            if gain > LEAST_COLLOCATED:
+                return None
+        before = distance(problem, problem.home).load_distance
+        if before <= self.rules.tolerance:
+            return f"load distance {before:.3g} is within the tolerance {self.rules.tolerance:g}"
+        after = plan.distance.load_distance
+        if after > (1 - LEAST_GAIN) * before:
+            return f"load distance {before:.3g} cannot be brought below {after:.3g} in one round"
+        return None
+
+
+def _moves(table: KeyGroupTable, adapted: Adaptation) -> tuple[Move, ...]:
+    """What has to move to nodes that are there; nodes still to come are planned for again then."""
+    nodes = adapted.cluster.nodes
+    present = {node.name for node in table.nodes if not node.draining}
+    home = ["" if h == NOWHERE else table.nodes[h].name for h in table.home.tolist()]
+    return tuple(
+        Move(table.component[group], int(table.key_group[group]), nodes[node])
+        for group, node in enumerate(adapted.plan.placement.tolist())
+        if nodes[node] != home[group] and nodes[node] in present
+    )
+
+
+def _planned_collocation(table: KeyGroupTable, moves: tuple[Move, ...]) -> float:
+    position = {node.name: index for index, node in enumerate(table.nodes)}
+    to = {(move.component, move.key_group): position[move.node] for move in moves}
+    pairs = zip(table.component, table.key_group.tolist(), table.home.tolist(), strict=True)
+    after = [to.get((component, group), home) for component, group, home in pairs]
+    return table.traffic.collocation(np.array(after, dtype=np.int64))
+
+
+def _left(table: KeyGroupTable, leaving: tuple[str, ...], moves: tuple[Move, ...]) -> int:
+    """Key groups that are still on nodes to be removed when the moves are done."""
+    going = {(move.component, move.key_group) for move in moves}
+    return sum(
+        home != NOWHERE and table.nodes[home].name in leaving and (component, group) not in going
+        for component, group, home in zip(
+            table.component, table.key_group.tolist(), table.home.tolist(), strict=True
+        )
+    )

@@ -1,0 +1,191 @@
+"""Key groups in the loop: what moves, what waits, what it learns."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from contract.fakes import (
+    FakeActuator,
+    FakeClock,
+    FakeHistory,
+    FakeMeasurer,
+    FakePolicy,
+    observation,
+)
+from penstock.control.actions import MigrationCost, MoveKeyGroups, Outcome, SetExecutors
+from penstock.control.allocating import Allocating, AllocationRules
+from penstock.control.loop import Loop
+from penstock.control.step import Step
+from penstock.model.decision import Limits
+from penstock.model.observation import (
+    ComponentObservation,
+    GroupTraffic,
+    KeyGroups,
+    NodeObservation,
+    Observation,
+)
+
+MILP = AllocationRules("milp", time_limit_s=0.02)
+
+
+def component(name: str, load_s: list[float], nodes: list[str], size: float = 1e6) -> Any:
+    groups = KeyGroups(np.array(load_s), np.full(len(load_s), size), np.array(nodes, dtype=np.str_))
+    return ComponentObservation(name, (name,), 100.0, 0.01, 4, sum(load_s), key_groups=groups)
+
+
+def nodes(*names: str, slots: int = 1) -> tuple[NodeObservation, ...]:
+    return tuple(NodeObservation(name, slots, 1.0) for name in names)
+
+
+def skewed(at_s: float = 1000.0, **more: Any) -> Observation:
+    """Four key groups on node 1 and none on node 2."""
+    parts = (component("sum", [1.0, 1.0, 1.0, 1.0], ["1"] * 4),)
+    return observation(at_s, components=parts, nodes=nodes("1", "2"), **more)
+
+
+def test_a_skewed_placement_is_balanced() -> None:
+    record = Allocating(MILP).plan(skewed(), wanted=2, dry_run=False)
+    assert record is not None
+    assert {move.node for move in record.moves} == {"2"}
+    assert len(record.moves) == 2
+    assert (record.load_distance, record.planned_distance) == (pytest.approx(40.0), 0.0)
+
+
+def test_what_is_balanced_well_enough_is_left_alone() -> None:
+    parts = (component("sum", [1.0, 1.1], ["1", "2"]),)
+    even = observation(components=parts, nodes=nodes("1", "2"))
+    record = Allocating(MILP).plan(even, wanted=2, dry_run=False)
+    assert record is not None
+    assert record.moves == ()
+    assert "tolerance" in record.reasons[0]
+
+
+def test_no_more_moves_than_allowed() -> None:
+    rules = AllocationRules("milp", max_migrations=1, time_limit_s=0.02)
+    record = Allocating(rules).plan(skewed(), wanted=2, dry_run=False)
+    assert record is not None
+    assert len(record.moves) == 1
+
+
+def test_key_groups_of_a_lost_node_are_placed_outside_the_budget() -> None:
+    parts = (component("sum", [1.0] * 4, ["gone", "gone", "gone", "2"]),)
+    lost = observation(components=parts, nodes=nodes("1", "2"))
+    record = Allocating(AllocationRules("milp", max_migrations=1)).plan(lost, 2, False)
+    assert record is not None
+    assert {move.key_group for move in record.moves} >= {0, 1, 2}
+
+
+def test_a_new_node_receives_key_groups() -> None:
+    parts = (component("sum", [1.0] * 4, ["1", "1", "2", "2"]),)
+    grown = observation(components=parts, nodes=nodes("1", "2", "3"))
+    record = Allocating(MILP).plan(grown, wanted=3, dry_run=False)
+    assert record is not None
+    assert "3" in {move.node for move in record.moves}
+
+
+def test_the_node_that_is_cheapest_to_empty_is_drained_over_rounds() -> None:
+    parts = (component("sum", [1.0, 1.0, 1.0], ["1", "1", "2"]),)
+    seen = observation(components=parts, nodes=nodes("1", "2"))
+    record = Allocating(MILP).plan(seen, wanted=1, dry_run=False)
+    assert record is not None
+    assert record.leaving == ("2",)
+    assert [(move.key_group, move.node) for move in record.moves] == [(2, "1")]
+    assert record.left_on_leaving == 0
+
+
+def test_a_budget_too_small_to_drain_is_said_and_the_best_is_done() -> None:
+    parts = (component("sum", [1.0] * 5, ["1", "1", "1", "2", "2"]),)
+    seen = observation(components=parts, nodes=nodes("1", "2"))
+    rules = AllocationRules("milp", max_migrations=1, time_limit_s=0.02)
+    record = Allocating(rules).plan(seen, wanted=1, dry_run=False)
+    assert record is not None
+    assert (len(record.moves), record.left_on_leaving) == (1, 1)
+    assert record.infeasible is not None
+    assert "draining" in record.infeasible
+
+
+def test_measured_costs_change_what_fits_the_budget() -> None:
+    allocating = Allocating(AllocationRules("milp", max_cost_s=0.3, time_limit_s=0.02))
+    before = allocating.plan(skewed(), wanted=2, dry_run=False)
+    assert before is not None
+    assert len(before.moves) == 2
+    action = MoveKeyGroups(before.moves)
+    for _ in range(4):
+        allocating.learn(Outcome(action, True, "", 1.0, MigrationCost(2, 2e6, 2.0, 1.0)))
+    after = allocating.plan(skewed(), wanted=2, dry_run=False)
+    assert after is not None
+    assert after.moves == ()
+
+
+def test_collocation_is_measured_and_albic_raises_it() -> None:
+    traffic = GroupTraffic(
+        "a", "b", np.array([0, 0, 1, 1]), np.array([0, 1, 0, 1]), np.array([90.0, 10, 10, 90])
+    )
+    parts = (component("a", [1.0, 1.0], ["1", "2"]), component("b", [1.0, 1.0], ["2", "1"]))
+    seen = observation(components=parts, nodes=nodes("1", "2"), traffic=(traffic,))
+    allocating = Allocating(AllocationRules("albic", time_limit_s=0.02))
+    record = allocating.plan(seen, wanted=2, dry_run=False)
+    assert record is not None
+    assert record.collocation == pytest.approx(0.1)
+    assert record.planned_collocation > 0.4
+
+
+class Scene:
+    """A loop over fakes that allocates."""
+
+    def __init__(self, wanted: int, seen: list[Observation], total: int = 2, **more: Any) -> None:
+        self.actuator, self.history = FakeActuator(total=total), FakeHistory()
+        self.loop = Loop(
+            FakeClock(), FakeMeasurer(seen), self.actuator, self.history, FakePolicy(wanted),
+            Limits(1, 8, 5.0), (), period_s=5.0, allocating=Allocating(MILP), **more,
+        )  # fmt: skip
+
+    def step(self) -> Step:
+        return self.loop.step()
+
+
+def test_moves_are_made_and_remembered() -> None:
+    scene = Scene(2, [skewed()])
+    step = scene.step()
+    assert [action.NAME for action in scene.actuator.acted] == [MoveKeyGroups.NAME]
+    assert scene.history.allocations == [step.allocation]
+    assert [record.outcome for record in scene.history.actions] == [step.moved]
+    assert step.changes
+    assert "2 key groups move (milp)" in step.line()
+
+
+def test_scaling_in_waits_until_the_node_is_empty() -> None:
+    full = (component("sum", [1.0] * 24, ["1"] * 12 + ["2"] * 12),)
+    seen = [observation(1000.0 + k, components=full, nodes=nodes("1", "2")) for k in range(2)]
+    scene = Scene(1, seen)
+    step = scene.step()
+    assert step.outcome is None
+    assert "have yet to leave" in (step.held_because or "")
+    empty = (component("sum", [1.0] * 24, ["1"] * 22 + ["2"] * 2),)
+    scene = Scene(1, [observation(components=empty, nodes=nodes("1", "2"))])
+    step = scene.step()
+    assert [action.NAME for action in scene.actuator.acted] == ["key_groups", "executors"]
+    assert scene.actuator.acted[-1] == SetExecutors(1, leaving=("2",))
+
+
+def test_placement_is_tried_before_scaling_out() -> None:
+    parts = (component("sum", [1.2] * 4, ["1"] * 4),)
+    heavy = observation(components=parts, nodes=nodes("1", "2"))
+    scene = Scene(3, [heavy])
+    step = scene.step()
+    assert [action.NAME for action in scene.actuator.acted] == [MoveKeyGroups.NAME]
+    assert "no executor is added yet" in (step.held_because or "")
+    even = (component("sum", [2.2] * 4, ["1", "1", "2", "2"]),)
+    scene = Scene(3, [observation(components=even, nodes=nodes("1", "2"))])
+    scene.step()
+    assert scene.actuator.acted == [SetExecutors(3)]
+
+
+def test_a_dry_run_moves_nothing() -> None:
+    scene = Scene(2, [skewed()], dry_run=True)
+    step = scene.step()
+    assert scene.actuator.acted == []
+    assert step.allocation is not None
+    assert step.allocation.moves
+    assert scene.history.allocations[0].dry_run
