@@ -7,7 +7,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
 
-.PHONY: help setup demo test check bench docs clean
+.PHONY: help setup demo test test-kafka check bench docs clean
 
 help: ## Show what there is
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -23,6 +23,9 @@ demo: $(STAMP) ## A toll road under a load that goes 1 -> 4 -> 1
 
 test: $(STAMP) ## All tests (ARGS="-m 'not spark'" for the quick ones, ARGS=--long for all of them)
 	$(BIN)/pytest $(ARGS)
+
+test-kafka: $(STAMP) ## Tests against a real Kafka broker, whose jars are fetched once
+	PENSTOCK_KAFKA_JARS="$$(scripts/kafka-jars.sh $(BIN)/python || true)" $(BIN)/pytest tests/kafka $(ARGS)
 
 check: $(STAMP) ## Lint, types and import rules
 	$(BIN)/ruff check .

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Makes the virtual environment, and installs Java 17 where there is none. Debian and PyPI only.
+# Makes the virtual environment, and installs Java 17 where there is none, and redis-server for tests
+# where that asks nobody for a password. Debian and PyPI only.
 set -euo pipefail
 venv=$1
 
@@ -45,6 +46,12 @@ if [ -z "${JAVA_HOME:-}" ] && ! command -v java >/dev/null; then
     # Later Debian releases have 21 instead, which Spark runs on as well.
     apt-cache show "$java" >/dev/null 2>&1 || java=openjdk-21-jre-headless
     install_packages "$java"
+fi
+# Without it the tests that need it are skipped and say so: no reason to stop here.
+if ! command -v redis-server >/dev/null && command -v apt-get >/dev/null &&
+    { [ "$(id -u)" = 0 ] || sudo -n true 2>/dev/null; }; then
+    { as_root apt-get update -qq && install_packages redis-server; } >/dev/null 2>&1 ||
+        echo "setup: redis-server could not be installed; its tests will be skipped." >&2
 fi
 if ! "$python" -c 'import ensurepip, venv' 2>/dev/null; then
     need_apt "the venv module of Python"

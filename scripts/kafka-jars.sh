@@ -1,0 +1,24 @@
+#!/usr/bin/env bash
+# Fetches a Kafka broker's jars once, with the resolver that pyspark carries, and prints their folder.
+set -euo pipefail
+python=$1
+version=4.1.0
+folder=${XDG_CACHE_HOME:-$HOME/.cache}/penstock/kafka-$version
+
+if [ ! -d "$folder" ]; then
+    resolver=$("$python" -c 'import glob, os, pyspark
+print(glob.glob(os.path.join(os.path.dirname(pyspark.__file__), "jars", "ivy-*.jar"))[0])')
+    work=$(mktemp -d)
+    trap 'rm -rf "$work"' EXIT
+    echo "kafka-jars: fetching org.apache.kafka:kafka_2.13:$version and what it needs ..." >&2
+    if ! timeout 600 java -jar "$resolver" -cache "$work/cache" \
+        -dependency org.apache.kafka kafka_2.13 "$version" -confs runtime -types jar bundle \
+        -retrieve "$work/jars/[artifact]-[revision].[ext]" >"$work/log" 2>&1; then
+        echo "kafka-jars: they could not be fetched; the last lines were:" >&2
+        tail -n 5 "$work/log" >&2
+        exit 1
+    fi
+    mkdir -p "$(dirname "$folder")"
+    mv "$work/jars" "$folder"
+fi
+echo "$folder"
