@@ -12,7 +12,7 @@ print(glob.glob(os.path.join(os.path.dirname(pyspark.__file__), "jars", "ivy-*.j
     trap 'rm -rf "$work"' EXIT
     echo "kafka-jars: fetching org.apache.kafka:kafka_2.13:$version and what it needs ..." >&2
     if ! timeout 600 java -jar "$resolver" -cache "$work/cache" \
-        -dependency org.apache.kafka kafka_2.13 "$version" -confs runtime -types jar bundle \
+        -dependency org.apache.kafka kafka_2.13 "$version" -confs default -types jar bundle \
         -retrieve "$work/jars/[artifact]-[revision].[ext]" >"$work/log" 2>&1; then
         echo "kafka-jars: they could not be fetched; the last lines were:" >&2
         tail -n 5 "$work/log" >&2

@@ -60,7 +60,8 @@ class KafkaPlace:
                 )
             secret[name] = os.environ[variable]
         # A broker that is away is our caller's to report: librdkafka would write to stderr.
-        return {"bootstrap.servers": self.servers, "log_level": 0, **dict(self.client), **secret}
+        ours = {"bootstrap.servers": self.servers, "log_level": 0, "reconnect.backoff.max.ms": 1000}
+        return {**ours, **dict(self.client), **secret}
 
 
 def _texts(given: Any, name: str) -> tuple[tuple[str, str], ...]:

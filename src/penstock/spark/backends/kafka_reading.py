@@ -35,6 +35,11 @@ class _Progress:
             if self.next[row] < self.end[row]:
                 self.row[topic, int(number)] = row
 
+    @property
+    def left(self) -> int:
+        """Records that may still come: to ask for more would be to wait for them."""
+        return sum(self.end[row] - self.next[row] for row in self.row.values())
+
     def assignment(self) -> list[Partition]:
         """What is left, from where."""
         return [Partition(*place, self.next[row]) for place, row in self.row.items()]
@@ -62,7 +67,7 @@ def read_ranges(
                 if not assigned:
                     reader.assign(progress.assignment())
                     assigned = True
-                messages = reader.consume(RECORDS_PER_CHUNK, POLL_S)
+                messages = reader.consume(min(progress.left, RECORDS_PER_CHUNK), POLL_S)
             taken, lost = _taken(messages, progress, ranges, reader, place)
             if not messages:
                 _still_there(place, patience)

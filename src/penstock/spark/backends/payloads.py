@@ -1,4 +1,4 @@
-"""Records of brokers to chunks: the value decoded, and columns for where it lay and when it came."""
+"""Records of brokers to chunks: values decoded, with columns for where they lay and when."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import redis
 
 from penstock.errors import InvalidInput, Unavailable
 from penstock.model.observation import Floats, Ints
@@ -151,36 +150,41 @@ class RedisBackend(Backend):
         self, streams: Sequence[str], start: Positions, latest: Positions, rows: Ints
     ) -> Advance:
         """Ends by entry counts where all is taken, and by asking the server elsewhere."""
-        ms, seq, number = unpacked(start)
-        end_ms, end_seq, end_number = unpacked(latest)
-        taken = np.minimum(rows, end_number - number)
+        number, end_number = unpacked(start)[2], unpacked(latest)[2]
+        waiting = end_number - number
         first_s = np.array([self._first_s.get(name, np.nan) for name in streams])
-        partly = np.flatnonzero(rows < end_number - number)
-        if len(partly):
-            gone = np.array([self._skipped.get(streams[row], 0) for row in partly], dtype=np.int64)
-            wanted = np.clip(rows[partly], 1, MOST_CUT_ROWS)
-            froms = texts(ms[partly], seq[partly])
-            arguments = [x for pair in zip(froms, wanted.tolist(), strict=True) for x in pair]
-            with sentence(self._place):
-                cut = run_script(
-                    connect(self._place), CUT, CUT_NUMBERS, [streams[row] for row in partly],
-                    arguments,
-                )  # fmt: skip
-            got, first_ms, _, last_ms, last_seq = cut.T
-            # Where entries were deleted between others, counts say less than ids.
-            beyond = (last_ms > end_ms[partly]) | (
-                (last_ms == end_ms[partly]) & (last_seq >= end_seq[partly])
-            )
-            cut_short, partly = ~beyond, partly[~beyond]
-            got, gone = got[cut_short], gone[cut_short]
-            found = got > 0
-            taken[partly] = got
-            end_ms[partly] = np.where(found, last_ms[cut_short], ms[partly])
-            end_seq[partly] = np.where(found, last_seq[cut_short] + 1, seq[partly])
-            end_number[partly] = number[partly] + np.where(found, got + gone, 0)
-            first_s[partly] = np.where(found, clock_s(first_ms[cut_short]), np.nan)
-        end = packed(end_ms, end_seq, end_number)
-        return Advance(end, taken, first_s, np.where(taken > 0, clock_s(end_ms), np.nan))
+        last_s = np.where(waiting > 0, clock_s(unpacked(latest)[0]), np.nan)
+        whole = Advance(latest, np.maximum(np.minimum(rows, waiting), 0), first_s, last_s)
+        partly = np.flatnonzero(rows < waiting)
+        return whole if len(partly) == 0 else self._cut(streams, start, whole, rows, partly)
+
+    def _cut(
+        self, streams: Sequence[str], start: Positions, whole: Advance, rows: Ints, partly: Ints
+    ) -> Advance:
+        """Some of the ranges ended after so many rows."""
+        names = [streams[row] for row in partly.tolist()]
+        ms, seq, number = unpacked(start.take(partly))
+        wanted = np.clip(rows[partly], 1, MOST_CUT_ROWS).tolist()
+        arguments = [x for pair in zip(texts(ms, seq), wanted, strict=True) for x in pair]
+        with sentence(self._place):
+            table = run_script(connect(self._place), CUT, CUT_NUMBERS, names, arguments)
+        got, first_ms, _, last_ms, last_seq = table.T
+        passed = np.array([self._skipped.get(name, 0) for name in names], dtype=np.int64)
+        found = got > 0
+        end = packed(
+            np.where(found, last_ms, ms),
+            np.where(found, last_seq + 1, seq),
+            number + np.where(found, got + passed, 0),
+        )
+        # Where entries were deleted between others, counts say less than ids: not beyond `latest`.
+        end_ms, end_seq, _ = unpacked(whole.end.take(partly))
+        within = (last_ms < end_ms) | ((last_ms == end_ms) & (last_seq < end_seq))
+        at = partly[within]
+        taken, first_s, last_s = whole.rows.copy(), whole.first_s.copy(), whole.last_s.copy()
+        taken[at] = got[within]
+        first_s[at] = np.where(found, clock_s(first_ms), np.nan)[within]
+        last_s[at] = np.where(found, clock_s(last_ms), np.nan)[within]
+        return Advance(whole.end.put(at, end.take(within)), taken, first_s, last_s)
 
     def read(self, ranges: Ranges, schema: pa.Schema) -> Iterator[Chunk]:
         """The entries of ranges, many streams in one pipeline."""
@@ -196,7 +200,8 @@ class RedisBackend(Backend):
 
 def _removed_unread(reach: _Reach, number: Ints) -> Ints:
     """Entries that were added after those read and are gone: trimmed or deleted."""
-    return np.maximum(reach.added - reach.left - number, 0)
+    gone: Ints = np.maximum(reach.added - reach.left - number, 0)
+    return gone
 
 
 def _name(key: bytes) -> str | None:
