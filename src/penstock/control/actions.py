@@ -1,5 +1,6 @@
 """What the loop may ask of a cluster, and what came of it."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -18,6 +19,19 @@ class SetExecutors:
 
     def __str__(self) -> str:
         return f"executors -> {self.total}"
+
+
+@dataclass(frozen=True)
+class SetParallelism:
+    """Give each component so many processors of its own (components run apart)."""
+
+    NAME: ClassVar[str] = "parallelism"
+
+    parallelism: Mapping[str, int]
+
+    def __str__(self) -> str:
+        given = ", ".join(f"{name} {count}" for name, count in self.parallelism.items())
+        return f"processors -> {given}"
 
 
 @dataclass(frozen=True)
@@ -41,7 +55,7 @@ class MoveKeyGroups:
         return f"{len(self.moves)} key groups move"
 
 
-Action = SetExecutors | MoveKeyGroups
+Action = SetExecutors | SetParallelism | MoveKeyGroups
 
 
 @dataclass(frozen=True)

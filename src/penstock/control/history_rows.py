@@ -20,6 +20,7 @@ from penstock.control.actions import (
     MoveKeyGroups,
     Outcome,
     SetExecutors,
+    SetParallelism,
 )
 from penstock.control.records import (
     ActionRecord,
@@ -243,6 +244,8 @@ def _arguments(outcome: Outcome) -> dict[str, Any]:
         cost = outcome.migration
         measured = None if cost is None else {k: _number(v) for k, v in vars(cost).items()}
         return {"moves": _moves(action.moves), "measured": measured}
+    if isinstance(action, SetParallelism):
+        return {"parallelism": {name: int(count) for name, count in action.parallelism.items()}}
     return {"total": int(action.total), "leaving": list(action.leaving)}
 
 
@@ -269,6 +272,8 @@ def read_action(row: Row) -> ActionRecord:
         if given["measured"] is not None:
             cost = _floats(given["measured"], "state_bytes", "load_s", "delay_s")
             migration = MigrationCost(int(given["measured"]["key_groups"]), **cost)
+    elif row["action"] == SetParallelism.NAME:
+        action = SetParallelism(given["parallelism"])
     else:
         action = SetExecutors(given["total"], tuple(given.get("leaving", ())))
     took = _floats(row, "took_s")

@@ -8,12 +8,12 @@ that is possible, and tried again in the next period.
 import logging
 import math
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Literal, TypeVar
 
-from penstock.control.actions import Action, MoveKeyGroups, Outcome, SetExecutors
+from penstock.control.actions import Action, MoveKeyGroups, Outcome, SetExecutors, SetParallelism
 from penstock.control.allocating import Allocating
 from penstock.control.foresight import Foresight
 from penstock.control.guards import Guard, GuardContext, apply_guards, resized
@@ -48,7 +48,8 @@ class Loop:
 
     `edges` and `sharing` are handed to the policy as they are. `on_step` sees every step, for a
     live view; it is a stage like the others and may fail. `shadows` decide on the same
-    observations as the policy, and only the history hears of it.
+    observations as the policy, and only the history hears of it. `given` is what components that
+    run apart begin with; then their processors are carried out too, by SetParallelism.
     """
 
     def __init__(
@@ -69,6 +70,7 @@ class Loop:
         shadows: Sequence[ScalingPolicy] = (),
         foresight: Foresight | None = None,
         allocating: Allocating | None = None,
+        given: Mapping[str, int] | None = None,
     ) -> None:
         self._clock, self._measurer, self._actuator = clock, measurer, actuator
         self._history, self._policy, self._limits = history, policy, limits
@@ -76,6 +78,7 @@ class Loop:
         self._edges, self._sharing, self._on_step = edges, sharing, on_step
         self._shadows, self._foresight = tuple(shadows), foresight
         self._allocating = allocating
+        self._divides, self._given = given is not None, dict(given or {})
         self._window: deque[Observation] = deque(maxlen=window)
         self._parallelism: dict[str, int] = {}
         self._last_act_at_s: float | None = None
@@ -143,7 +146,7 @@ class Loop:
     def _decide(
         self, at_s: float, cluster: _Cluster, policy: ScalingPolicy, shadow: bool = False
     ) -> DecisionRecord:
-        current = ScalingPlan(self._current_parallelism(), cluster.executors * cluster.slots)
+        current = self._current(cluster)
         window, foreseen = tuple(self._window), None
         if self._foresight is not None:
             rate_per_s = self._foresight.rate_per_s(window)
@@ -156,7 +159,8 @@ class Loop:
             )
         )  # fmt: skip
         # Whole executors first, so that guards do not argue about a part of one.
-        whole = -(-decision.plan.processors // cluster.slots) * cluster.slots
+        slots = 1 if self._divides else cluster.slots
+        whole = -(-decision.plan.processors // slots) * slots
         guarded = apply_guards(
             self._guards,
             ScalingPlan(decision.plan.parallelism, whole),
@@ -169,6 +173,12 @@ class Loop:
             shadow, foreseen,
         )  # fmt: skip
 
+    def _current(self, cluster: _Cluster) -> ScalingPlan:
+        """What runs: with processors of their own, what components were given, used or not."""
+        running = self._current_parallelism()
+        given = sum(running.values()) if self._divides else cluster.executors * cluster.slots
+        return ScalingPlan(running, given)
+
     def _current_parallelism(self) -> dict[str, int]:
         """As measured; what was last decided where it was not measured yet."""
         measured = {c.name: c.parallelism for c in self._window[-1].components}
@@ -177,6 +187,7 @@ class Loop:
     def _carry_out(self, step: Step, record: DecisionRecord, cluster: _Cluster) -> Step:
         wanted = executors_for(record.guarded.processors, cluster.slots, self._limits)
         outcome, held = None, None
+        divided = self._divide(step.at_s, record, min(wanted, cluster.executors) * cluster.slots)
         allocation = self._attempt("allocation", partial(self._allocate, wanted), step.at_s)
         moved = self._move(step.at_s, allocation)
         waits = _waits(allocation, moved, wanted - cluster.executors)
@@ -195,8 +206,11 @@ class Loop:
             self._parallelism = dict(
                 resized(record.guarded, wanted * cluster.slots, self._sharing).parallelism
             )
+            # What newly started executors hold is handed out once they are there.
+            divided = self._divide(step.at_s, record, wanted * cluster.slots) or divided
         return replace(
             step,
+            divided=divided,
             decision=record,
             executors_before=cluster.executors,
             executors_wanted=wanted,
@@ -218,6 +232,20 @@ class Loop:
         self._allocating.learn(outcome)
         return outcome
 
+    def _divide(self, at_s: float, record: DecisionRecord, slots: int) -> Outcome | None:
+        """Give components their processors, within the slots there are; None if they have them."""
+        if not self._divides or self._dry_run:
+            return None
+        plan = resized(record.guarded, slots, self._sharing).parallelism
+        wanted = {name: count for name, count in plan.items() if count}
+        if wanted == {name: self._given.get(name) for name in wanted}:
+            return None
+        outcome = self._act(at_s, SetParallelism(wanted))
+        if outcome.done:
+            self._given = wanted
+            self._last_act_at_s = self._clock.now_s()
+        return outcome
+
     def _act(self, at_s: float, action: Action) -> Outcome:
         outcome = self._attempt("actuator", partial(self._actuator.act, action), at_s)
         return outcome or Outcome(action, done=False, detail=self._failures[-1].message)
@@ -230,7 +258,7 @@ class Loop:
         if step.allocation is not None:
             allocated = partial(self._history.allocated, step.allocation)
             self._attempt("history", allocated, step.at_s)
-        for outcome in (step.moved, step.outcome):
+        for outcome in (step.moved, step.outcome, step.divided):
             if outcome is None:
                 continue
             acted = ActionRecord(step.at_s, outcome)

@@ -18,16 +18,23 @@ class Step:
     executors_before: int | None = None
     executors_wanted: int | None = None
     outcome: Outcome | None = None
+    divided: Outcome | None = None  # processors handed to components of their own
     held_because: str | None = None  # why a wanted change was not carried out
     failures: tuple[FailureRecord, ...] = ()
     allocation: AllocationRecord | None = None
     moved: Outcome | None = None  # what came of its moves
 
     @property
+    def carried_out(self) -> bool:
+        """Whether anything was changed."""
+        return any(o is not None and o.done for o in (self.outcome, self.divided))
+
+    @property
     def changes(self) -> bool:
-        """Whether another number of executors, or another home for key groups, was wanted."""
+        """Whether other executors, another division of them or other homes were wanted."""
         moves = self.allocation is not None and bool(self.allocation.moves)
-        return self.executors_wanted != self.executors_before or moves
+        more = self.executors_wanted != self.executors_before
+        return more or self.divided is not None or moves
 
     def line(self, zone: tzinfo | None = None) -> str:
         """The decision in one line; the time is local unless a zone is given."""
@@ -39,6 +46,8 @@ class Step:
             if self.executors_wanted != self.executors_before
             else f"executors stay {self.executors_before}"
         )
+        if self.divided is not None:
+            what += f", {self.divided.action}"
         reasons = "; ".join(self._reasons(self.decision))
         return f"{time} {what} ({self.decision.policy}): {reasons}{self._moves()}"
 
@@ -65,8 +74,11 @@ class Step:
             reasons.append(f"infeasible: {record.decision.infeasible}")
         if self.held_because:
             reasons.append(self.held_because)
-        if self.outcome is not None and not self.outcome.done:
-            reasons.append(f"not done: {self.outcome.detail}")
+        reasons += [
+            f"not done: {outcome.detail}"
+            for outcome in (self.outcome, self.divided)
+            if outcome is not None and not outcome.done
+        ]
         reasons += [f"{f.stage} failed: {f.message}" for f in self.failures]
         return reasons or ["nothing to change"]
 

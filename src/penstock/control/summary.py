@@ -52,6 +52,6 @@ def summarise_run(
         executor_seconds=sum(len(o.nodes) * o.period_s for o in observations),
         static_min_executor_seconds=executors_min * duration_s,
         static_max_executor_seconds=executors_max * duration_s,
-        reconfigurations=sum(1 for s in steps if s.outcome is not None and s.outcome.done),
+        reconfigurations=sum(1 for step in steps if step.carried_out),
         decisions=tuple(step.line() for step in steps if step.changes),
     )
