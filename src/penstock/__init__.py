@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from penstock.model.sinks import ForeachBatch as ForeachBatch
     from penstock.model.sinks import Memory as Memory
     from penstock.model.sinks import ToChannel as ToChannel
+    from penstock.spark.routes.costed import costed as costed
     from penstock.workloads.generator import Generator as Generator
     from penstock.workloads.profiles import RateProfile as RateProfile
     from penstock.workloads.profiles import bursts as bursts
@@ -31,6 +32,7 @@ _HOMES = {
     "penstock.model.route": ("Route",),
     "penstock.model.channels": ("FromChannel",),
     "penstock.model.sinks": ("Console", "Files", "ForeachBatch", "Memory", "ToChannel"),
+    "penstock.spark.routes.costed": ("costed",),
     "penstock.workloads.generator": ("Generator",),
     "penstock.workloads.profiles": ("RateProfile", "bursts", "constant", "day", "steps", "trend"),
 }

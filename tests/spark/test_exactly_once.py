@@ -4,13 +4,8 @@ import json
 import os
 import random
 import signal
-import subprocess
-import sys
-import threading
 import time
-from collections.abc import Iterator
 from pathlib import Path
-from queue import Empty, Queue
 
 import numpy as np
 import pandas as pd
@@ -18,52 +13,9 @@ import pyarrow.dataset as ds
 import pytest
 
 from spark import stateful_run
+from spark.killed_program import Program, await_executors
 
 pytestmark = pytest.mark.spark
-
-LIMIT_S = 180
-
-
-class Program:
-    """stateful_run.py in a process of its own; its lines as they come."""
-
-    def __init__(self, directory: Path, master: str, *more: str) -> None:
-        command = [sys.executable, stateful_run.__file__, str(directory), master, *more]
-        self._errors = (directory / "stderr.txt").open("ab")
-        self.process = subprocess.Popen(
-            command, stdout=subprocess.PIPE, stderr=self._errors, text=True
-        )
-        self._lines: Queue[str] = Queue()
-        threading.Thread(target=self._read, daemon=True).start()
-
-    def _read(self) -> None:
-        assert self.process.stdout is not None
-        for line in self.process.stdout:
-            self._lines.put(line.strip())
-        self._lines.put("ended")
-
-    def await_line(self, *starts: str) -> str:
-        """The next line that begins in one of these ways."""
-        deadline = time.monotonic() + LIMIT_S
-        while True:
-            try:
-                line = self._lines.get(timeout=max(0.0, deadline - time.monotonic()))
-            except Empty:
-                pytest.fail(f"no line {starts} within {LIMIT_S} s")
-            if line.startswith((*starts, "ended")):
-                return line
-
-    def kill(self) -> None:
-        """kill -9, and wait until it is gone."""
-        self.process.kill()
-        self.close()
-
-    def close(self) -> None:
-        """Wait for the end."""
-        self.process.wait(LIMIT_S)
-        if self.process.stdout is not None:
-            self.process.stdout.close()
-        self._errors.close()
 
 
 @pytest.fixture
@@ -77,7 +29,7 @@ def seed(request: pytest.FixtureRequest) -> int:
 def test_driver_killed_at_random_moments(tmp_path: Path, seed: int, kills: int) -> None:
     moments = random.Random(seed)
     for _ in range(kills):
-        program = Program(tmp_path, "local[2]")
+        program = Program(stateful_run.__file__, tmp_path, "local[2]")
         for _ in range(moments.randint(1, 3)):
             assert program.await_line("batch", "finished").startswith("batch"), _errors(tmp_path)
         time.sleep(moments.uniform(0.0, 0.8))  # the random moment itself, no synchronisation
@@ -88,12 +40,12 @@ def test_driver_killed_at_random_moments(tmp_path: Path, seed: int, kills: int) 
 
 def test_executors_killed_at_random_moments(tmp_path: Path, seed: int, kills: int) -> None:
     moments = random.Random(seed)
-    program = Program(tmp_path, "embedded")
+    program = Program(stateful_run.__file__, tmp_path, "embedded")
     for _ in range(min(kills, 4)):
         for _ in range(moments.randint(1, 3)):
             assert program.await_line("batch", "finished").startswith("batch"), _errors(tmp_path)
         time.sleep(moments.uniform(0.0, 0.8))
-        os.kill(moments.choice(_await_executors(program.process.pid)), signal.SIGKILL)
+        os.kill(moments.choice(await_executors(program.process.pid)), signal.SIGKILL)
     assert program.await_line("finished") == "finished", _errors(tmp_path)
     program.close()
     _finish(tmp_path)
@@ -110,7 +62,7 @@ def kills(request: pytest.FixtureRequest) -> int:
 
 def _finish(directory: Path) -> None:
     """A last run that works off what is left, and lets the watermark pass."""
-    last = Program(directory, "local[2]", "once")
+    last = Program(stateful_run.__file__, directory, "local[2]", "once")
     assert last.await_line("finished") == "finished", _errors(directory)
     last.close()
 
@@ -154,37 +106,6 @@ def _same(found: pd.DataFrame, expected: pd.DataFrame, by: list[str]) -> None:
             np.testing.assert_allclose(left[column], right[column], rtol=1e-9)
         else:
             assert (left[column] == right[column]).all(), column
-
-
-def _executors_below(pid: int) -> Iterator[int]:
-    """Executor processes among the descendants of a process."""
-    for child in _children(pid):
-        try:
-            command = Path(f"/proc/{child}/cmdline").read_bytes()
-        except OSError:
-            continue
-        if b"CoarseGrainedExecutorBackend" in command:
-            yield child
-        yield from _executors_below(child)
-
-
-def _await_executors(pid: int) -> list[int]:
-    """The executors of a program, as soon as it has any."""
-    deadline = time.monotonic() + LIMIT_S
-    while not (found := list(_executors_below(pid))):
-        assert time.monotonic() < deadline, "no executor to kill"
-        time.sleep(0.1)
-    return found
-
-
-def _children(pid: int) -> list[int]:
-    found: list[int] = []
-    for task in Path(f"/proc/{pid}/task").glob("*/children"):
-        try:
-            found += map(int, task.read_text().split())
-        except OSError:
-            continue
-    return found
 
 
 def _errors(directory: Path) -> str:

@@ -133,6 +133,7 @@ def read_observation(
         ),
         latency=latency,
         batches=batches,
+        routes=(),  # of the newest batch only, and of no use to a policy: not kept
         missing=tuple(row["missing"]),
     )
 

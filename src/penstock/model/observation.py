@@ -109,6 +109,22 @@ class BatchObservation:
 
 
 @dataclass(frozen=True)
+class RouteObservation:
+    """The tasks that a source's rows were routed to in the newest batch, by their number."""
+
+    source: str
+    load_s: Floats  # run time of each task
+    rows: Ints  # that each task was given
+    table: str = ""  # the version of the table they were routed by; "" where unknown
+
+    @property
+    def load_ratio(self) -> float:
+        """Standard deviation over mean of the load: 0 is even; NaN without load."""
+        mean_s = float(self.load_s.mean()) if len(self.load_s) else 0.0
+        return float(self.load_s.std()) / mean_s if mean_s > 0 else float("nan")
+
+
+@dataclass(frozen=True)
 class Observation:
     """Everything measured in the period that ended at `at_s`."""
 
@@ -121,6 +137,7 @@ class Observation:
     nodes: tuple[NodeObservation, ...] = ()
     latency: LatencyObservation | None = None
     batches: BatchObservation | None = None
+    routes: tuple[RouteObservation, ...] = ()
     missing: tuple[str, ...] = field(default=())  # names of what could not be measured
     traffic: tuple[GroupTraffic, ...] = ()  # of the newest batch; not kept in the history
 

@@ -25,7 +25,8 @@ class Route:
 
     By key: `hash`, `consistent`, `frequency-aware` (the `top_k` most frequent keys in parts),
     `two-choices`, `osg` (by learnt cost). By time: `panes` and `rate-aware-panes`, of length
-    gcd(window, slide). `round-robin` goes by nothing. Tables are made anew each `period`.
+    gcd(window, slide). `round-robin` goes by nothing. Tables are made anew each `period`. With
+    `follow`, as many of the tasks are in use as the run has processors.
 
     >>> Route("frequency-aware", key="vehicle", partitions=4).key
     ('vehicle',)
@@ -39,6 +40,7 @@ class Route:
     time: str | None = None
     window: str | float | None = None
     slide: str | float | None = None
+    follow: bool = False
     period_s: float = field(init=False, default=0.0)
 
     def __post_init__(self) -> None:
@@ -56,6 +58,8 @@ class Route:
                 raise InvalidTopology(
                     f"Route({name}) is {value!r}; give a whole number from {least} to {most}."
                 )
+        if not isinstance(self.follow, bool):
+            raise InvalidTopology(f"Route(follow) is {self.follow!r}; give True or False.")
         if self.method in BY_KEY and not self.key:
             raise InvalidTopology(f"Route(key) is missing; method {self.method!r} goes by a key.")
         if self.method not in BY_KEY and self.key:
@@ -100,7 +104,7 @@ class Route:
             text += f", the {self.top_k} most frequent keys split"
         if self.method in ("frequency-aware", "osg"):
             text += f", a new table every {self.period_s:g} s"
-        return text
+        return text + (", in use as there are processors" if self.follow else "")
 
     def to_json(self) -> str:
         """JSON text that `from_json` reads back to an equal route."""

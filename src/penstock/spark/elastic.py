@@ -31,6 +31,7 @@ from penstock.spark.detached import cluster_settings
 from penstock.spark.embedded import EmbeddedCluster
 from penstock.spark.executors import SparkExecutors, executor_settings
 from penstock.spark.measurer import SparkMeasurer
+from penstock.spark.routes.following import RouteFollower
 from penstock.spark.running import Pace, RunningTopology
 from penstock.spark.session import build_session
 from penstock.spark.survey import first_line
@@ -110,6 +111,7 @@ class ElasticRun:
         self.running = self._resources.enter_context(
             RunningTopology(self.topology, self.session, checkpoint, pace)
         )
+        self._follower = RouteFollower(self.running)
         self._history = self._begin_history(store)
         self._start_loop()
 
@@ -193,6 +195,7 @@ class ElasticRun:
 
     def _step(self, step: Step) -> None:
         self.steps.append(step)
+        self._follower.look(step.observation)
         if self._on_step is not None:
             self._on_step(step)
 

@@ -1,7 +1,7 @@
 """What would run, without running it: `penstock run --explain`."""
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from penstock.model.plan import TopologyPlan
@@ -18,6 +18,7 @@ class Explanation:
     plan: TopologyPlan
     schemas: dict[str, str]
     shared: tuple[str, ...]
+    routes: dict[str, str] = field(default_factory=dict)
 
     def lines(self) -> list[str]:
         """For a person."""
@@ -29,6 +30,7 @@ class Explanation:
                 key = f" by ({', '.join(component.key)})" if component.key else ""
                 lines.append(f"    component {component.name}{key}: {members}")
         lines += [f"  shared by an exchange: {name}" for name in self.shared]
+        lines += [f"  route of {name}: {told}" for name, told in self.routes.items()]
         lines += [f"  {name}: {schema}" for name, schema in self.schemas.items()]
         lines += [f"  note: {reason}" for reason in self.plan.reasons]
         return lines
@@ -42,6 +44,7 @@ def explain(topology: Topology, key_groups: int, log_file: Path | None = None) -
     try:
         built = build(topology, session, Reading(time.time()))
         shared = {name for query in built.queries for name in query.sharing.shared}
-        return Explanation(topology.name, built.plan, built.schemas, tuple(sorted(shared)))
+        routes = {s.name: s.route.told() for s in topology.sources if s.route is not None}
+        return Explanation(topology.name, built.plan, built.schemas, tuple(sorted(shared)), routes)
     finally:
         session.stop()

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 from pyspark.sql import SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
 
 from penstock.errors import Unavailable
 from penstock.model.observation import (
@@ -20,12 +21,14 @@ from penstock.model.observation import (
     NodeObservation,
     Observation,
     OperatorObservation,
+    RouteObservation,
 )
 from penstock.model.plan import Component
 from penstock.spark import handles
 from penstock.spark.builder import BuiltQuery
 from penstock.spark.ledger import summarise
 from penstock.spark.progress import BatchReport
+from penstock.spark.routes.frames import table_in_use
 from penstock.spark.running import RunningTopology, generators
 from penstock.spark.state_size import state_bytes
 from penstock.spark.workload import QueryWork, WorkReader
@@ -111,6 +114,7 @@ class SparkMeasurer:
             nodes=nodes,
             latency=summarise(entries, running.topology.max_latency_s),
             batches=_batches(reports, works.values(), sum(node.slots for node in nodes)),
+            routes=tuple(_routes(works.values(), running.queries)),
             missing=tuple(missing),
         )
 
@@ -229,6 +233,16 @@ def _input_rows(report: BatchReport, component: Component, query: BuiltQuery) ->
     if component.name not in query.edges:
         return _edge_rows(report, component.name)
     return sum(_edge_rows(report, upstream) for upstream in query.edges[component.name])
+
+
+def _routes(
+    works: Iterable[QueryWork | None], queries: list[StreamingQuery]
+) -> Iterable[RouteObservation]:
+    """The load of each route in the newest batch, if one ended in this period."""
+    for work, query in zip(works, queries, strict=True):
+        for source, load in work.routes.items() if work is not None else ():
+            table = table_in_use(query.lastProgress, source)
+            yield RouteObservation(source, load.run_time_s, load.rows, table)
 
 
 def _batches(

@@ -6,11 +6,15 @@ of the operators whose metrics lie in it; one without any feeds its neighbour do
 reads a source, is that source's.
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from penstock.spark.assembly import METRIC, PATH
+from penstock.spark.routes.names import COLUMN
+
+_ROUTE = re.compile(rf"{COLUMN}(\w+)#")
 
 
 @dataclass(frozen=True)
@@ -25,6 +29,7 @@ class Region:
     first_task: int = 0
     tasks: int | None = None
     stateful: tuple[int, ...] = ()  # ids of the stateful operators in it
+    routed: str | None = None  # the source whose routes number its tasks
 
 
 @dataclass
@@ -36,6 +41,7 @@ class _Piece:
     nodes: list[str] = field(default_factory=list)
     stateful: list[int] = field(default_factory=list)
     reads: bool = False
+    routed: str | None = None
     partitions: int | None = None
 
 
@@ -56,11 +62,13 @@ def regions(plan: Any, component_of: Mapping[str, str], lone_source: str | None)
         stateful = tuple(sorted(set(piece.stateful)))
         if piece.exchange is not None:
             rdd = int(piece.exchange.shuffleDependency().rdd().id())
-            found.append(Region(component, rdd, stateful=stateful))
+            found.append(Region(component, rdd, stateful=stateful, routed=piece.routed))
         elif len(last_stage) == 1:
-            found.append(Region(component, None, stateful=stateful))
+            found.append(Region(component, None, stateful=stateful, routed=piece.routed))
         else:
-            found.append(Region(component, None, first_task, piece.partitions, stateful))
+            found.append(
+                Region(component, None, first_task, piece.partitions, stateful, piece.routed)
+            )
             first_task += piece.partitions or 0
     return found
 
@@ -72,11 +80,13 @@ def _walk(node: Any, piece: _Piece, pieces: list[_Piece], top: bool) -> None:
     elif kind == "ShuffleExchangeExec":
         if piece.partitions is None:
             piece.partitions = node.outputPartitioning().numPartitions()
+        piece.routed = piece.routed or _routed(node)
         piece = _Piece(node, piece)
         pieces.append(piece)
     elif kind == "ReusedExchangeExec":
         if piece.partitions is None:
             piece.partitions = node.outputPartitioning().numPartitions()
+        piece.routed = piece.routed or _routed(node.child())
         return
     elif kind.startswith("MicroBatchScan"):
         piece.reads = True
@@ -97,6 +107,12 @@ def _walk(node: Any, piece: _Piece, pieces: list[_Piece], top: bool) -> None:
     transparent = kind in ("WholeStageCodegenExec", "InputAdapter", "ProjectExec")
     for index in range(count):
         _walk(children.apply(index), piece, pieces, top=top and transparent)
+
+
+def _routed(exchange: Any) -> str | None:
+    """The source whose route column an exchange obeys."""
+    found = _ROUTE.search(exchange.outputPartitioning().toString())
+    return found.group(1) if found else None
 
 
 def _component(

@@ -23,6 +23,7 @@ from penstock.spark.checkpoint import Checkpoint
 from penstock.spark.ledger import Ledger
 from penstock.spark.outputs import BatchWriter, ChannelSide, rows_in_memory
 from penstock.spark.progress import ProgressListener
+from penstock.spark.routes.exchange import RouteExchange
 from penstock.spark.routes.frames import announce
 from penstock.spark.survey import first_line
 from penstock.workloads.generator import Generator
@@ -145,6 +146,10 @@ class RunningTopology:
                 look(query, batch_id)
             except Exception as error:  # noqa: BLE001 - whoever looks on must not end the query
                 log.warning("after batch %s of %s: %s", batch_id, query, first_line(error))
+
+    def use_tasks(self, source: str, tasks: int) -> None:
+        """Route a source's rows to this many tasks from the next batch on, without a restart."""
+        RouteExchange(self._checkpoint.routes / source).want_tasks(tasks)
 
     def rows(self, sink: str) -> list[Row]:
         """What a Memory sink holds."""

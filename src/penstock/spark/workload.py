@@ -6,13 +6,13 @@ its tasks say how a stage's time divides among the components in it, and how key
 
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from penstock.model.observation import Floats
+from penstock.model.observation import Floats, Ints
 from penstock.model.plan import QueryPlan
 from penstock.spark import handles
 from penstock.spark.handles import JobInfo, StageInfo, TaskColumns, Texts
@@ -29,6 +29,14 @@ class GroupLoad:
 
 
 @dataclass(frozen=True)
+class RouteLoad:
+    """The newest batch's tasks behind a routed source, by route."""
+
+    run_time_s: Floats
+    rows: Ints
+
+
+@dataclass(frozen=True)
 class QueryWork:
     """What one query's tasks did in a period."""
 
@@ -36,6 +44,7 @@ class QueryWork:
     tasks: dict[str, int]  # of the newest batch, by component
     groups: dict[str, GroupLoad]
     batches: frozenset[int]
+    routes: dict[str, RouteLoad] = field(default_factory=dict)  # by source
 
     @property
     def total_busy_s(self) -> float:
@@ -122,12 +131,16 @@ class WorkReader:
         busy_s: dict[str, float] = defaultdict(float)
         counts: dict[str, int] = defaultdict(int)
         groups: dict[str, GroupLoad] = {}
+        routes: dict[str, RouteLoad] = {}
         shares: dict[tuple[int, int], dict[str, float]] = {}
         for rank, stage in enumerate(stages[newest.id]):
             shares[len(last_ranks), rank] = _shares(last_ranks[rank], tasks[stage.id])
             for region in last_ranks[rank]:
                 rows = _rows_of(region, tasks[stage.id])
                 counts[region.component] += len(rows)
+                if region.routed is not None:
+                    load = _route_load(tasks[stage.id], rows, routes.get(region.routed))
+                    routes[region.routed] = load
                 if region.stateful:
                     columns = tasks[stage.id]
                     groups[region.component] = GroupLoad(
@@ -151,6 +164,7 @@ class WorkReader:
             dict(counts),
             groups,
             frozenset(job.batch_id for job in known if job.batch_id is not None),
+            routes,
         )
 
 
@@ -178,6 +192,14 @@ def _rows_of(region: Region, tasks: TaskColumns) -> np.ndarray[tuple[int], np.dt
     if region.tasks is not None:
         inside &= tasks.partition < region.first_task + region.tasks
     return np.flatnonzero(inside)
+
+
+def _route_load(tasks: TaskColumns, rows: Ints, others: RouteLoad | None) -> RouteLoad:
+    """Load of each route; tasks of several consumers of a source do the work of one route."""
+    load = RouteLoad(tasks.run_time_ms[rows] / 1e3, tasks.shuffle_records_read[rows])
+    if others is None or len(others.rows) != len(load.rows):
+        return load
+    return RouteLoad(load.run_time_s + others.run_time_s, load.rows + others.rows)
 
 
 def _shares(inside: list[Region], tasks: TaskColumns) -> dict[str, float]:

@@ -40,7 +40,8 @@ class ByFrequency:
             except (InvalidInput, KeyError, ValueError, TypeError):
                 continue  # a damaged report is one lane's word less
         if counted.total_rows < LEAST_ROWS:
-            return NextTable(content)
+            fits = len(_table(str(content["table"])).ring.nodes) == route.partitions
+            return NextTable(content if fits else self.first(route))
         rule = SplitRule(top_k=route.top_k)
         decided = decide_routes(counted, ring_for(route.partitions), rule)
         return NextTable({"table": decided.plan.to_json()}, decided.reasons)

@@ -6,6 +6,7 @@ table itself is on the disk before that. So a batch repeated after a crash has t
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 
 from penstock.model.route import Route
 from penstock.spark.routes.exchange import Document, RouteExchange
@@ -30,8 +31,9 @@ class RouteDesk:
         """The table of the next batch; `before` is that of the last one."""
         if not self._version:
             self._take_up(before)
-        elif self._method.kind and self._is_due():
-            self._renew()
+        tasks = self._exchange.wanted_tasks(self._route.partitions)
+        if tasks != self._document["tasks"] or (self._method.kind and self._is_due()):
+            self._renew(tasks)
         return self._version
 
     def _is_due(self) -> bool:
@@ -45,26 +47,30 @@ class RouteDesk:
         if before is not None and known is not None and known["route"] == self._route.to_json():
             self._version, self._document = before, known
         else:
-            self._keep(self._method.first(self._route), (), "")
+            first = self._method.first(self._route)
+            self._keep(first, self._route.partitions, (), "")
         self._made_at_s = self._clock()
 
-    def _renew(self) -> None:
+    def _renew(self, tasks: int) -> None:
         self._made_at_s = self._clock()
         after = str(self._document["reports_until"])
         told = list(self._exchange.reports(self._method.kind, after))
-        if not told:
+        if not told and tasks == self._document["tasks"]:
             return
-        made = self._method.next(
-            self._route, self._document["content"], [content for _, content in told]
-        )
-        self._keep(made.content, made.reasons, told[-1][0])
+        sized = replace(self._route, partitions=tasks)
+        made = self._method.next(sized, self._document["content"], [content for _, content in told])
+        reasons = made.reasons
+        if tasks != self._document["tasks"]:
+            reasons = (f"tasks in use {self._document['tasks']} -> {tasks}", *reasons)
+        self._keep(made.content, tasks, reasons, told[-1][0] if told else after)
         self._exchange.prune_reports()
         self._exchange.prune_tables()
 
-    def _keep(self, content: Document, reasons: tuple[str, ...], until: str) -> None:
+    def _keep(self, content: Document, tasks: int, reasons: tuple[str, ...], until: str) -> None:
         number = int(self._version.partition("-")[0]) + 1 if self._version else 0
         self._document = {
             "route": self._route.to_json(),
+            "tasks": tasks,  # in use; at most the route's partitions
             "content": content,
             "reasons": list(reasons),
             "reports_until": until,

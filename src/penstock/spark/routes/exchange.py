@@ -20,6 +20,7 @@ from penstock.spark.checkpoint import write_atomically
 
 KEPT_TABLES = 100  # as many as Spark keeps of its offsets
 KEPT_REPORTS_S = 120.0
+_WANTED = "wanted.json"
 Document = dict[str, Any]
 
 
@@ -51,6 +52,19 @@ class RouteExchange:
         for file in kept[:-KEPT_TABLES]:
             with suppress(OSError):
                 file.unlink()
+
+    def want_tasks(self, tasks: int) -> None:
+        """Say how many tasks the next tables are to use."""
+        self.prepare()
+        write_atomically(self.path / _WANTED, {"tasks": tasks})
+
+    def wanted_tasks(self, most: int) -> int:
+        """How many tasks the next table is to use; all of them if nobody said."""
+        try:
+            wanted = json.loads((self.path / _WANTED).read_text(encoding="utf-8"))["tasks"]
+            return max(1, min(most, int(wanted)))
+        except (OSError, ValueError, KeyError, TypeError):
+            return most
 
     def report(self, kind: str, who: str, content: Document) -> None:
         """Tell the runner something; what cannot be written is not told."""

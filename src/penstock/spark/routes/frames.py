@@ -4,14 +4,16 @@ Behind the exchange nobody can group by the column, so no state is ever placed b
 again, by the operator's own key, wherever rows must meet.
 """
 
+import json
 from pathlib import Path
+from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from penstock.errors import InvalidTopology
 from penstock.model.route import Route
-from penstock.spark.routes.names import COLUMN, PROPERTY
+from penstock.spark.routes.names import COLUMN, OFFSET, PROPERTY
 
 
 def announce(session: SparkSession, folder: Path) -> None:
@@ -40,3 +42,12 @@ def obeyed(frame: DataFrame, source: str, route: Route) -> DataFrame:
     column = COLUMN + source
     check_route(source, route, [name for name in frame.columns if name != column])
     return frame.repartitionById(route.partitions, F.col(f"`{column}`")).drop(column)
+
+
+def table_in_use(progress: Any, source: str) -> str:
+    """The version of the table that a query's last batch was routed by; "" if it tells none."""
+    for told in progress.sources if progress is not None else ():
+        offset = json.loads(told.endOffset) if told.endOffset else None
+        if isinstance(offset, dict) and offset.get("stream") == source:
+            return str(offset.get(OFFSET, ""))
+    return ""

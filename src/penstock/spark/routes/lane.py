@@ -1,5 +1,7 @@
 """On an executor: a lane writes the route column of its rows, by the table of the batch."""
 
+from dataclasses import replace
+
 import numpy as np
 import pyarrow as pa
 
@@ -25,6 +27,7 @@ class LaneRouter:
             content = method.first(route)
         else:
             content = document["content"]
+            route = replace(route, partitions=int(document["tasks"]))
         self._exchange = exchange
         self._kind = method.kind
         self._lane = lane
