@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Makes the virtual environment, and installs Java 17 where there is none, and redis-server for tests
-# where that asks nobody for a password. Debian and PyPI only.
+# Makes the virtual environment, and installs Java 17 where there is none, and what only tests need
+# (redis-server, Chromium) where that asks nobody for a password. Debian and PyPI only.
 set -euo pipefail
 venv=$1
 
@@ -27,6 +27,20 @@ install_packages() {
     as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$@"
 }
 
+# for_tests COMMAND PACKAGE...: without it the tests that need it are skipped and say so, so nothing
+# that goes wrong here is a reason to stop.
+for_tests() {
+    command -v "$1" >/dev/null && return
+    if ! command -v apt-get >/dev/null; then
+        echo "setup: no $1, and no apt-get to get it with; its tests will be skipped." >&2
+    elif [ "$(id -u)" != 0 ] && ! sudo -n true 2>/dev/null; then
+        echo "setup: no $1, and no root to install it; its tests will be skipped" \
+            "(apt-get install ${*:2})." >&2
+    elif ! { as_root apt-get update -qq && install_packages "${@:2}"; } >/dev/null 2>&1; then
+        echo "setup: $1 could not be installed; its tests will be skipped." >&2
+    fi
+}
+
 python=
 for candidate in python3.11 python3.12 python3.13 python3; do
     if command -v "$candidate" >/dev/null &&
@@ -47,12 +61,8 @@ if [ -z "${JAVA_HOME:-}" ] && ! command -v java >/dev/null; then
     apt-cache show "$java" >/dev/null 2>&1 || java=openjdk-21-jre-headless
     install_packages "$java"
 fi
-# Without it the tests that need it are skipped and say so: no reason to stop here.
-if ! command -v redis-server >/dev/null && command -v apt-get >/dev/null &&
-    { [ "$(id -u)" = 0 ] || sudo -n true 2>/dev/null; }; then
-    { as_root apt-get update -qq && install_packages redis-server; } >/dev/null 2>&1 ||
-        echo "setup: redis-server could not be installed; its tests will be skipped." >&2
-fi
+for_tests redis-server redis-server
+for_tests chromium chromium fonts-dejavu-core
 if ! "$python" -c 'import ensurepip, venv' 2>/dev/null; then
     need_apt "the venv module of Python"
     install_packages "python$("$python" -c 'import sys; print("%d.%d" % sys.version_info[:2])')-venv"

@@ -1,8 +1,9 @@
-"""JSON documents checked against their JSON Schema, refused with one sentence."""
+"""JSON documents: read and checked against their JSON Schema, or made of values of ours."""
 
 import json
 import math
 from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
@@ -108,3 +109,18 @@ def _shown(value: object) -> str:
 def _kind(value: object) -> str:
     kinds = {dict: "object", list: "array", str: "string", bool: "boolean", type(None): "null"}
     return kinds.get(type(value), "number")
+
+
+def plain(value: Any) -> Any:
+    """The value in JSON's own types; NaN and infinities, which JSON has not, become null."""
+    if is_dataclass(value) and not isinstance(value, type):
+        return {field.name: plain(getattr(value, field.name)) for field in fields(value)}
+    if isinstance(value, Mapping):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(item) for item in value]
+    if hasattr(value, "tolist"):  # numpy, without importing it
+        return plain(value.tolist())
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value

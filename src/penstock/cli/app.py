@@ -13,6 +13,7 @@ import typer
 from penstock.cli.advise import advise, schema
 from penstock.cli.border import Border
 from penstock.cli.cluster import cluster
+from penstock.cli.dashboard import dashboard
 from penstock.cli.demo import demo
 from penstock.cli.doctor import doctor
 from penstock.cli.history import history
@@ -58,6 +59,7 @@ app.command(epilog="Example: penstock run road.py:road --master embedded --for 2
 app.command(epilog="Example: penstock advise scaling load.json")(advise)
 app.command(epilog="Example: penstock schema scaling > scaling.schema.json")(schema)
 app.command(epilog="Example: penstock history --changes --last 10m")(history)
+app.command(epilog="Example: penstock dashboard --history runs/demo/history.sqlite")(dashboard)
 app.command(epilog="Example: penstock simulate road.toml --policy incremental --seed 7")(simulate)
 app.command(epilog="Example: penstock reproduce drs --seeds 5 --json")(reproduce)
 app.command(epilog="Example: penstock doctor --spark")(doctor)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from penstock.cli.dashboard import DEFAULT_PORT, PageFlag, PortOption, TokenOption, beside
 from penstock.cli.output import JsonFlag, print_json
 from penstock.errors import InvalidInput
 
@@ -28,6 +29,9 @@ def demo(
     policy: Annotated[
         str, typer.Option("--policy", help="The scaling policy, by its name.")
     ] = "incremental",
+    page: Annotated[bool, PageFlag] = False,
+    port: Annotated[int, PortOption] = DEFAULT_PORT,
+    token: Annotated[str | None, TokenOption] = None,
     as_json: Annotated[bool, JsonFlag] = False,
 ) -> None:
     """Watch a toll road keep its latency bound while its load goes 1 -> 4 -> 1."""
@@ -50,7 +54,12 @@ def demo(
     )
     view = LiveView("toll road", topology.max_latency_s, int(rate.rows))
     place = Place("embedded", out / "checkpoint", warm_up=True)
-    with ElasticRun(topology, settings, place, view.step) as running, view.shown():
+    with (
+        beside(page, settings.history, port, token) as controls,
+        ElasticRun(topology, settings, place, view.step) as running,
+        view.shown(),
+    ):
+        controls.run = running
         running.wait(rate.duration_s + 60)
         summary, steps = running.finish(), list(running.steps)
     write_report(out / "report.html", "Penstock demo: toll road", steps, summary)

@@ -8,6 +8,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from penstock.cli.dashboard import (
+    DEFAULT_PORT,
+    Controls,
+    PageFlag,
+    PortOption,
+    TokenOption,
+    beside,
+)
 from penstock.cli.output import JsonFlag, print_json
 from penstock.cli.settings import with_settings
 from penstock.config import Settings
@@ -38,6 +46,9 @@ def run(
     explained: Annotated[
         bool, typer.Option("--explain", help="Show queries, components and keys; run nothing.")
     ] = False,
+    page: Annotated[bool, PageFlag] = False,
+    port: Annotated[int, PortOption] = DEFAULT_PORT,
+    token: Annotated[str | None, TokenOption] = None,
     as_json: Annotated[bool, JsonFlag] = False,
     *,
     settings: Settings,
@@ -53,7 +64,9 @@ def run(
         return
     from penstock.spark.elastic import Place
 
-    summary = run_watched(topology, settings, Place(master, checkpoint, once=once), limit_s)
+    place = Place(master, checkpoint, once=once)
+    with beside(page, settings.history, port, token) as controls:
+        summary = run_watched(topology, settings, place, limit_s, controls)
     if as_json:
         print_json(summary)
     else:
@@ -74,7 +87,11 @@ def _explain(topology: Topology, settings: Settings, as_json: bool) -> None:
 
 
 def run_watched(
-    topology: Topology, settings: Settings, place: object, limit_s: float | None
+    topology: Topology,
+    settings: Settings,
+    place: object,
+    limit_s: float | None,
+    controls: Controls,
 ) -> RunSummary:
     """Run under a live view; Ctrl-C ends the run, not the summary."""
     from penstock.cli.live import LiveView
@@ -86,6 +103,7 @@ def run_watched(
     total = sum(rows or 0 for rows in bounded) if bounded and all(bounded) else None
     view = LiveView(topology.name, topology.max_latency_s, total)
     with view.shown(), ElasticRun(topology, settings, place, view.step) as running:
+        controls.run = running
         with suppress(KeyboardInterrupt):  # the usual way to end a run without end
             running.wait(limit_s)
         return running.finish()

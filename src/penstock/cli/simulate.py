@@ -87,7 +87,7 @@ def _run(
                     scenario.cluster.slots, settings.dry_run, edges=scenario.edges,
                     executors_min=scenario.cluster.min_executors,
                     executors_max=scenario.cluster.max_executors,
-                    batch_interval_s=scenario.batch.trigger_s,
+                    batch_interval_s=scenario.batch.trigger_s, foresight_s=settings.foresight_s,
                 )
             )  # fmt: skip
             result = run(

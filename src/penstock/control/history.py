@@ -29,6 +29,7 @@ from penstock.model.observation import Observation
 MOST_WAITING_ROWS = 100_000  # kept while the database is away; then the oldest periods go
 
 Record = TypeVar("Record")
+Span = tuple[int, int]  # rows numbered above the first and up to the second, whatever their time
 
 
 class HistoryStore:
@@ -48,7 +49,7 @@ class HistoryStore:
 
     def runs(self) -> dict[int, RunRecord]:
         """All runs by number, oldest first."""
-        with self._reading() as connection:
+        with self.reading() as connection:
             found = connection.execute(select(t.runs).order_by(t.runs.c.id)).mappings().all()
         return {row["id"]: rows.read_run(row) for row in found}
 
@@ -60,11 +61,15 @@ class HistoryStore:
         return max(runs)
 
     def read_observations(
-        self, run: int, since_s: float | None = None, until_s: float | None = None
+        self,
+        run: int,
+        since_s: float | None = None,
+        until_s: float | None = None,
+        span: Span | None = None,
     ) -> list[Observation]:
         """The observations of a run in the order they were made, exactly as they were written."""
-        with self._reading() as connection:
-            parents = _fetch(connection, t.observations, run, since_s, until_s)
+        with self.reading() as connection:
+            parents = _fetch(connection, t.observations, run, since_s, until_s, span)
             if not parents:
                 return []
             first, last = parents[0]["seq"], parents[-1]["seq"]
@@ -78,46 +83,66 @@ class HistoryStore:
         ]
 
     def read_decisions(
-        self, run: int, since_s: float | None = None, until_s: float | None = None
+        self,
+        run: int,
+        since_s: float | None = None,
+        until_s: float | None = None,
+        span: Span | None = None,
     ) -> list[DecisionRecord]:
         """The decisions of a run, oldest first, without those of shadows."""
-        found = self._read(t.decisions, rows.read_decision, run, since_s, until_s)
+        found = self._read(t.decisions, rows.read_decision, run, since_s, until_s, span)
         return [record for record in found if not record.shadow]
 
     def read_shadows(
-        self, run: int, since_s: float | None = None, until_s: float | None = None
+        self,
+        run: int,
+        since_s: float | None = None,
+        until_s: float | None = None,
+        span: Span | None = None,
     ) -> list[DecisionRecord]:
         """What policies that only watched a run would have decided, oldest first."""
-        found = self._read(t.decisions, rows.read_decision, run, since_s, until_s)
+        found = self._read(t.decisions, rows.read_decision, run, since_s, until_s, span)
         return [record for record in found if record.shadow]
 
     def read_allocations(
-        self, run: int, since_s: float | None = None, until_s: float | None = None
+        self,
+        run: int,
+        since_s: float | None = None,
+        until_s: float | None = None,
+        span: Span | None = None,
     ) -> list[AllocationRecord]:
         """Where key groups were to live in a run, oldest first."""
-        return self._read(t.allocations, rows.read_allocation, run, since_s, until_s)
+        return self._read(t.allocations, rows.read_allocation, run, since_s, until_s, span)
 
     def read_actions(
-        self, run: int, since_s: float | None = None, until_s: float | None = None
+        self,
+        run: int,
+        since_s: float | None = None,
+        until_s: float | None = None,
+        span: Span | None = None,
     ) -> list[ActionRecord]:
         """What was done in a run, oldest first."""
-        return self._read(t.actions, rows.read_action, run, since_s, until_s)
+        return self._read(t.actions, rows.read_action, run, since_s, until_s, span)
 
     def read_failures(
-        self, run: int, since_s: float | None = None, until_s: float | None = None
+        self,
+        run: int,
+        since_s: float | None = None,
+        until_s: float | None = None,
+        span: Span | None = None,
     ) -> list[FailureRecord]:
         """What failed in the loop of a run, oldest first."""
-        return self._read(t.failures, rows.read_failure, run, since_s, until_s)
+        return self._read(t.failures, rows.read_failure, run, since_s, until_s, span)
 
     def _read(
         self, table: Table, read: Callable[[rows.Row], Record], run: int,
-        since_s: float | None, until_s: float | None,
+        since_s: float | None, until_s: float | None, span: Span | None,
     ) -> list[Record]:  # fmt: skip
-        with self._reading() as connection:
-            return [read(row) for row in _fetch(connection, table, run, since_s, until_s)]
+        with self.reading() as connection:
+            return [read(row) for row in _fetch(connection, table, run, since_s, until_s, span)]
 
     @contextmanager
-    def _reading(self) -> Iterator[Connection]:
+    def reading(self) -> Iterator[Connection]:
         """A connection; what the database says when it fails becomes one sentence."""
         try:
             with self._engine.connect() as connection:
@@ -216,7 +241,12 @@ class RunHistory:
 
 
 def _fetch(
-    connection: Connection, table: Table, run: int, since_s: float | None, until_s: float | None
+    connection: Connection,
+    table: Table,
+    run: int,
+    since_s: float | None,
+    until_s: float | None,
+    span: Span | None,
 ) -> list[rows.Row]:
     order = table.c.seq if "seq" in table.c else table.c.id
     if table is t.allocations and not inspect(connection).has_table(table.name):
@@ -226,6 +256,8 @@ def _fetch(
         query = query.where(table.c.at_s >= since_s)
     if until_s is not None:
         query = query.where(table.c.at_s <= until_s)
+    if span is not None:
+        query = query.where(order > span[0], order <= span[1])
     return list(connection.execute(query).mappings())
 
 

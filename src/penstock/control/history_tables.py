@@ -69,7 +69,7 @@ runs = Table(
     _float("ended_at_s"),
     Column("executors_min", BigInteger, nullable=False),
     Column("executors_max", BigInteger, nullable=False),
-    _float("batch_interval_s"),
+    _float("batch_interval_s"), _float("foresight_s"),
     Column("edges", JSON, nullable=False),
 )  # fmt: skip
 observations = Table(

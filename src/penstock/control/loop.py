@@ -119,6 +119,10 @@ class Loop:
                 step = self._carry_out(step, record, cluster)
         return self._remember(step)
 
+    def advise_only(self, on: bool) -> None:
+        """From the next period on, decide and remember without acting, or act again."""
+        self._dry_run = on
+
     def look(self) -> Step:
         """A last period that decides nothing: what happened since the one before is remembered."""
         self._failures = []

@@ -21,6 +21,7 @@ class RunRecord:
     executors_min: int = 1
     executors_max: int = 1
     batch_interval_s: float = 0.0  # zero: back to back
+    foresight_s: float = 0.0  # how far ahead of a decision its foreseen rate is
     edges: tuple[tuple[str, str], ...] = ()  # of sources, operators and sinks, upstream first
 
 

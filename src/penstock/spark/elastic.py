@@ -150,7 +150,8 @@ class ElasticRun:
                 self.topology.name, self._policy.name, time.time(), settings.period_s,
                 self.topology.max_latency_s, settings.slots, settings.dry_run,
                 executors_min=settings.executors_min, executors_max=settings.executors_max,
-                batch_interval_s=settings.batch_interval_s, edges=self.topology.edges,
+                batch_interval_s=settings.batch_interval_s, foresight_s=settings.foresight_s,
+                edges=self.topology.edges,
             )
         )  # fmt: skip
         self.run_id = history.run_id
@@ -198,6 +199,10 @@ class ElasticRun:
         self._follower.look(step.observation)
         if self._on_step is not None:
             self._on_step(step)
+
+    def advise_only(self, on: bool) -> None:
+        """Let the loop decide without acting, or act again; the query goes on either way."""
+        self._loop.advise_only(on)
 
     def rows(self, sink: str) -> list[Row]:
         """What a Memory sink holds."""

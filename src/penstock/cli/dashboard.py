@@ -1,0 +1,104 @@
+"""`penstock dashboard`: the web page over a history, live or old; also beside a run."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from penstock.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from penstock.spark.elastic import ElasticRun
+
+DEFAULT_PORT = 8686
+LEAST_TOKEN = 8  # characters; shorter ones can be guessed
+
+PageFlag = typer.Option("--dashboard", help="Also show the run as a web page on 127.0.0.1.")
+PortOption = typer.Option(
+    "--port", min=0, max=65_535, help="The page's port on 127.0.0.1; 0 takes any free one."
+)
+TokenOption = typer.Option(
+    "--token", help="What the page must know to act; made up and told if not given."
+)
+
+
+def dashboard(
+    history: Annotated[
+        str | None,
+        typer.Option("--history", help="A file or SQLAlchemy URL; by default the option."),
+    ] = None,
+    port: Annotated[int, PortOption] = DEFAULT_PORT,
+    grafana: Annotated[
+        bool, typer.Option("--grafana", help="Print the Grafana dashboard file and end.")
+    ] = False,
+) -> None:
+    """Show a history as a web page on 127.0.0.1 until Ctrl-C; it only reads."""
+    import threading
+
+    from penstock.config import read_settings
+
+    if grafana:
+        from importlib.resources import files
+
+        print((files("penstock.dashboard") / "grafana.json").read_text(encoding="utf-8"), end="")
+        return
+    where = history if history is not None else read_settings().history
+    with served(where, port), suppress(KeyboardInterrupt):
+        threading.Event().wait()
+
+
+class Controls:
+    """What a person may do to a run from its page, once there is one."""
+
+    def __init__(self, token: str | None) -> None:
+        import secrets
+
+        if token is not None and (len(token) < LEAST_TOKEN or not token.isascii()):
+            raise InvalidInput(f"--token must be at least {LEAST_TOKEN} plain characters long.")
+        self.token = token or secrets.token_urlsafe(24)
+        self.run: ElasticRun | None = None
+
+    def acts(self) -> Mapping[str, Any]:
+        """By name, as the page asks for them."""
+        return {"advice-only": self._advise_only}
+
+    def _advise_only(self, wanted: Mapping[str, Any]) -> Mapping[str, Any]:
+        on = wanted.get("on")
+        if not isinstance(on, bool):
+            raise InvalidInput(f"on is {on!r}; it must be true or false.")
+        if self.run is None:
+            raise InvalidInput("the run has not begun yet.")
+        self.run.advise_only(on)
+        return {"on": on}
+
+
+@contextmanager
+def beside(shown: bool, where: str, port: int, token: str | None) -> Iterator[Controls]:
+    """The page of a run that is about to begin, if it is wanted, from before its first period."""
+    controls = Controls(token)
+    if not shown:
+        yield controls
+        return
+    from penstock.control.history import HistoryStore
+
+    HistoryStore(where).close()  # made now, so that the page has something to open
+    with served(where, port, controls):
+        yield controls
+
+
+@contextmanager
+def served(where: str, port: int, controls: Controls | None = None) -> Iterator[str]:
+    """Serve a history for the time of a `with` block; tells where on stderr."""
+    from penstock.control.history import HistoryStore
+    from penstock.dashboard.server import Dashboard
+
+    token, acts = (controls.token, controls.acts()) if controls is not None else (None, None)
+    with ExitStack() as things:
+        store = things.enter_context(HistoryStore(where, create=False))
+        page = things.enter_context(Dashboard(store, port, token, acts))
+        print(f"page: {page.url}", file=sys.stderr, flush=True)
+        yield page.url

@@ -1,0 +1,123 @@
+"""Following a run that is being written: what came since a reader last looked."""
+
+from collections.abc import Mapping
+from dataclasses import astuple, dataclass
+
+from sqlalchemy import Table, func, select
+
+from penstock.control import history_tables as t
+from penstock.control.history import HistoryStore
+from penstock.control.records import (
+    ActionRecord,
+    AllocationRecord,
+    DecisionRecord,
+    FailureRecord,
+)
+from penstock.errors import InvalidInput
+from penstock.model.observation import Observation
+
+
+@dataclass(frozen=True)
+class Position:
+    """How far a reader has come, as the highest number of each table of a run.
+
+    Numbers and not times: a clock that is set back must not hide what follows.
+
+    >>> Position.parse(str(Position(3, 7, 2, 1, 0))) == Position(3, 7, 2, 1, 0)
+    True
+    """
+
+    observations: int = 0
+    decisions: int = 0
+    allocations: int = 0
+    actions: int = 0
+    failures: int = 0
+
+    def __str__(self) -> str:
+        return "-".join(map(str, astuple(self)))
+
+    @classmethod
+    def parse(cls, text: str) -> "Position":
+        """The position of its text."""
+        parts = text.split("-")
+        if len(parts) != 5 or not all(p.isascii() and p.isdigit() and len(p) < 19 for p in parts):
+            raise InvalidInput("a position is five whole numbers joined by '-'.")
+        return cls(*map(int, parts))
+
+
+@dataclass(frozen=True)
+class News:
+    """What was written to a run between two positions."""
+
+    observations: tuple[Observation, ...] = ()
+    decisions: tuple[DecisionRecord, ...] = ()
+    shadows: tuple[DecisionRecord, ...] = ()
+    allocations: tuple[AllocationRecord, ...] = ()
+    actions: tuple[ActionRecord, ...] = ()
+    failures: tuple[FailureRecord, ...] = ()
+
+
+def position(store: HistoryStore, run: int) -> Position:
+    """Where a reader of everything stands now."""
+    with store.reading() as connection:
+
+        def highest(table: Table) -> int:
+            number = table.c.seq if "seq" in table.c else table.c.id
+            query = select(func.max(number)).where(table.c.run_id == run)
+            return int(connection.execute(query).scalar() or 0)
+
+        tables = (t.observations, t.decisions, t.allocations, t.actions, t.failures)
+        return Position(*map(highest, tables))
+
+
+def news(
+    store: HistoryStore, run: int, since: Position, until: Position,
+    since_s: float | None = None, until_s: float | None = None,
+) -> News:  # fmt: skip
+    """What came between two positions, or the part of it between two moments."""
+
+    def span(name: str) -> tuple[int, int]:
+        return getattr(since, name), getattr(until, name)
+
+    when, decided = (run, since_s, until_s), span("decisions")
+    return News(
+        tuple(store.read_observations(*when, span("observations"))),
+        tuple(store.read_decisions(*when, decided)),
+        tuple(store.read_shadows(*when, decided)),
+        tuple(store.read_allocations(*when, span("allocations"))),
+        tuple(store.read_actions(*when, span("actions"))),
+        tuple(store.read_failures(*when, span("failures"))),
+    )
+
+
+@dataclass(frozen=True)
+class Counts:
+    """How often something happened in a run, by what it was."""
+
+    decisions: Mapping[tuple[str, bool], int]  # by policy and whether it only watched
+    actions: Mapping[tuple[str, bool], int]  # by name and whether it was done
+    failures: Mapping[str, int]  # by stage
+
+
+def counts(store: HistoryStore, run: int) -> Counts:
+    """Totals that only grow while a run is written."""
+    with store.reading() as connection:
+
+        def grouped(table: Table, *names: str) -> list[tuple[object, ...]]:
+            columns = [table.c[name] for name in names]
+            query = select(*columns, func.count()).where(table.c.run_id == run).group_by(*columns)
+            return [tuple(row) for row in connection.execute(query)]
+
+        decisions = grouped(t.decisions, "policy", "shadow")
+        actions = grouped(t.actions, "action", "done")
+        failures = grouped(t.failures, "stage")
+    return Counts(
+        {(str(policy), bool(shadow)): _whole(n) for policy, shadow, n in decisions},
+        {(str(action), bool(done)): _whole(n) for action, done, n in actions},
+        {str(stage): _whole(n) for stage, n in failures},
+    )
+
+
+def _whole(value: object) -> int:
+    assert isinstance(value, int)
+    return value

@@ -1,0 +1,1 @@
+"""The web page over the history, live or old."""

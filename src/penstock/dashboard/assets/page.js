@@ -1,0 +1,232 @@
+// The page: which run, which part of it, and what comes in while it goes on.
+
+import { Chart } from "./chart.js";
+import { byId, el, put } from "./dom.js";
+import { drawDecisions, drawShadows } from "./events.js";
+import { drawExecutors, drawNumbers, drawTiles } from "./figures.js";
+import { day, moment, number, percent, seconds } from "./format.js";
+import { drawGroups } from "./groups.js";
+import { drawLanes } from "./lanes.js";
+import { drawTopology } from "./topology.js";
+
+const MOST_POINTS = 2400;
+const MOST_EVENTS = 2000;
+
+let state = null; // what is known of the run that is shown
+let runs = [];
+let stream = null;
+let component = "";
+let span = { since: null, until: null, last: null }; // of time; `last` slides with a live run
+
+const token = new URLSearchParams(location.hash.slice(1)).get("token");
+if (token) history.replaceState(null, "", location.pathname); // out of the address, into memory alone
+
+const chosenSpan = (from, to) => { span = { since: from, until: to, last: null }; byId("range").value = "chosen"; load(); };
+const chart = (id, options) => new Chart(byId(id), options, chosenSpan);
+const charts = {
+  rate: chart("chart-rate", { title: "Rows a second", format: number, lines: [
+    { label: "arriving", look: "s1" }, { label: "foreseen", look: "s2 dashed" }] }),
+  latency: chart("chart-latency", { title: "Latency", format: seconds, lines: [
+    { label: "mean", look: "s1" }, { label: "95%", look: "s2" }, { label: "worst", look: "s3 dotted" }, { label: "bound", look: "bound" }] }),
+  lag: chart("chart-lag", { title: "Lag: rows waiting", format: number, lines: [{ label: "rows", look: "s1" }] }),
+  executors: chart("chart-executors", { title: "Executors", format: number, step: true, lines: [
+    { label: "there", look: "s1" }, { label: "busy", look: "s2" }, { label: "most allowed", look: "bound dashed" }] }),
+  work: chart("chart-component-work", { title: "Processors in use", format: number, lines: [
+    { label: "busy", look: "s1" }, { label: "given", look: "s2 dashed" }] }),
+  cost: chart("chart-component-cost", { title: "Time for a row", format: seconds, lines: [{ label: "service", look: "s1" }] }),
+};
+
+async function ask(address) {
+  const answer = await fetch(address);
+  const body = await answer.json();
+  if (!answer.ok) throw new Error(body.error);
+  return body;
+}
+
+function trouble(sentence) {
+  byId("trouble").hidden = !sentence;
+  byId("trouble").textContent = sentence ?? "";
+}
+
+function status(word, look) {
+  byId("status").textContent = word;
+  byId("status").className = `pill ${look}`;
+}
+
+function fillRuns(found) {
+  runs = found;
+  const chosen = byId("run").value;
+  put(byId("run"), runs.map((run) =>
+    el("option", { value: run.id }, `${run.id}: ${run.topology}, ${run.policy}, ${day(run.started_at_s)}`)));
+  if (runs.some((run) => String(run.id) === chosen)) byId("run").value = chosen;
+}
+
+async function start() {
+  theme(localStorage.getItem("theme") ?? "auto");
+  const { runs: found, acts } = await ask("/api/runs");
+  fillRuns(found);
+  byId("hold").hidden = !(token && acts.includes("advice-only"));
+  if (runs.length === 0) { waitForRun(); return; }
+  await load();
+}
+
+function waitForRun() {
+  status("no run yet", "ended");
+  stream = new EventSource("/api/events");
+  stream.addEventListener("runs", (event) => { stream.close(); fillRuns(JSON.parse(event.data).runs); load(); });
+}
+
+async function load() {
+  stream?.close();
+  const run = byId("run").value;
+  const query = new URLSearchParams();
+  if (span.since !== null) query.set("since", span.since);
+  if (span.until !== null) query.set("until", span.until);
+  try {
+    if (span.last !== null) {
+      const newest = (state?.run.id === Number(run) ? state.series.at_s.at(-1) : null) ?? (await ask(`/api/runs/${run}`)).series.at_s.at(-1);
+      if (newest !== undefined) query.set("since", newest - span.last);
+    }
+    state = await ask(`/api/runs/${run}?${query}`);
+    trouble(null);
+  } catch (error) {
+    trouble(error.message);
+    return;
+  }
+  fillComponents();
+  draw();
+  follow();
+}
+
+// New periods are pushed by the server; the browser reconnects by itself where it left off.
+function follow() {
+  const { run } = state;
+  if (span.until !== null) { status("a past span", "ended"); return; }
+  status(run.ended_at_s === null ? "live" : "ended", run.ended_at_s === null ? "live" : "ended");
+  stream = new EventSource(`/api/runs/${run.id}/events?after=${state.position}`);
+  stream.addEventListener("period", (event) => { add(JSON.parse(event.data)); });
+  stream.addEventListener("runs", (event) => {
+    fillRuns(JSON.parse(event.data).runs);
+    state.run = runs.find((r) => r.id === state.run.id) ?? state.run;
+    status(state.run.ended_at_s === null ? "live" : "ended", state.run.ended_at_s === null ? "live" : "ended");
+  });
+  stream.addEventListener("trouble", (event) => trouble(JSON.parse(event.data).error));
+  stream.addEventListener("open", () => { trouble(null); if (state.run.ended_at_s === null) status("live", "live"); });
+  stream.addEventListener("error", () => status("connection lost, trying again", "lost"));
+}
+
+function add(update) {
+  const count = state.series.at_s.length;
+  const fresh = update.series.at_s.length;
+  for (const [name, values] of Object.entries(update.series)) state.series[name].push(...values);
+  for (const [name, columns] of Object.entries(update.components)) {
+    const kept = (state.components[name] ??= {});
+    for (const [key, values] of Object.entries(columns)) (kept[key] ??= Array(count).fill(null)).push(...values);
+  }
+  for (const kept of Object.values(state.components))
+    for (const values of Object.values(kept)) while (values.length < count + fresh) values.push(null);
+  for (const name of ["decisions", "shadows", "others", "actions", "failures", "moves"])
+    state[name] = [...state[name], ...update[name]].slice(-MOST_EVENTS);
+  for (const [name, values] of Object.entries(update.forecast)) state.forecast[name].push(...values);
+  if (fresh > 0) { state.newest = update.newest; }
+  state.run = update.run;
+  state.periods.of += fresh;
+  forget();
+  fillComponents();
+  draw();
+}
+
+function forget() {
+  const times = state.series.at_s;
+  let old = Math.max(0, times.length - MOST_POINTS);
+  if (span.last !== null) while (times[old] < times.at(-1) - span.last) old += 1;
+  if (old === 0) return;
+  for (const values of Object.values(state.series)) values.splice(0, old);
+  let gone = 0;
+  while (state.forecast.at_s[gone] < times[0]) gone += 1;
+  for (const values of Object.values(state.forecast)) values.splice(0, gone);
+  for (const kept of Object.values(state.components)) for (const values of Object.values(kept)) values.splice(0, old);
+}
+
+function fillComponents() {
+  const names = Object.keys(state.components);
+  if (!names.includes(component)) component = "";
+  put(byId("component"), el("option", { value: "" }, "all"), names.map((name) => el("option", { value: name }, name)));
+  byId("component").value = component;
+}
+
+function choose(name) {
+  component = name;
+  byId("component").value = name;
+  draw();
+}
+
+function draw() {
+  const { series, run, newest } = state;
+  const marks = state.decisions.filter((d) => d.changes && d.processors !== d.guarded).map((d) => d.at_s);
+  const mine = state.components[component];
+  const times = series.at_s;
+  charts.rate.draw(times, [mine ? mine.arrival_rate_per_s : series.arrival_rate_per_s, mine ? null : state.forecast], marks);
+  charts.latency.draw(times, [series.latency_mean_s, series.latency_p95_s, series.latency_max_s, run.max_latency_s], marks);
+  charts.lag.draw(times, [mine && mine.backlog_rows.some((v) => v > 0) ? mine.backlog_rows : series.backlog_rows], marks);
+  charts.executors.draw(times, [series.executors, series.load.map((load, i) => (load === null ? null : load * series.executors[i])), run.executors_max], marks);
+  for (const id of ["chart-component-work", "chart-component-cost"]) byId(id).hidden = !mine;
+  if (mine) {
+    charts.work.draw(times, [mine.busy_processors, mine.parallelism], marks);
+    charts.cost.draw(times, [mine.service_time_s], marks);
+  }
+  drawTiles(state);
+  drawTopology(byId("topology").querySelector(".body"), run, newest, component, choose);
+  drawExecutors(newest);
+  drawLanes(newest);
+  drawGroups(newest, state.moves, component);
+  drawDecisions(state, component, byId("calm").checked);
+  drawShadows(state, component);
+  drawNumbers(state);
+  const { shown, of } = state.periods;
+  byId("shown").textContent = times.length === 0 ? "nothing was measured in this time"
+    : `${moment(times[0])} to ${moment(times.at(-1))}${shown < of && shown >= 1200 ? `, ${number(shown)} of ${number(of)} periods, the worst of each few` : ""}`;
+  document.title = `${run.topology}: ${percent(series.in_time_share.at(-1))} in time, Penstock`;
+}
+
+function theme(name) {
+  if (name === "auto") delete document.documentElement.dataset.theme;
+  else document.documentElement.dataset.theme = name;
+  localStorage.setItem("theme", name);
+  byId("theme").textContent = name;
+  byId("theme").setAttribute("aria-label", `colours: ${name}`);
+}
+
+byId("theme").addEventListener("click", () => {
+  const names = ["auto", "light", "dark"];
+  theme(names[(names.indexOf(byId("theme").textContent) + 1) % names.length]);
+});
+byId("run").addEventListener("change", () => { span = { since: null, until: null, last: null }; byId("range").value = ""; load(); });
+byId("component").addEventListener("change", (event) => choose(event.target.value));
+byId("calm").addEventListener("change", draw);
+byId("range").addEventListener("change", (event) => {
+  const value = event.target.value;
+  byId("from").value = byId("to").value = "";
+  // 0 as a beginning asks for all of a long run too, of which the end is shown at first.
+  span = value === "" ? { since: 0, until: null, last: null } : { since: null, until: null, last: Number(value) };
+  load();
+});
+byId("filter").addEventListener("submit", (event) => {
+  event.preventDefault();
+  const read = (id) => (byId(id).value === "" ? null : state.run.started_at_s + Number(byId(id).value));
+  span = { since: read("from") ?? 0, until: read("to"), last: null };
+  byId("range").value = "chosen";
+  load();
+});
+byId("hold").addEventListener("click", async () => {
+  const on = byId("hold").dataset.on !== "true";
+  const answer = await fetch("/api/acts/advice-only", {
+    method: "POST", headers: { Authorization: `Bearer ${token}`, "Content-Type": "application/json" }, body: JSON.stringify({ on }),
+  });
+  const told = await answer.json();
+  if (!answer.ok) { trouble(told.error); return; }
+  byId("hold").dataset.on = String(told.on);
+  byId("hold").textContent = told.on ? "Let it act again" : "Pause acting";
+});
+
+start().catch((error) => trouble(error.message));

@@ -1,0 +1,239 @@
+"""What the page's server answers: a few addresses, by name and number; nothing else exists."""
+
+import json
+import logging
+import re
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler
+from typing import Any, ClassVar
+from urllib.parse import parse_qs, urlsplit
+
+from penstock.control.history import HistoryStore
+from penstock.control.history_tail import Position, position
+from penstock.dashboard.metrics import CONTENT_TYPE, exposition
+from penstock.dashboard.safety import HEADERS, may_act, refusal
+from penstock.dashboard.view import (
+    Range,
+    record_of,
+    run_document,
+    run_list,
+    update_document,
+)
+from penstock.errors import InvalidInput, PenstockError, Unavailable
+
+log = logging.getLogger(__name__)
+
+KINDS = {
+    "html": "text/html; charset=utf-8",
+    "js": "text/javascript; charset=utf-8",
+    "css": "text/css; charset=utf-8",
+    "svg": "image/svg+xml",
+}
+JSON = "application/json; charset=utf-8"
+LOOK_EVERY_S = 0.5  # how soon a period that another program wrote is on the page
+KEEP_ALIVE_S = 15.0  # a comment so often shows which readers are gone
+MOST_STREAMS = 32
+MOST_BODY_BYTES = 4_096
+
+Act = Callable[[Mapping[str, Any]], Mapping[str, Any]]
+
+
+@dataclass
+class Shared:
+    """What all requests to one server see."""
+
+    store: HistoryStore
+    assets: Mapping[str, bytes]
+    acts: Mapping[str, Act]
+    token: str | None
+    port: int = 0
+    stopping: threading.Event = field(default_factory=threading.Event)
+    streams: threading.BoundedSemaphore = field(
+        default_factory=lambda: threading.BoundedSemaphore(MOST_STREAMS)
+    )
+
+
+class Refused(Exception):
+    """An answer other than 200, with a sentence."""
+
+    def __init__(self, status: HTTPStatus, sentence: str) -> None:
+        super().__init__(sentence)
+        self.status = status
+
+
+class Handler(BaseHTTPRequestHandler):
+    shared: ClassVar[Shared]
+    protocol_version = "HTTP/1.1"
+    server_version = "penstock"
+    sys_version = ""
+    timeout = 60  # of a request that never comes to its end
+
+    def do_GET(self) -> None:
+        """Look at something."""
+        self._answer(self._look)
+
+    def do_HEAD(self) -> None:
+        """As GET, without the content."""
+        self._answer(self._look)
+
+    def do_POST(self) -> None:
+        """Do something; needs the token."""
+        self._answer(self._act)
+
+    def _answer(self, respond: Callable[[str, Mapping[str, str]], None]) -> None:
+        try:
+            reason = refusal(self.headers, self.shared.port)  # type: ignore[arg-type]
+            if reason is not None:
+                raise Refused(HTTPStatus.FORBIDDEN, reason)
+            parts = urlsplit(self.path)
+            query = {name: values[-1] for name, values in parse_qs(parts.query).items()}
+            respond(parts.path, query)
+        except Refused as refused:
+            self._send_json({"error": str(refused)}, refused.status)
+        except InvalidInput as error:
+            self._send_json({"error": str(error)}, HTTPStatus.BAD_REQUEST)
+        except PenstockError as error:
+            self._send_json({"error": str(error)}, HTTPStatus.SERVICE_UNAVAILABLE)
+        except (BrokenPipeError, ConnectionResetError, TimeoutError):
+            self.close_connection = True
+
+    def _look(self, path: str, query: Mapping[str, str]) -> None:
+        store = self.shared.store
+        if path == "/":
+            return self._send_asset("index.html")
+        if found := re.fullmatch(r"/assets/([a-z_]+\.[a-z]+)", path):
+            return self._send_asset(found[1])
+        if path == "/metrics":
+            return self._send(exposition(store), CONTENT_TYPE)
+        if path == "/api/runs":
+            return self._send_json({"runs": run_list(store), "acts": sorted(self.shared.acts)})
+        if path == "/api/events":
+            return self._stream(None, Position())
+        if found := re.fullmatch(r"/api/runs/(\d{1,18})", path):
+            wanted = Range(_moment(query, "since"), _moment(query, "until"))
+            return self._send_json(run_document(store, self._run(found[1]), wanted))
+        if found := re.fullmatch(r"/api/runs/(\d{1,18})/events", path):
+            after = self.headers.get("Last-Event-ID") or query.get("after", str(Position()))
+            return self._stream(self._run(found[1]), Position.parse(after))
+        raise Refused(HTTPStatus.NOT_FOUND, "there is nothing at this address.")
+
+    def _run(self, digits: str) -> int:
+        run = int(digits)
+        try:
+            record_of(self.shared.store, run)
+        except InvalidInput as error:
+            raise Refused(HTTPStatus.NOT_FOUND, str(error)) from error
+        return run
+
+    def _act(self, path: str, query: Mapping[str, str]) -> None:
+        body = self._body()
+        if not may_act(self.headers, self.shared.token):  # type: ignore[arg-type]
+            raise Refused(HTTPStatus.UNAUTHORIZED, "what acts needs the token of this server.")
+        found = re.fullmatch(r"/api/acts/([a-z-]+)", path)
+        act = self.shared.acts.get(found[1]) if found else None
+        if act is None:
+            raise Refused(HTTPStatus.NOT_FOUND, "there is no such act here.")
+        self._send_json(act(body))
+
+    def _body(self) -> Mapping[str, Any]:
+        length = self.headers.get("Content-Length", "0")
+        if not length.isdigit() or int(length) > MOST_BODY_BYTES:
+            self.close_connection = True
+            raise Refused(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "the request is too large.")
+        content = self.rfile.read(int(length))
+        try:
+            body = json.loads(content or b"{}")
+        except (ValueError, RecursionError) as error:
+            raise Refused(HTTPStatus.BAD_REQUEST, "the request is not JSON.") from error
+        if not isinstance(body, dict):
+            raise Refused(HTTPStatus.BAD_REQUEST, "the request is not a JSON object.")
+        return body
+
+    def _stream(self, run: int | None, seen: Position) -> None:
+        """Server-sent events: each new period of a run, and the list of runs when it changes."""
+        if not self.shared.streams.acquire(blocking=False):
+            raise Refused(HTTPStatus.SERVICE_UNAVAILABLE, "too many pages are open already.")
+        try:
+            self._headers(HTTPStatus.OK, "text/event-stream; charset=utf-8")
+            self.close_connection = True
+            if self.command != "HEAD":
+                self._events(run, seen)
+        finally:
+            self.shared.streams.release()
+
+    def _events(self, run: int | None, seen: Position) -> None:
+        store, quiet_s = self.shared.store, 0.0
+        known: list[dict[str, Any]] | None = None
+        while not self.shared.stopping.is_set():
+            told = False
+            try:
+                runs = run_list(store)
+                now = seen if run is None else position(store, run)
+                if runs != known:
+                    told = known is not None
+                    known = runs
+                    if told:
+                        self._event("runs", {"runs": runs}, seen)
+                if run is not None and now != seen:
+                    self._event("period", update_document(store, run, seen, now), now)
+                    seen, told = now, True
+            except Unavailable as error:  # a database that is away comes back
+                self._event("trouble", {"error": str(error)}, seen)
+                told = True
+            quiet_s = 0.0 if told else quiet_s + LOOK_EVERY_S
+            if quiet_s >= KEEP_ALIVE_S:
+                self._write(b":\n\n")
+                quiet_s = 0.0
+            self.shared.stopping.wait(LOOK_EVERY_S)
+
+    def _event(self, kind: str, value: Any, at: Position) -> None:
+        data = json.dumps(value, allow_nan=False)  # one line: JSON escapes line breaks
+        self._write(f"event: {kind}\nid: {at}\ndata: {data}\n\n".encode())
+
+    def _write(self, content: bytes) -> None:
+        self.wfile.write(content)
+        self.wfile.flush()
+
+    def _send_asset(self, name: str) -> None:
+        content = self.shared.assets.get(name)
+        if content is None:
+            raise Refused(HTTPStatus.NOT_FOUND, "there is nothing at this address.")
+        self._send(content, KINDS[name.rpartition(".")[2]])
+
+    def _send_json(self, value: Any, status: HTTPStatus = HTTPStatus.OK) -> None:
+        self._send(json.dumps(value, allow_nan=False).encode(), JSON, status)
+
+    def _send(self, content: bytes, kind: str, status: HTTPStatus = HTTPStatus.OK) -> None:
+        self._headers(status, kind, len(content))
+        if self.command != "HEAD":
+            self.wfile.write(content)
+
+    def _headers(self, status: HTTPStatus, kind: str, length: int | None = None) -> None:
+        self.send_response(status)
+        for name, value in {"Content-Type": kind, **HEADERS}.items():
+            self.send_header(name, value)
+        if length is None:
+            self.send_header("Connection", "close")
+        else:
+            self.send_header("Content-Length", str(length))
+        self.end_headers()
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """To our log; the terminal belongs to the run."""
+        log.debug(format, *args)
+
+
+def _moment(query: Mapping[str, str], name: str) -> float | None:
+    text = query.get(name)
+    if text is None:
+        return None
+    try:
+        value = float(text)
+    except ValueError:
+        value = float("nan")
+    if not -1e15 < value < 1e15:
+        raise InvalidInput(f"{name} is {text[:40]!r}; give a Unix time in seconds.")
+    return value

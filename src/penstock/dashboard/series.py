@@ -1,0 +1,121 @@
+"""The observations of a run as columns over time, ready to be drawn."""
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from penstock.control.records import DecisionRecord
+from penstock.model.observation import ComponentObservation, Observation
+
+MOST_POINTS = 1_200  # a chart is not wider than that
+
+Column = list[float]
+
+
+def thinned(observations: Sequence[Observation], most: int = MOST_POINTS) -> list[Observation]:
+    """At most so many: of each run of neighbours the one with the worst latency.
+
+    Taking every n-th would hide the late results that a person looks for. The newest one stays.
+    """
+    if len(observations) <= most:
+        return list(observations)
+    parts = np.array_split(np.arange(len(observations) - 1), most - 1)
+    kept = [max(part.tolist(), key=lambda i: _worst(observations[i])) for part in parts]
+    return [*(observations[i] for i in kept), observations[-1]]
+
+
+def _worst(observation: Observation) -> float:
+    latency = observation.latency
+    return -1.0 if latency is None or math.isnan(latency.max_s) else latency.max_s
+
+
+def columns(observations: Sequence[Observation]) -> dict[str, Column]:
+    """One list for each figure, NaN where nothing was measured."""
+
+    def column(read: Callable[[Observation], float]) -> Column:
+        return [float(read(o)) for o in observations]
+
+    def latency(name: str) -> Column:
+        return column(lambda o: math.nan if o.latency is None else getattr(o.latency, name))
+
+    def batch(name: str) -> Column:
+        return column(lambda o: math.nan if o.batches is None else getattr(o.batches, name))
+
+    return {
+        "at_s": column(lambda o: o.at_s),
+        "arrival_rate_per_s": column(lambda o: o.arrival_rate_per_s),
+        "backlog_rows": column(lambda o: o.backlog_rows),
+        "latency_mean_s": latency("mean_s"),
+        "latency_p95_s": latency("p95_s"),
+        "latency_max_s": latency("max_s"),
+        "in_time_share": latency("in_time_share"),
+        "executors": column(lambda o: len(o.nodes)),
+        "processors": column(lambda o: o.processors),
+        "load": column(load),
+        "batch_duration_s": batch("mean_duration_s"),
+        "batch_overhead_s": batch("mean_overhead_s"),
+    }
+
+
+def load(observation: Observation) -> float:
+    """Share of the executors' processor-seconds that was used; NaN where not measured."""
+    offered_s = sum(node.slots for node in observation.nodes) * observation.period_s
+    used_s = sum(node.busy_s for node in observation.nodes)
+    return used_s / offered_s if offered_s > 0 else math.nan
+
+
+def component_columns(observations: Sequence[Observation]) -> dict[str, dict[str, Column]]:
+    """For each component ever seen, its figures over the same times."""
+    names = list(dict.fromkeys(c.name for o in observations for c in o.components))
+    seen = [{c.name: c for c in o.components} for o in observations]
+
+    def column(name: str, read: Callable[[ComponentObservation, Observation], float]) -> Column:
+        return [
+            float(read(found[name], o)) if name in found else math.nan
+            for found, o in zip(seen, observations, strict=True)
+        ]
+
+    return {
+        name: {
+            "arrival_rate_per_s": column(name, lambda c, _: c.arrival_rate_per_s),
+            "service_time_s": column(name, lambda c, _: c.service_time_s),
+            "parallelism": column(name, lambda c, _: c.parallelism),
+            "backlog_rows": column(name, lambda c, _: c.backlog_rows),
+            "busy_processors": column(name, lambda c, o: c.busy_s / o.period_s),
+        }
+        for name in names
+    }
+
+
+def forecast_columns(
+    decisions: Sequence[DecisionRecord], ahead_s: float, most: int = MOST_POINTS
+) -> dict[str, Column]:
+    """What the loop foresaw, at the time it foresaw it for."""
+    told = [d for d in decisions if d.foreseen_rate_per_s is not None]
+    told = told[:: max(1, -(-len(told) // most))]
+    return {
+        "at_s": [d.at_s + ahead_s for d in told],
+        "rate_per_s": [float(d.foreseen_rate_per_s or 0.0) for d in told],
+    }
+
+
+def changed_places(observations: Sequence[Observation]) -> list[dict[str, Any]]:
+    """Key groups that were found on another node than in the observation before."""
+    moves: list[dict[str, Any]] = []
+    homes: dict[str, list[str]] = {}
+    for observation in observations:
+        for component in observation.components:
+            if component.key_groups is None:
+                continue
+            now = [str(node) for node in component.key_groups.node]
+            before = homes.get(component.name, [])
+            moves += [
+                {"at_s": observation.at_s, "component": component.name, "group": group,
+                 "from": old, "to": new}
+                for group, (old, new) in enumerate(zip(before, now, strict=False))
+                if old and new and old != new
+            ]  # fmt: skip
+            homes[component.name] = now
+    return moves

@@ -1,0 +1,82 @@
+"""The page's server, on loopback, in threads of its own; from the standard library."""
+
+import logging
+import threading
+from collections.abc import Mapping
+from http.server import ThreadingHTTPServer
+from importlib.resources import files
+from types import TracebackType
+from typing import Any, Self
+
+from penstock.control.history import HistoryStore
+from penstock.dashboard.handler import Act, Handler, Shared
+from penstock.dashboard.safety import LOOPBACK
+from penstock.errors import Unavailable
+
+log = logging.getLogger(__name__)
+
+
+def assets() -> dict[str, bytes]:
+    """The page's files by name; whatever is not among them does not exist."""
+    folder = files("penstock.dashboard") / "assets"
+    return {item.name: item.read_bytes() for item in folder.iterdir() if item.is_file()}
+
+
+class Dashboard:
+    """The server over one history, as a context manager.
+
+    `acts` are what a person may do from the page, by name; without any, nothing there acts.
+    """
+
+    def __init__(
+        self,
+        store: HistoryStore,
+        port: int = 0,
+        token: str | None = None,
+        acts: Mapping[str, Act] | None = None,
+    ) -> None:
+        self.acts = dict(acts or {})
+        self._shared = Shared(store, assets(), self.acts, token)
+        handler = type("BoundHandler", (Handler,), {"shared": self._shared})
+        try:
+            self._server = _Server((LOOPBACK, port), handler)
+        except OSError as error:
+            raise Unavailable(
+                f"port {port} of {LOOPBACK} cannot be used: {error.strerror}; give another with "
+                "--port, or 0 for any."
+            ) from error
+        self.port = self._shared.port = int(self._server.server_address[1])
+        self._thread = threading.Thread(
+            target=self._server.serve_forever, kwargs={"poll_interval": 0.1},
+            name="penstock-dashboard", daemon=True,
+        )  # fmt: skip
+
+    @property
+    def url(self) -> str:
+        """Where the page is; the part after # stays in the browser."""
+        shared = self._shared
+        end = f"#token={shared.token}" if shared.token and shared.acts else ""
+        return f"http://{LOOPBACK}:{self.port}/{end}"
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:  # fmt: skip
+        self._shared.stopping.set()
+        self._server.shutdown()
+        self._thread.join(timeout=5)
+        self._server.server_close()
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    block_on_close = False  # streams look every half second whether they should end
+    allow_reuse_address = True
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A reader that went away is no news; the terminal belongs to the run."""
+        log.debug("a request ended early", exc_info=True)

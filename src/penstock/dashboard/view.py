@@ -1,0 +1,198 @@
+"""What the page is told of a run, as plain values; every number is the history's own."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from penstock.control.history import HistoryStore
+from penstock.control.history_tail import News, Position, news, position
+from penstock.control.records import ActionRecord, AllocationRecord, DecisionRecord, RunRecord
+from penstock.dashboard.series import (
+    changed_places,
+    columns,
+    component_columns,
+    forecast_columns,
+    thinned,
+)
+from penstock.documents import plain
+from penstock.errors import InvalidInput
+from penstock.model.observation import Observation
+
+MOST_CHANGES = 1_000  # decisions that wanted something else; the newest are kept
+MOST_UNCHANGED = 200  # decisions that wanted nothing
+MOST_MOVES = 200
+LONG_RUN_S = 7_200.0  # of a longer run, only the end is shown unless more is asked for
+
+
+@dataclass(frozen=True)
+class Range:
+    """A part of a run by time; None is without limit."""
+
+    since_s: float | None = None
+    until_s: float | None = None
+
+
+def run_list(store: HistoryStore) -> list[dict[str, Any]]:
+    """All runs, newest first."""
+    found = store.runs().items()
+    return [run_told(number, record) for number, record in reversed(list(found))]
+
+
+def run_told(number: int, record: RunRecord) -> dict[str, Any]:
+    """A run by its number."""
+    told: dict[str, Any] = plain({"id": number, **vars(record)})
+    return told
+
+
+def record_of(store: HistoryStore, run: int) -> RunRecord:
+    """The run of that number, or a sentence."""
+    found = store.runs().get(run)
+    if found is None:
+        raise InvalidInput(f"there is no run {run} in this history.")
+    return found
+
+
+def run_document(store: HistoryStore, run: int, wanted: Range) -> dict[str, Any]:
+    """Everything the page shows of a part of a run."""
+    record = record_of(store, run)
+    now = position(store, run)
+    if wanted == Range():
+        wanted = _usual_range(store, run, now)
+    told = news(store, run, Position(), now, wanted.since_s, wanted.until_s)
+    everything = told.observations
+    shown = thinned(everything)
+    document = {
+        "run": run_told(run, record),
+        "position": str(now),
+        "since_s": wanted.since_s,
+        "until_s": wanted.until_s,
+        "periods": {"shown": len(shown), "of": len(everything)},
+        "series": columns(shown),
+        "forecast": forecast_columns(told.decisions, record.foresight_s),
+        "components": component_columns(shown),
+        "newest": newest(everything),
+        "moves": changed_places(everything)[-MOST_MOVES:],
+        **_events(told),
+    }
+    answer: dict[str, Any] = plain(document)
+    return answer
+
+
+def update_document(
+    store: HistoryStore, run: int, since: Position, until: Position
+) -> dict[str, Any]:
+    """What the page must add to what it has: the same form, with the new periods alone."""
+    told = news(store, run, since, until)
+    record, end = record_of(store, run), since.observations
+    before = store.read_observations(run, span=(end - 1, end))
+    moves = changed_places([*before, *told.observations])
+    document = {
+        "run": run_told(run, record),
+        "series": columns(told.observations),
+        "forecast": forecast_columns(told.decisions, record.foresight_s),
+        "components": component_columns(told.observations),
+        "newest": newest(told.observations),
+        "moves": moves[-MOST_MOVES:],
+        **_events(told),
+    }
+    answer: dict[str, Any] = plain(document)
+    return answer
+
+
+def newest(observations: Sequence[Observation]) -> Observation | None:
+    """The last observation in full; its components and nodes are what the page draws."""
+    return observations[-1] if observations else None
+
+
+def _usual_range(store: HistoryStore, run: int, now: Position) -> Range:
+    """All of a run, or the end of a long one."""
+    first = store.read_observations(run, span=(0, 1))
+    last = store.read_observations(run, span=(now.observations - 1, now.observations))
+    if first and last and last[0].at_s - first[0].at_s > LONG_RUN_S:
+        return Range(last[0].at_s - LONG_RUN_S)
+    return Range()
+
+
+def _events(told: News) -> dict[str, Any]:
+    return {
+        "decisions": [decision_told(d) for d in _worth_telling(told.decisions)],
+        "decision_count": len(told.decisions),
+        "shadows": [decision_told(d) for d in _worth_telling(told.shadows)],
+        "others": [allocation_told(a) for a in told.allocations if a.moves or a.infeasible],
+        "actions": [action_told(a) for a in told.actions[-MOST_CHANGES:]],
+        "failures": list(told.failures[-MOST_CHANGES:]),
+    }
+
+
+def _worth_telling(decisions: Sequence[DecisionRecord]) -> list[DecisionRecord]:
+    """The newest of those that wanted a change, and fewer of those that did not."""
+    changing = [d for d in decisions if changes(d)][-MOST_CHANGES:]
+    calm = [d for d in decisions if not changes(d)][-MOST_UNCHANGED:]
+    return sorted([*changing, *calm], key=lambda d: d.at_s)
+
+
+def changes(decision: DecisionRecord) -> bool:
+    """Whether anything else than the present was wanted."""
+    now = decision.current
+    return not (
+        now.processors == decision.decision.plan.processors == decision.guarded.processors
+        and decision.decision.infeasible is None
+    )
+
+
+def decision_told(record: DecisionRecord) -> dict[str, Any]:
+    """A decision with its numbers and reasons."""
+    return {
+        "at_s": record.at_s,
+        "policy": record.policy,
+        "dry_run": record.dry_run,
+        "shadow": record.shadow,
+        "changes": changes(record),
+        "processors": record.current.processors,
+        "suggested": record.decision.plan.processors,
+        "guarded": record.guarded.processors,
+        "parallelism": {
+            name: {
+                "now": record.current.parallelism.get(name),
+                "wanted": record.guarded.parallelism.get(name),
+            }
+            for name in {**record.current.parallelism, **record.guarded.parallelism}
+        },
+        "reasons": [*record.decision.reasons],
+        "guard_reasons": [*record.guard_reasons],
+        "infeasible": record.decision.infeasible,
+        "foreseen_rate_per_s": record.foreseen_rate_per_s,
+    }
+
+
+def allocation_told(record: AllocationRecord) -> dict[str, Any]:
+    """A placement as all decisions but those of scaling are told: what, by whom, numbers, why."""
+    moves = [f"{m.component} group {m.key_group} to {m.node}" for m in record.moves]
+    return {
+        "at_s": record.at_s,
+        "kind": "allocation",
+        "policy": record.policy,
+        "dry_run": record.dry_run,
+        "what": f"{len(record.moves)} key groups move" if record.moves else "key groups stay",
+        "components": sorted({move.component for move in record.moves}),
+        "numbers": {
+            "load distance": [record.load_distance, record.planned_distance],
+            "collocation": [record.collocation, record.planned_collocation],
+            "bound": [record.bound],
+        },
+        "reasons": [*record.reasons, *([", ".join(moves)] if moves else [])],
+        "infeasible": record.infeasible,
+    }
+
+
+def action_told(record: ActionRecord) -> dict[str, Any]:
+    """What was done; other rooms' actions have other arguments, so each is told by its text."""
+    outcome = record.outcome
+    return {
+        "at_s": record.at_s,
+        "action": outcome.action.NAME,
+        "what": str(outcome.action),
+        "done": outcome.done,
+        "detail": outcome.detail,
+        "took_s": outcome.took_s,
+    }

@@ -1,0 +1,46 @@
+"""What is drawn: thinning hides no late result, and moves are seen."""
+
+from contract.fakes import observation
+from dashboard.histories import period
+from penstock.dashboard.series import changed_places, columns, component_columns, load, thinned
+from penstock.model.observation import ComponentObservation, LatencyObservation
+
+
+def test_thinning_keeps_the_worst_of_each_part_and_the_newest() -> None:
+    seen = [
+        observation(
+            float(n), latency=LatencyObservation(1, 0.1, 0.1, 9.0 if n == 377 else 0.1, 1.0)
+        )
+        for n in range(1000)
+    ]
+    kept = thinned(seen, most=50)
+    assert len(kept) == 50
+    assert kept[-1] is seen[-1]
+    assert seen[377] in kept
+    assert [o.at_s for o in kept] == sorted(o.at_s for o in kept)
+
+
+def test_a_short_run_is_drawn_whole() -> None:
+    seen = [observation(float(n)) for n in range(50)]
+    assert thinned(seen, most=50) == seen
+
+
+def test_a_component_that_comes_later_has_gaps_before() -> None:
+    seen = [
+        observation(5.0, components=(ComponentObservation("a", (), 1.0, 0.1, 2, 1.0),)),
+        observation(10.0, components=(ComponentObservation("b", (), 2.0, 0.1, 2, 1.0),)),
+    ]
+    told = component_columns(seen)
+    assert str(told["a"]["arrival_rate_per_s"]) == "[1.0, nan]"
+    assert str(told["b"]["arrival_rate_per_s"]) == "[nan, 2.0]"
+
+
+def test_moves_are_groups_found_elsewhere_than_before() -> None:
+    seen = [period(1, ("1", "2", "1")), period(2, ("1", "1", "")), period(3, ("1", "1", "2"))]
+    moves = changed_places(seen)
+    assert [(m["group"], m["from"], m["to"]) for m in moves] == [(1, "2", "1")]
+
+
+def test_without_executors_there_is_no_load() -> None:
+    assert str(load(observation())) == "nan"
+    assert str(columns([observation()])["latency_mean_s"]) == "[nan]"

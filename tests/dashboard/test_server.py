@@ -1,0 +1,291 @@
+"""The page's server: what it answers, what it refuses, and that live means live."""
+
+import http.client
+import json
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dashboard.histories import MARKUP, START_S, make, period, write
+from penstock.control.history import HistoryStore, RunHistory
+from penstock.dashboard.server import Dashboard, assets
+from penstock.errors import InvalidInput, Unavailable
+
+TOKEN = "a-token-for-tests"
+
+
+class Site:
+    """A served history and a client for it."""
+
+    def __init__(self, page: Dashboard, store: HistoryStore, run: RunHistory) -> None:
+        self.page, self.store, self.run = page, store, run
+        self.held: list[bool] = []
+        self._connections: list[http.client.HTTPConnection] = []
+
+    def hold(self, wanted: Mapping[str, Any]) -> Mapping[str, Any]:
+        if not isinstance(wanted.get("on"), bool):
+            raise InvalidInput("on must be true or false.")
+        self.held.append(wanted["on"])
+        return {"on": wanted["on"]}
+
+    def ask(
+        self, path: str, method: str = "GET", body: str | None = None, **headers: str
+    ) -> http.client.HTTPResponse:
+        connection = http.client.HTTPConnection("127.0.0.1", self.page.port, timeout=20)
+        self._connections.append(connection)
+        named = {name.replace("_", "-"): value for name, value in headers.items()}
+        connection.request(method, path, body, named)
+        return connection.getresponse()
+
+    def close(self) -> None:
+        for connection in self._connections:
+            connection.close()
+
+    def told(self, path: str, **headers: str) -> tuple[int, Any]:
+        answer = self.ask(path, **headers)
+        return answer.status, json.loads(answer.read())
+
+
+@contextmanager
+def opened(folder: Path, acting: bool) -> Iterator[Site]:
+    store, run = make(folder)
+    acts: dict[str, Any] = {}
+    with store, Dashboard(store, token=TOKEN if acting else None, acts=acts) as page:
+        site = Site(page, store, run)
+        if acting:
+            page.acts["advice-only"] = site.hold
+        try:
+            yield site
+        finally:
+            site.close()
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Iterator[Site]:
+    with opened(tmp_path, acting=True) as site:
+        yield site
+
+
+def test_a_run_is_told_with_the_numbers_of_the_history(site: Site) -> None:
+    status, told = site.told(f"/api/runs/{site.run.run_id}")
+    assert status == 200
+    observed = site.store.read_observations(site.run.run_id)
+    series = told["series"]
+    assert series["at_s"] == [o.at_s for o in observed]
+    assert series["arrival_rate_per_s"] == [101.5, 102.5, 103.5]
+    assert series["backlog_rows"] == [10.0, 20.0, 30.0]
+    assert series["latency_p95_s"] == [1.625, 1.75, 1.875]
+    assert series["executors"] == [2, 2, 2]
+    assert series["processors"] == [2, 2, 2]  # one of the two executors is leaving
+    assert series["load"] == [5.0 / 20] * 3
+    assert told["components"]["speeds"]["busy_processors"] == [0.7] * 3
+    assert told["forecast"] == {
+        "at_s": [START_S + 5 * n + 10 for n in (1, 2, 3)], "rate_per_s": [123.25] * 3,
+    }  # fmt: skip
+    newest = told["newest"]["components"][0]["key_groups"]
+    assert newest == {
+        "load_s": [0.5, 1.25, 0.125], "state_bytes": [100.0, 2e6, None], "node": ["1", "2", "1"],
+    }  # fmt: skip
+    first = told["decisions"][0]
+    assert (first["processors"], first["suggested"], first["guarded"]) == (2, 6, 4)
+    assert first["infeasible"] == "needs 9 processors"
+    assert first["guard_reasons"] == ["step: 2 -> 6 processors cut to 2 -> 4"]
+    assert {d["policy"] for d in told["decisions"]} == {"incremental"}
+    assert {d["policy"] for d in told["shadows"]} == {"ds2"}
+    placed = told["others"][0]
+    assert (placed["what"], placed["numbers"]["load distance"]) == (
+        "1 key groups move",
+        [12.5, 3.25],
+    )
+    assert placed["reasons"] == ["speeds: group 1 is the busiest", "speeds group 1 to 2"]
+    assert told["failures"][0]["message"] == f"ValueError: {MARKUP}"
+
+
+def test_a_part_by_time_holds_that_part_alone(site: Site) -> None:
+    at_s = START_S + 10
+    _, told = site.told(f"/api/runs/{site.run.run_id}?since={at_s}&until={at_s}")
+    assert told["series"]["at_s"] == [at_s]
+    assert [d["at_s"] for d in told["decisions"]] == [at_s]
+    status, told = site.told(f"/api/runs/{site.run.run_id}?since=soon")
+    assert (status, told) == (400, {"error": "since is 'soon'; give a Unix time in seconds."})
+
+
+def events(answer: http.client.HTTPResponse) -> Iterator[tuple[str, str, Any]]:
+    """Server-sent events as they come."""
+    fields: dict[str, str] = {}
+    for line in answer:
+        name, _, value = line.decode().rstrip("\n").partition(": ")
+        if name:
+            fields[name] = value
+        elif fields.get("data"):
+            yield fields["event"], fields["id"], json.loads(fields["data"])
+            fields = {}
+
+
+def test_new_periods_are_pushed_and_none_is_told_twice(site: Site) -> None:
+    run = site.run.run_id
+    _, told = site.told(f"/api/runs/{run}")
+    answer = site.ask(f"/api/runs/{run}/events?after={told['position']}")
+    assert answer.getheader("Content-Type", "").startswith("text/event-stream")
+    stream = events(answer)
+    write(site.run, 4, homes=("2", "2", "1"))
+    kind, where, update = next(stream)
+    assert (kind, update["series"]["at_s"]) == ("period", [START_S + 20])
+    assert update["moves"] == [
+        {"at_s": START_S + 20, "component": "speeds", "group": 0, "from": "1", "to": "2"}
+    ]
+    assert len(update["decisions"]) == len(update["shadows"]) == len(update["actions"]) == 1
+    write(site.run, 5)
+    _, later, update = next(stream)
+    assert update["series"]["at_s"] == [START_S + 25]
+    answer.close()
+    # A page that lost its connection goes on where it left off.
+    again = events(site.ask(f"/api/runs/{run}/events", Last_Event_ID=where))
+    assert next(again)[1:] == (later, update)
+
+
+def test_the_end_of_a_run_is_pushed(site: Site) -> None:
+    run = site.run.run_id
+    _, told = site.told(f"/api/runs/{run}")
+    stream = events(site.ask(f"/api/runs/{run}/events?after={told['position']}"))
+    write(site.run, 4)
+    assert next(stream)[0] == "period"
+    site.run.end(START_S + 99)
+    kind, _, update = next(stream)
+    assert (kind, update["runs"][0]["ended_at_s"]) == ("runs", START_S + 99)
+
+
+def test_a_period_from_a_clock_that_was_set_back_is_told_too(site: Site) -> None:
+    run = site.run.run_id
+    _, told = site.told(f"/api/runs/{run}")
+    site.run.observed(period(-500))
+    site.run.flush()
+    stream = events(site.ask(f"/api/runs/{run}/events?after={told['position']}"))
+    assert next(stream)[2]["series"]["at_s"] == [START_S - 2500]
+
+
+@pytest.mark.parametrize(
+    "host", ["evil.example", "evil.example:{port}", "127.0.0.1:1", "127.0.0.1", "", "[::1]:{port}"]
+)
+def test_a_name_that_is_not_ours_is_refused(site: Site, host: str) -> None:
+    status, told = site.told("/api/runs", Host=host.format(port=site.page.port))
+    assert (status, told) == (403, {"error": "the Host header does not name this server."})
+
+
+def test_our_own_names_are_answered(site: Site) -> None:
+    for name in ("127.0.0.1", "localhost", "LocalHost"):
+        origin = f"http://{name}:{site.page.port}"
+        assert site.told("/api/runs", Host=f"{name}:{site.page.port}", Origin=origin)[0] == 200
+
+
+@pytest.mark.parametrize("origin", ["http://evil.example", "null", "https://127.0.0.1:{port}", ""])
+def test_a_request_from_another_site_is_refused(site: Site, origin: str) -> None:
+    given = origin.format(port=site.page.port)
+    for path in ("/api/runs", "/", "/metrics"):
+        assert site.told(path, Origin=given)[0] == 403
+    answer = site.ask(
+        "/api/acts/advice-only", "POST", '{"on": true}', Origin=given,
+        Authorization=f"Bearer {TOKEN}",
+    )  # fmt: skip
+    assert answer.status == 403
+
+
+def act(site: Site, body: str = '{"on": true}', **headers: str) -> int:
+    return site.ask("/api/acts/advice-only", "POST", body, **headers).status
+
+
+def test_acting_needs_the_token(site: Site) -> None:
+    assert act(site) == 401
+    assert act(site, Authorization="Bearer wrong") == 401
+    assert act(site, Authorization=TOKEN) == 401
+    assert act(site, Authorization="Bearer ") == 401
+    assert act(site, Cookie=f"token={TOKEN}") == 401
+    assert site.held == []
+    assert act(site, Authorization=f"Bearer {TOKEN}") == 200
+    assert site.held == [True]
+
+
+def test_an_act_that_makes_no_sense_is_refused(site: Site) -> None:
+    token = f"Bearer {TOKEN}"
+    assert act(site, '{"on": 1}', Authorization=token) == 400
+    assert act(site, "[]", Authorization=token) == 400
+    assert act(site, "{", Authorization=token) == 400
+    assert act(site, "[" * 4000, Authorization=token) == 400
+    assert act(site, " " * 5000, Authorization=token) == 413
+    assert site.ask("/api/acts/reboot", "POST", "{}", Authorization=token).status == 404
+
+
+def test_without_acts_nothing_acts(tmp_path: Path) -> None:
+    with opened(tmp_path, acting=False) as reader:
+        assert act(reader, Authorization="Bearer ") == 401
+        assert act(reader, Authorization="Bearer None") == 401
+        for method in ("PUT", "DELETE", "PATCH", "OPTIONS", "TRACE"):
+            assert reader.ask("/api/runs", method).status == 501
+        assert "#" not in reader.page.url
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/../../etc/passwd", "/assets/../server.py", "/assets/%2e%2e/server.py", "/assets/",
+        "/assets/server.py", "/etc/passwd", "/api/runs/1/../2", "/api/runs/h.sqlite",
+        "/api/runs/-1", "/api/runs/99", "/api/runs/1%00", "//evil.example/", "/api/runs/99/events",
+        "/api/runs/" + "9" * 400,
+    ],
+)  # fmt: skip
+def test_what_is_not_listed_does_not_exist(site: Site, path: str) -> None:
+    status, told = site.told(path)
+    assert status == 404
+    assert set(told) == {"error"}
+
+
+def test_every_answer_carries_the_headers_that_bind_browsers(site: Site) -> None:
+    for path in ("/", "/assets/page.js", "/api/runs", "/metrics", "/nothing"):
+        answer = site.ask(path)
+        policy = answer.getheader("Content-Security-Policy", "")
+        assert "default-src 'none'" in policy
+        assert "unsafe" not in policy
+        assert "frame-ancestors 'none'" in policy
+        assert answer.getheader("X-Content-Type-Options") == "nosniff"
+        assert answer.getheader("Referrer-Policy") == "no-referrer"
+        assert answer.getheader("Cross-Origin-Resource-Policy") == "same-origin"
+        assert answer.getheader("Access-Control-Allow-Origin") is None
+        assert answer.getheader("Server", "").strip() == "penstock"
+
+
+def test_the_page_has_no_inline_script_or_style_and_fetches_nothing_from_elsewhere() -> None:
+    page = assets()
+    html = page["index.html"].decode()
+    assert re.findall(r"<script(?![^>]*\ssrc=)", html) == []
+    assert "<style" not in html
+    assert re.findall(r"\s(?:style|on\w+)=", html) == []
+    for name, content in page.items():
+        text = content.decode()
+        outside = set(re.findall(r"https?://[^\s\"'`)]+", text)) - {"http://www.w3.org/2000/svg"}
+        assert outside == set(), name
+    for name in (name for name in page if name.endswith(".js")):
+        text = page[name].decode()
+        for danger in ("innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval("):
+            assert danger not in text, name
+        assert re.findall(r"setInterval|setTimeout", text) == [], f"{name} must not poll"
+
+
+def test_a_taken_port_is_one_sentence(site: Site) -> None:
+    with pytest.raises(Unavailable, match=f"port {site.page.port} of 127.0.0.1 cannot be used"):
+        Dashboard(site.store, site.page.port)
+
+
+def test_a_request_of_nonsense_leaves_the_server_running(site: Site) -> None:
+    import socket
+
+    for nonsense in (b"\x16\x03\x01\x02\x00\r\n\r\n", b"GET\r\n\r\n", b"GET / HTTP/9.9\r\n\r\n"):
+        with socket.create_connection(("127.0.0.1", site.page.port), timeout=10) as raw:
+            raw.sendall(nonsense)
+            raw.shutdown(socket.SHUT_WR)
+            while raw.recv(4096):
+                pass
+    assert site.told("/api/runs")[0] == 200
