@@ -134,12 +134,12 @@ class KafkaBackend(Backend):
         self, streams: Sequence[str], start: Positions, latest: Positions, rows: Ints
     ) -> Advance:
         """Offsets count records, but for those that compaction and transactions leave out."""
-        end = np.minimum(start.minor + np.maximum(rows, 1), latest.minor)
+        since = start.minor
         if self._lost == "skip":
-            low = self._reach(streams).low
-            end = np.minimum(np.maximum(start.minor, low) + np.maximum(rows, 1), latest.minor)
+            since = np.maximum(since, self._reach(streams).low)
+        end = np.minimum(since + np.maximum(rows, 1), latest.minor)
+        taken = np.maximum(end - since, 0)
         unknown = np.full(len(streams), np.nan)
-        taken = np.maximum(end - start.minor, 0)
         return Advance(Positions(latest.major, end), taken, unknown, unknown)
 
     def read(self, ranges: Ranges, schema: pa.Schema) -> Iterator[Chunk]:
