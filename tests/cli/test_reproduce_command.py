@@ -61,6 +61,13 @@ def test_json_is_one_object_per_claim(tmp_path: Path, asked: list[Any]) -> None:
     assert asked == [(tmp_path / "new" / "folder", [1, 2], True)]
 
 
+def test_experiments_on_spark_are_asked_for(tmp_path: Path, monkeypatch: Any) -> None:
+    here = SimpleNamespace(run=None, run_on_spark=lambda folder, seeds, quick: [HELD])
+    monkeypatch.setattr(reproduce, "import_module", lambda name: here)
+    result = invoke("fusion", "--where", "spark", "--json", "--out", str(tmp_path))
+    assert [claim["id"] for claim in json.loads(result.stdout)] == ["X1"]
+
+
 def test_wrong_input_is_refused_before_anything_runs(tmp_path: Path, asked: list[Any]) -> None:
     unknown = invoke("weather")
     assert unknown.exit_code == 2
@@ -71,4 +78,9 @@ def test_wrong_input_is_refused_before_anything_runs(tmp_path: Path, asked: list
     assert blocked.exit_code == 2
     assert blocked.stderr == f"penstock: --out is '{taken}': File exists; give a folder.\n"
     assert invoke("fusion", "--seeds", "0").exit_code == 2
+    nowhere = invoke("fusion", "--where", "flink")
+    assert nowhere.stderr == "penstock: --where is 'flink'; allowed: sim, spark.\n"
+    not_there = invoke("fusion", "--where", "spark")
+    assert not_there.exit_code == 2
+    assert "fusion has no experiments there" in not_there.stderr
     assert asked == []

@@ -15,7 +15,7 @@ from penstock.cli.output import JsonFlag, one_line, print_json
 from penstock.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from penstock.reproduce.claims import Claim
 
@@ -25,6 +25,7 @@ PAPERS = {
 }
 NAMES = tuple(name for name, module in PAPERS.items() if find_spec(module) is not None)
 MOST_SEEDS = 1000
+PLACES = ("sim", "spark")
 PIPE_WIDTH = 200
 
 
@@ -37,6 +38,10 @@ def reproduce(
     quick: Annotated[
         bool, typer.Option("--quick", help="Small experiments: seconds, and less to be said.")
     ] = False,
+    where: Annotated[
+        str,
+        typer.Option("--where", help="sim: without Spark; spark: what runs on Spark, minutes."),
+    ] = "sim",
     as_json: Annotated[bool, JsonFlag] = False,
 ) -> None:
     """Run a paper's experiments and say which of its claims hold here, and why not the others.
@@ -46,11 +51,14 @@ def reproduce(
     """
     if name not in NAMES:
         raise InvalidInput(f"NAME is {name!r}; allowed: {', '.join(NAMES)}.")
+    if where not in PLACES:
+        raise InvalidInput(f"--where is {where!r}; allowed: {', '.join(PLACES)}.")
+    experiments = _experiments(name, where)
     _check_folder(out)
     size = "small experiments" if quick else "the experiments"
     print(f"{name}: running {size}, seeds 1 to {seeds} ...", file=sys.stderr)
     began_s = time.monotonic()
-    claims: list[Claim] = import_module(PAPERS[name]).run(out, list(range(1, seeds + 1)), quick)
+    claims = experiments(out, list(range(1, seeds + 1)), quick)
     took_s = time.monotonic() - began_s
     held = sum(claim.holds for claim in claims)
     print(
@@ -61,6 +69,17 @@ def reproduce(
         print_json([claim.as_json() for claim in claims])
     else:
         _print_table(claims)
+
+
+def _experiments(name: str, where: str) -> Callable[[Path, Sequence[int], bool], list[Claim]]:
+    """A paper's module has `run`, and `run_on_spark` if some of its experiments run there."""
+    module = import_module(PAPERS[name])
+    if where == "spark" and not hasattr(module, "run_on_spark"):
+        raise InvalidInput(f"--where is 'spark'; {name} has no experiments there, only in 'sim'.")
+    found: Callable[[Path, Sequence[int], bool], list[Claim]] = (
+        module.run_on_spark if where == "spark" else module.run
+    )
+    return found
 
 
 def _check_folder(out: Path) -> None:
