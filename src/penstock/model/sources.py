@@ -28,6 +28,7 @@ class Admission:
     period: str | float = "5s"
     horizon: int = 2
     latency_bound: str | float = "5s"  # a lane whose queue takes longer gives streams away
+    drain_below: float | None = 0.6  # lanes are emptied when the rest is then at most so full
 
     def __post_init__(self) -> None:
         if self.strategy not in STRATEGIES:
@@ -42,6 +43,10 @@ class Admission:
                 raise InvalidTopology(
                     f"Admission({name}) is {value!r}; it must be from 1 to {most:g}."
                 )
+        if self.drain_below is not None and not 0 < self.drain_below <= 1:
+            raise InvalidTopology(
+                f"Admission(drain_below) is {self.drain_below!r}; it must be in (0, 1] or None."
+            )
         for name, duration in (("period", self.period), ("latency_bound", self.latency_bound)):
             if not parse_duration_s(duration, f"Admission({name})") > 0:
                 raise InvalidTopology(f"Admission({name}) is {duration!r}; it must be above 0 s.")
@@ -57,6 +62,7 @@ class Admission:
             "period_s": parse_duration_s(self.period, "Admission(period)"),
             "horizon": self.horizon,
             "latency_bound_s": parse_duration_s(self.latency_bound, "Admission(latency_bound)"),
+            "drain_below": self.drain_below,
         }
 
 

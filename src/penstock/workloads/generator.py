@@ -102,17 +102,25 @@ class Generator:
         return np.asarray(total / total[-1])
 
     def _keys(self, row: NDArray[np.int64]) -> NDArray[np.int64]:
-        uniform = _uniform(row, 2 * self.seed)
+        return self.ranked(_uniform(row, 2 * self.seed))
+
+    def ranked(self, uniform: NDArray[np.float64]) -> NDArray[np.int64]:
+        """The keys that uniform numbers in [0, 1) stand for."""
         if self.skew == 0:
             return (uniform * self.keys).astype(np.int64)
         return np.searchsorted(self._cumulative, uniform, side="right").astype(np.int64)
 
 
 def _uniform(row: NDArray[np.int64], stream: int) -> NDArray[np.float64]:
-    """Uniform numbers in [0, 1), one per row, from splitmix64 of the row's number."""
+    """Uniform numbers in [0, 1), one per row, of one random sequence."""
+    return uniform_of(row, np.uint64((stream * 0xD1B54A32D192ED03) % 2**64))
+
+
+def uniform_of(row: NDArray[np.int64], salt: np.uint64 | NDArray[np.uint64]) -> NDArray[np.float64]:
+    """Uniform numbers in [0, 1), one per row, from splitmix64 of the row's number and a salt."""
     with np.errstate(over="ignore"):
         z = row.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
-        z += np.uint64((stream * 0xD1B54A32D192ED03) % 2**64)
+        z += salt
         z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
         z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
         z ^= z >> np.uint64(31)

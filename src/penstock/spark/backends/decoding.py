@@ -50,6 +50,18 @@ def decode(records: Sequence[bytes], form: str, schema: pa.Schema) -> Decoded:
     return Decoded(_one_batch(table, schema), np.array(good, dtype=np.int64), bad)
 
 
+def decode_lines(text: bytes, form: str, schema: pa.Schema) -> Decoded | None:
+    """Rows of whole lines in one go; None when a line is blank or malformed: then use `decode`."""
+    try:
+        table = _PARSERS[form](text, schema)
+    except (pa.ArrowException, ValueError, RecursionError):
+        return None
+    lines = text.count(b"\n")
+    if table.num_rows != lines:
+        return None
+    return Decoded(_one_batch(table, schema), np.arange(lines), ())
+
+
 def _parse(
     parse: Parse, records: Sequence[bytes], numbers: list[int], schema: pa.Schema,
     tables: list[pa.Table], bad: list[tuple[int, str]],

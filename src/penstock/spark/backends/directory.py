@@ -1,0 +1,73 @@
+"""A directory as one look sees it: names, sizes, and files that were renamed, by their inode."""
+
+import os
+from pathlib import Path
+
+from penstock.errors import Unavailable
+
+
+class Directory:
+    """Calls are relative to an open directory, which saves looking up its path for every file."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._by_inode: dict[int, str] | None = None
+
+    def names(self) -> list[str]:
+        """Names of the files; a directory that is not there holds none."""
+        try:
+            with os.scandir(self.path) as entries:
+                return [entry.name for entry in entries if entry.is_file()]
+        except FileNotFoundError:
+            return []
+        except OSError as error:
+            raise Unavailable(f"{self.path} cannot be listed: {error.strerror}.") from error
+
+    def stat(self, name: str) -> tuple[int, int] | None:
+        """Inode and size; None when there is no such file."""
+        try:
+            found = os.stat(f"{self.path}/{name}")
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise Unavailable(f"{self.path}/{name} cannot be read: {error.strerror}.") from error
+        return found.st_ino, found.st_size
+
+    def forget(self) -> None:
+        """Renamed files are to be looked for anew."""
+        self._by_inode = None
+
+    def size_of(self, inode: int) -> int | None:
+        """Size of the file with an inode, whatever its name; None when it is not here."""
+        name = self.name_of(inode)
+        found = None if name is None else self.stat(name)
+        return found[1] if found is not None and found[0] == inode else None
+
+    def name_of(self, inode: int) -> str | None:
+        """The name a file has now."""
+        if self._by_inode is None:
+            try:
+                with os.scandir(self.path) as entries:
+                    self._by_inode = {entry.inode(): entry.name for entry in entries}
+            except FileNotFoundError:
+                self._by_inode = {}
+        return self._by_inode.get(inode)
+
+    def head(self, name: str, length: int) -> bytes:
+        """The first bytes of a file."""
+        try:
+            descriptor = os.open(f"{self.path}/{name}", os.O_RDONLY)
+        except OSError:
+            return b""
+        try:
+            return os.pread(descriptor, length, 0)
+        finally:
+            os.close(descriptor)
+
+    def path_of(self, name: str, inode: int) -> Path | None:
+        """Where the file of a stream is that has an inode; None when it is gone."""
+        found = self.stat(name)
+        if found is not None and found[0] == inode:
+            return self.path / name
+        moved = self.name_of(inode)
+        return None if moved is None else self.path / moved

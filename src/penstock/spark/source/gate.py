@@ -1,0 +1,322 @@
+"""The gate of a source: each batch it says which rows of which streams enter, and by which lane.
+
+One gate lives in the source's runner. Its memory is the admission log; everything else (rates,
+queues, faults) is learnt again after a restart.
+"""
+
+import logging
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from penstock.errors import Unavailable
+from penstock.forecast.metadata import StreamMetadata, metadata_from
+from penstock.model.observation import Floats, Ints
+from penstock.spark.backends.backend import Backend, Bools, Latest
+from penstock.spark.source.arrivals import Sightings, grouped
+from penstock.spark.source.dead_letters import count_letters, letter_file
+from penstock.spark.source.entry import Batch
+from penstock.spark.source.fair import fair_shares
+from penstock.spark.source.log import AdmissionLog
+from penstock.spark.source.membership import Membership
+from penstock.spark.source.planner import LanePlanner
+from penstock.spark.source.settings import SourceSettings
+from penstock.spark.source.status import summary, write_status, write_streams
+from penstock.spark.source.streams import GONE, LEAVING, StreamTable
+
+log = logging.getLogger(__name__)
+
+FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.5, 15.0  # between two attempts at a backend that is away
+STATUS_PERIOD_S = 0.5  # while nothing is admitted
+
+
+@dataclass(frozen=True)
+class Admitted:
+    """A batch, and when its rows arrived."""
+
+    batch: Batch
+    arrived: list[list[float]]
+
+
+class Gate:
+    """Decides batch by batch; `log` is open at the entry Spark goes on from."""
+
+    def __init__(
+        self, settings: SourceSettings, backend: Backend, log: AdmissionLog, number: int, seq: int
+    ) -> None:
+        self._settings = settings
+        self._backend = backend
+        self._log = log
+        self._log_number = number
+        self._table = StreamTable()
+        for entry in log.open(self._table.snapshot(0), seq):
+            self._table.restore(entry)
+        self.seq = seq
+        self.once = False  # admit what is there now, and nothing that comes later
+        self._membership = Membership(settings, backend)
+        self._began_s = time.time()
+        self._planner = LanePlanner(settings.limits, self._began_s)
+        self._sightings = Sightings()
+        self._metadata: StreamMetadata = metadata_from([])
+        self._metadata_of: Ints = np.empty(0, dtype=np.int64)  # streams it has rows for
+        self._looked = False
+        self._frozen = False
+        self._retry_s, self._pause_s, self._away = 0.0, FIRST_PAUSE_S, ""
+        self._told_s = 0.0
+        self._ended = np.empty(0, dtype=bool)
+        self._malformed = 0
+        self._expires_s = np.inf
+
+    @property
+    def names(self) -> Sequence[str]:
+        """Names of streams by their number in the log."""
+        return self._table.names
+
+    @property
+    def waiting_rows(self) -> int:
+        """Rows at the streams that are not admitted, as last seen."""
+        return int(self._table.waiting[self._table.present()].sum())
+
+    def admit(self, most_rows: int | None, everything: bool) -> Admitted | None:
+        """The next batch, in the log already; None when there is nothing to read."""
+        now_s = time.time()
+        if now_s < self._retry_s:
+            return None
+        try:
+            self._follow(now_s)
+            rows = self._table.present()
+            latest = self._look(rows, now_s)
+            self._pause_s, self._away = FIRST_PAUSE_S, ""
+        except Unavailable as reason:
+            self._wait_for_backend(str(reason), now_s)
+            return None
+        self._plan(rows, now_s)
+        shares = self._shares(rows, most_rows, everything)
+        made = self._batch(rows, shares, latest)
+        self._planner.sample(self._table, rows)
+        if made is not None or now_s - self._told_s > STATUS_PERIOD_S:
+            self._tell(now_s)
+        return made
+
+    def committed(self, seq: int) -> None:
+        """Spark will not ask for anything up to here again."""
+        folder = Path(self._settings.dead_letters)
+        for known, batch in self._log.recent.items():
+            if known <= seq:
+                for lane in np.unique(batch.lane).tolist():
+                    self._malformed += count_letters(
+                        letter_file(folder, self._log_number, known, lane)
+                    )
+        self._log.committed(seq)
+
+    def _follow(self, now_s: float) -> None:
+        """Streams join and leave."""
+        table, membership = self._table, self._membership
+        if self._frozen:
+            return
+        changed = membership.refresh(now_s)
+        self._planner.limits = membership.control.applied(self._settings.limits)
+        if not changed and now_s < self._expires_s:
+            return
+        wanted = membership.wanted
+        lifetimes = {
+            name: float(meta["lifetime"]) * self._planner.limits.period_s
+            for name, meta in wanted.items()
+            if "lifetime" in meta
+        }
+        number = table.number
+        ends = {
+            name: (table.joined_s[number[name]] if name in number else now_s) + lifetime_s
+            for name, lifetime_s in lifetimes.items()
+        }
+        over = {name for name, end_s in ends.items() if end_s <= now_s}
+        self._expires_s = min((e for e in ends.values() if e > now_s), default=np.inf)
+        table.follow({n: m for n, m in wanted.items() if n not in over}, now_s, self._backend.first)
+        self._ended = np.append(self._ended, np.zeros(len(table) - len(self._ended), dtype=bool))
+        self._metadata_of = np.empty(0, dtype=np.int64)
+
+    def _look(self, rows: Ints, now_s: float) -> Latest:
+        """How far the streams reach; faults and leaving streams seen to."""
+        table = self._table
+        names = [table.names[row] for row in rows.tolist()]
+        start = table.position.take(rows)
+        latest = self._backend.latest(names, start, whole=self.once)
+        self._note_faults(rows, latest)
+        self._resume(rows)
+        waiting = latest.waiting_rows.astype(np.int64)
+        sound = ~table.suspended[rows]
+        if self.once and not self._frozen:
+            # What is there now is all that this run reads: everything leaves, and nothing joins.
+            table.state[rows] = LEAVING
+            table.remaining[rows] = -1
+            self._frozen = True
+        if (table.state[rows] == LEAVING).any():
+            latest = self._hold_leaving(rows, latest, waiting, sound)
+            waiting = latest.waiting_rows.astype(np.int64)
+        # A stream that is suspended is remembered with what it had.
+        table.waiting[rows] = np.where(sound, waiting, table.waiting[rows])
+        self._ended[rows] = latest.ended
+        done = rows[latest.ended & sound & (waiting == 0)]
+        if len(done):
+            table.leave(done)
+        self._sightings.look(rows, np.where(sound, waiting, 0), len(table), now_s)
+        self._looked = True
+        return latest
+
+    def _note_faults(self, rows: Ints, latest: Latest) -> None:
+        fault = self._table.fault
+        if not fault and not any(latest.fault):
+            return
+        for row, reason in zip(rows.tolist(), latest.fault, strict=True):
+            if not reason:
+                if fault.pop(row, None) is not None:
+                    log.warning("stream %s is sound again", self._table.names[row])
+            elif fault.get(row) != reason:
+                log.warning("stream %s is suspended: %s", self._table.names[row], reason)
+                fault[row] = reason
+
+    def _resume(self, rows: Ints) -> None:
+        """Read suspended streams on from where they now begin, where the program says so."""
+        table = self._table
+        for name, place in self._membership.control.resumed.items():
+            row = table.number.get(name)
+            if row is None or row not in table.fault:
+                continue
+            here = (int(table.position.major[row]), int(table.position.minor[row]))
+            if here == place:
+                at = np.array([row])
+                table.position = table.position.put(at, self._backend.first([name]))
+                table.waiting[row] = 0
+                log.warning("stream %s is read on from its beginning, as asked", name)
+
+    def _hold_leaving(self, rows: Ints, latest: Latest, waiting: Ints, sound: Bools) -> Latest:
+        """A leaving stream reaches to where it was when it left, and is gone once that is read."""
+        table = self._table
+        leaving = table.state[rows] == LEAVING
+        fresh = leaving & (table.remaining[rows] < 0)
+        seen = rows[fresh & sound]
+        table.final = table.final.put(seen, latest.end.take(fresh & sound))
+        table.remaining[seen] = waiting[fresh & sound]
+        # One that vanished with nothing unread has simply ended.
+        table.remaining[rows[fresh & ~sound & (table.waiting[rows] == 0)]] = 0
+        ends = rows[leaving]
+        end = latest.end.put(leaving, table.final.take(ends))
+        held = waiting.copy()
+        held[leaving] = np.minimum(waiting[leaving], np.maximum(table.remaining[ends], 0))
+        done = leaving & (
+            (table.remaining[rows] == 0) | table.position.take(rows).same(end) & sound
+        )
+        held[done] = 0
+        table.leave(rows[done])
+        return Latest(end, held, latest.first_s, latest.last_s, latest.fault, latest.ended)
+
+    def _plan(self, rows: Ints, now_s: float) -> None:
+        """Lanes for the streams that have something or may get it; a failure changes nothing."""
+        table = self._table
+        read = rows[(table.state[rows] != GONE) & ~table.suspended[rows]]
+        if len(read) == 0:
+            return
+        if not np.array_equal(read, self._metadata_of):
+            wanted = self._membership.wanted
+            self._metadata = metadata_from([wanted.get(table.names[r], {}) for r in read.tolist()])
+            self._metadata_of = read
+        due = self._planner.due(now_s)
+        self._planner.place(table, read, self._metadata, now_s)
+        if due:
+            write_streams(self._log.directory, table, self._planner)
+
+    def _shares(self, rows: Ints, most_rows: int | None, everything: bool) -> Ints:
+        """Rows for each stream in this batch."""
+        table, limits = self._table, self._planner.limits
+        waiting = np.where(table.suspended[rows], 0, table.waiting[rows])
+        if everything:
+            return waiting
+        lane = np.maximum(table.lane[rows], 0)
+        shares = fair_shares(waiting, lane, limits.lane_rows, self.seq)
+        bounds = [bound for bound in (most_rows, limits.max_rows) if bound is not None]
+        if bounds:
+            shares = fair_shares(shares, np.zeros_like(lane), min(bounds), self.seq)
+        return shares
+
+    def _batch(self, rows: Ints, shares: Ints, latest: Latest) -> Admitted | None:
+        """Write down what is admitted, and remember it."""
+        table = self._table
+        taken = np.flatnonzero(shares > 0)
+        if len(taken) == 0:
+            return None
+        taken = taken[np.argsort(table.lane[rows[taken]], kind="stable")]
+        streams, start = rows[taken], table.position.take(rows[taken])
+        count = shares[taken].copy()
+        end = latest.end.take(taken)
+        first_s, last_s = latest.first_s[taken].copy(), latest.last_s[taken].copy()
+        part = np.flatnonzero(count < table.waiting[streams])
+        if len(part):
+            names = [table.names[row] for row in streams[part].tolist()]
+            advance = self._backend.advance(names, start.take(part), end.take(part), count[part])
+            end = end.put(part, advance.end)
+            count[part], first_s[part], last_s[part] = advance.rows, advance.first_s, advance.last_s
+        moved = ~start.same(end)
+        if not moved.any():
+            return None
+        batch = Batch(
+            self.seq + 1, streams[moved], table.lane[streams[moved]],
+            start.take(moved), end.take(moved), count[moved], table.new_to_log(),
+        )  # fmt: skip
+        self._log.append(batch)
+        self._admitted(batch)
+        arrived = self._arrivals(batch, first_s[moved], last_s[moved])
+        return Admitted(batch, arrived)
+
+    def _admitted(self, batch: Batch) -> None:
+        table = self._table
+        self.seq = batch.seq
+        table.moved(batch)
+        table.logged = len(table)
+        table.taken[batch.stream] += batch.rows
+        table.waiting[batch.stream] = np.maximum(table.waiting[batch.stream] - batch.rows, 0)
+        leaving = batch.stream[table.state[batch.stream] == LEAVING]
+        if len(leaving):
+            table.remaining[leaving] = np.maximum(
+                table.remaining[leaving] - batch.rows[np.isin(batch.stream, leaving)], 0
+            )
+            done = table.position.take(leaving).same(table.final.take(leaving))
+            # An estimate of rows may be used up before the stream is.
+            table.remaining[leaving[~done]] = np.maximum(table.remaining[leaving[~done]], 1)
+            table.leave(leaving[done])
+        if self._log.full:
+            self._log.roll(table.snapshot(batch.seq))
+
+    def _arrivals(self, batch: Batch, first_s: Floats, last_s: Floats) -> list[list[float]]:
+        seen_first, seen_last = self._sightings.take(batch.stream, batch.rows)
+        first = np.where(np.isnan(first_s), seen_first, first_s)
+        last = np.where(np.isnan(last_s), seen_last, last_s)
+        return grouped(batch.rows, first, last)
+
+    def _wait_for_backend(self, reason: str, now_s: float) -> None:
+        if not self._away:
+            log.warning("source %s waits: %s", self._settings.source, reason)
+        self._away = reason
+        self._retry_s = now_s + self._pause_s
+        self._pause_s = min(2 * self._pause_s, LONGEST_PAUSE_S)
+        self._tell(now_s)
+
+    def _tell(self, now_s: float) -> None:
+        """The status, for whoever looks on; that it cannot be written must not end the query."""
+        self._told_s = now_s
+        notes = [f"{place}: {said}" for place, said in self._membership.notes.items()]
+        if self._away:
+            notes.append(f"waiting for the {self._settings.backend} backend: {self._away}")
+        table = self._table
+        finished = self._looked and len(table) > 0 and bool((table.state == GONE).all())
+        status = {
+            "source": self._settings.source, "log": self._log_number, "seq": self.seq,
+            "at_s": now_s, "began_s": self._began_s, "malformed_rows": self._malformed,
+            "finished": finished, "notes": notes, **summary(table, self._planner),
+        }  # fmt: skip
+        try:
+            write_status(self._log.directory, status)
+        except OSError as error:
+            log.warning("source %s: status: %s", self._settings.source, error)

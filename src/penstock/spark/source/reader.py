@@ -1,0 +1,272 @@
+"""`spark.readStream.format("penstock")`: lanes as partitions, an admission log behind the offsets.
+
+One reader lives in the source's runner and has a gate; another is pickled to the executors and only
+reads. What a task needs travels in its partition.
+"""
+
+import json
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.streaming.datasource import (
+    ReadAllAvailable,
+    ReadLimit,
+    ReadMaxRows,
+    SupportsTriggerAvailableNow,
+)
+from pyspark.sql.types import StructType
+
+from penstock.spark.backends.backend import Backend, Chunk, Malformed, Positions, Ranges
+from penstock.spark.backends.registry import backend_class, make_backend
+from penstock.spark.source.dead_letters import letter_file, write_letters
+from penstock.spark.source.entry import Batch
+from penstock.spark.source.gate import Gate
+from penstock.spark.source.log import AdmissionLog, DamagedLog
+from penstock.spark.source.settings import SourceSettings
+
+FORMAT = "penstock"
+NO_LIMIT = 2**62
+LOGS = "logs"
+
+
+@dataclass(frozen=True)
+class LanePartition(InputPartition):
+    """What one task reads: the ranges of one lane, as Arrow."""
+
+    log: int
+    seq: int
+    lane: int
+    ranges: bytes
+
+
+class PenstockSource(DataSource):
+    """Many streams of one system; made from a JSON text of settings and the columns as DDL."""
+
+    @classmethod
+    def name(cls) -> str:
+        """The name of the format."""
+        return FORMAT
+
+    def schema(self) -> str:
+        """The declared columns, and one for the stream's name if it is wanted."""
+        columns = str(self.options["columns"])
+        named = json.loads(self.options["settings"])["stream_column"]
+        return columns if named is None else f"{columns}, `{named}` STRING"
+
+    def streamReader(self, schema: StructType) -> "PenstockReader":
+        """The reader, made from options alone."""
+        return PenstockReader(self.options["settings"], schema)
+
+
+class PenstockReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Offsets are {arrived, log, rows, seq, source}; only `log` and `seq` decide what is read."""
+
+    def __init__(self, settings: str, schema: StructType) -> None:
+        self._text = settings
+        self._schema = schema
+        self._gate: Gate | None = None
+        self._log: AdmissionLog | None = None
+        self._log_number = -1
+        self._once = False
+        self._newest: dict[str, Any] | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"_text": self._text, "_schema": self._schema}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__init__(state["_text"], state["_schema"])  # type: ignore[misc]
+
+    def initialOffset(self) -> dict[str, Any]:
+        """Before the first batch; which log it will be in is not known yet."""
+        return self._offset(-1, 0, 0, [])
+
+    def getDefaultReadLimit(self) -> ReadLimit:
+        """Our own limits apply; only an explicit ReadAllAvailable overrides them."""
+        return ReadMaxRows(NO_LIMIT)
+
+    def prepareForTriggerAvailableNow(self) -> None:
+        """Read what is there, then end."""
+        self._once = True
+
+    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
+        """How far the next batch goes, decided and written down."""
+        gate = self._bound(int(start["log"]), int(start["seq"]))
+        if int(start["seq"]) < gate.seq and self._newest is not None:
+            return self._newest
+        most = limit.max_rows if isinstance(limit, ReadMaxRows) else None
+        bound = None if most is None or most >= NO_LIMIT else most
+        admitted = gate.admit(bound, isinstance(limit, ReadAllAvailable))
+        if admitted is None:
+            return start
+        batch = admitted.batch
+        rows = int(batch.rows.sum())
+        self._newest = self._offset(self._log_number, batch.seq, rows, admitted.arrived)
+        return self._newest
+
+    def reportLatestOffset(self) -> dict[str, Any] | None:
+        """Rows that wait, admitted or not: the lag in the query's progress."""
+        gate = self._gate
+        return None if gate is None else {"seq": gate.seq, "waiting_rows": gate.waiting_rows}
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
+        """One partition for each lane that has rows in the entries after `start` up to `end`."""
+        first, last = int(start["seq"]) + 1, int(end["seq"])
+        if last < first:
+            return []
+        self._bound(int(end["log"]), last)
+        assert self._log is not None
+        # One entry is one batch: latestOffset gives the same entry until Spark goes on from it.
+        if first != last or last not in self._log.recent:
+            raise DamagedLog(f"{self._log.directory}: entries {first} to {last} are not one batch.")
+        return self._lanes(self._log.recent[last], self._names())
+
+    def commit(self, end: dict[str, Any]) -> None:
+        """Entries up to here are not needed any more."""
+        if self._gate is not None and int(end["seq"]) > 0:
+            self._gate.committed(int(end["seq"]))
+
+    def stop(self) -> None:
+        """Let go of the log and of the backend."""
+        if self._log is not None:
+            self._log.close()
+            self._log = self._gate = None
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """The rows of a lane, stream by stream in order; the malformed are put aside."""
+        assert isinstance(partition, LanePartition)
+        settings, backend = _settings(self._text), _backend(self._text)
+        ranges = _unpacked(partition.ranges)
+        arrow = to_arrow_schema(self._schema, timezone="UTC")
+        named = settings.stream_column
+        plain = arrow if named is None else arrow.remove(arrow.get_field_index(named))
+        malformed: list[Malformed] = []
+        for chunk in backend.read(ranges, plain):
+            malformed += chunk.malformed
+            if chunk.rows.num_rows:
+                yield _finished(chunk, ranges, arrow, named)
+        if malformed:
+            folder = Path(settings.dead_letters)
+            file = letter_file(folder, partition.log, partition.seq, partition.lane)
+            write_letters(file, malformed)
+
+    def _bound(self, number: int, seq: int) -> Gate:
+        """The gate, its log open at an entry that Spark knows; a new log where it knows none."""
+        if self._gate is None:
+            settings = _settings(self._text)
+            logs = Path(settings.directory) / LOGS
+            number = _new_log(logs) if number < 0 else number
+            log = AdmissionLog(logs / str(number))
+            try:
+                gate = Gate(settings, _backend(self._text), log, number, seq)
+            except BaseException:
+                log.close()
+                raise
+            self._gate, self._log, self._log_number = gate, log, number
+        self._gate.once = self._once
+        return self._gate
+
+    def _names(self) -> Sequence[str]:
+        assert self._gate is not None
+        return self._gate.names
+
+    def _lanes(self, batch: Batch, names: Sequence[str]) -> list[InputPartition]:
+        cuts = np.flatnonzero(np.concatenate(([True], batch.lane[1:] != batch.lane[:-1])))
+        parts: list[InputPartition] = []
+        for start, end in zip(cuts, [*cuts[1:], len(batch)], strict=True):
+            rows = np.arange(start, end)
+            table = _packed(
+                [names[stream] for stream in batch.stream[rows].tolist()],
+                batch.start.take(rows), batch.end.take(rows), batch.rows[rows],
+            )  # fmt: skip
+            lane = int(batch.lane[start])
+            parts.append(LanePartition(self._log_number, batch.seq, lane, table))
+        return parts
+
+    def _offset(self, log: int, seq: int, rows: int, arrived: list[list[float]]) -> dict[str, Any]:
+        source = json.loads(self._text)["source"]
+        # Keys in the order of the alphabet: Spark compares offsets as text.
+        return {"arrived": arrived, "log": log, "rows": rows, "seq": seq, "source": source}
+
+
+def _finished(chunk: Chunk, ranges: Ranges, arrow: pa.Schema, named: str | None) -> pa.RecordBatch:
+    """A chunk as Spark gets it: with the columns that are not in the stream's own records."""
+    if named is None:
+        return chunk.rows
+    names = pa.array(ranges.streams, pa.string())
+    column = names.take(pa.array(np.repeat(chunk.ranges, chunk.counts)))
+    place = arrow.get_field_index(named)
+    columns = list(chunk.rows.columns)
+    return pa.RecordBatch.from_arrays([*columns[:place], column, *columns[place:]], schema=arrow)
+
+
+def _packed(names: list[str], start: Positions, end: Positions, rows: Any) -> bytes:
+    table = pa.table(
+        {
+            "stream": pa.array(names, pa.string()),
+            "start_major": start.major,
+            "start_minor": start.minor,
+            "end_major": end.major,
+            "end_minor": end.minor,
+            "rows": rows,
+        }
+    )
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    packed: bytes = sink.getvalue().to_pybytes()
+    return packed
+
+
+def _unpacked(data: bytes) -> Ranges:
+    table = pa.ipc.open_stream(data).read_all()
+
+    def column(name: str) -> Any:
+        return table[name].to_numpy()
+
+    return Ranges(
+        table["stream"].to_pylist(),
+        Positions(column("start_major"), column("start_minor")),
+        Positions(column("end_major"), column("end_minor")),
+        column("rows"),
+    )
+
+
+def _new_log(logs: Path) -> int:
+    """A number no other reader has: a source that is read twice in a query has two."""
+    logs.mkdir(mode=0o700, parents=True, exist_ok=True)
+    number = 0
+    while True:
+        try:
+            (logs / str(number)).mkdir(mode=0o700)
+            return number
+        except FileExistsError:
+            number += 1
+
+
+@lru_cache(maxsize=8)
+def _settings(text: str) -> SourceSettings:
+    return SourceSettings.from_json(text)
+
+
+@lru_cache(maxsize=8)
+def _made(text: str, process: int) -> Backend:
+    settings = _settings(text)
+    return make_backend(settings.backend, settings.options)
+
+
+def _backend(text: str) -> Backend:
+    """One backend for each process: connections must not cross a fork."""
+    return _made(text, os.getpid())
+
+
+def columns_of(kind: str, schema: str | None, options: Mapping[str, Any]) -> str | None:
+    """The columns as DDL: declared ones, or those the backend always has."""
+    return schema if schema is not None else backend_class(kind).schema(options)

@@ -1,0 +1,82 @@
+"""The settings of one `penstock` source, as they travel through Spark: one JSON text."""
+
+import json
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from penstock.model.durations import parse_duration_s
+from penstock.model.sources import Streams
+
+INLINE_BYTES = 8_192  # longer descriptions of a backend are kept in a file
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What the running program may change; see model.sources.Admission."""
+
+    strategy: str = "drf-m"
+    lane_capacity_per_s: float = 100_000.0
+    lane_rows: int = 500_000
+    max_rows: int | None = None
+    lanes_max: int = 16
+    period_s: float = 5.0
+    horizon: int = 2
+    latency_bound_s: float = 5.0
+    drain_below: float | None = 0.6
+
+
+@dataclass(frozen=True)
+class SourceSettings:
+    """Everything a runner and its tasks need to know."""
+
+    source: str
+    directory: str  # of this source in one query: logs, control file, status
+    backend: str
+    options: dict[str, Any]
+    dead_letters: str
+    stream_column: str | None = None
+    declared: str | None = None
+    discover: bool = True
+    discovery_period_s: float = 1.0
+    limits: Limits = field(default_factory=Limits)
+
+    def to_json(self) -> str:
+        """Text that `from_json` reads back to equal settings."""
+        return json.dumps(asdict(self), sort_keys=True)
+
+    @classmethod
+    def from_json(cls, text: str) -> "SourceSettings":
+        """The settings of a text made by `to_json`."""
+        document = json.loads(text)
+        document["limits"] = Limits(**document["limits"])
+        kept = document["options"].get("@file")
+        if kept is not None:
+            document["options"] = json.loads(Path(kept).read_text(encoding="utf-8"))
+        return cls(**document)
+
+
+def settings_of(streams: Streams, source: str, directory: Path) -> SourceSettings:
+    """The settings of a topology's source that keeps its files in a directory."""
+    directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+    options = streams.backend_options
+    text = json.dumps(options, sort_keys=True)
+    if len(text) > INLINE_BYTES:
+        file = directory / "backend.json"
+        if not file.exists() or file.read_text(encoding="utf-8") != text:
+            scratch = file.with_suffix(".new")
+            scratch.write_text(text, encoding="utf-8")
+            scratch.replace(file)
+        options = {"@file": str(file)}
+    return SourceSettings(
+        source=source,
+        directory=str(directory),
+        backend=streams.kind,
+        options=options,
+        dead_letters=streams.dead_letters or str(directory / "dead-letters"),
+        stream_column=streams.stream_column,
+        declared=streams.declared,
+        discover=streams.discover,
+        discovery_period_s=parse_duration_s(streams.discovery_period, "discovery_period"),
+        limits=Limits(**streams.admission.to_dict()),
+    )
