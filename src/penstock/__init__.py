@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from penstock.model.sinks import Files as Files
     from penstock.model.sinks import ForeachBatch as ForeachBatch
     from penstock.model.sinks import Memory as Memory
+    from penstock.model.sources import Admission as Admission
+    from penstock.model.sources import Streams as Streams
     from penstock.model.sinks import ToChannel as ToChannel
     from penstock.spark.routes.costed import costed as costed
     from penstock.workloads.generator import Generator as Generator
@@ -33,6 +35,7 @@ _HOMES = {
     "penstock.model.channels": ("FromChannel",),
     "penstock.model.sinks": ("Console", "Files", "ForeachBatch", "Memory", "ToChannel"),
     "penstock.spark.routes.costed": ("costed",),
+    "penstock.model.sources": ("Admission", "Streams"),
     "penstock.workloads.generator": ("Generator",),
     "penstock.workloads.profiles": ("RateProfile", "bursts", "constant", "day", "steps", "trend"),
 }

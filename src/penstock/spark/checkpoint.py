@@ -57,6 +57,11 @@ class Checkpoint:
         """Where Spark keeps the checkpoint of a query."""
         return (self.directory / "queries" / name).as_uri()
 
+    @property
+    def sources(self) -> Path:
+        """Where sources of many streams keep their logs."""
+        return self._ours / "sources"
+
     def commits(self, query: str) -> Path:
         """Where the commits of a query's batches are kept."""
         folder = self._ours / "commits" / query

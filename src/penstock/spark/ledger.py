@@ -86,7 +86,9 @@ class Ledger:
 
     def admitted(self, query: str, batch_id: int, sources: tuple[SourceProgress, ...]) -> None:
         """The offsets of a batch are known."""
-        arrivals = tuple(self._arrivals(source) for source in sources if source.rows > 0)
+        arrivals = tuple(
+            part for source in sources if source.rows > 0 for part in self._arrivals(source)
+        )
         with self._lock:
             self._arrived[query, batch_id] = arrivals
             self._join(query, batch_id)
@@ -112,16 +114,18 @@ class Ledger:
             entry = LedgerEntry(query, batch_id, self._arrived.pop(key), self._done.pop(key))
             self.entries.append(entry)
 
-    def _arrivals(self, source: SourceProgress) -> Arrivals:
+    def _arrivals(self, source: SourceProgress) -> list[Arrivals]:
         offset = json.loads(source.end) if source.end else None
+        if isinstance(offset, dict) and offset.get("arrived"):
+            return [Arrivals(*map(float, part)) for part in offset["arrived"]]
         name = offset.get("stream", "") if isinstance(offset, dict) else ""
         if not isinstance(offset, dict) or name not in self._streams:
             # A source that keeps no arrival times: its rows came since the last batch was formed.
-            return Arrivals(source.rows, source.before_s, source.formed_s)
+            return [Arrivals(source.rows, source.before_s, source.formed_s)]
         first = json.loads(source.start)["row"] if source.start else 0
         span = self._streams[name].rate.arrival_s(np.array([first, offset["row"] - 1]))
         first_s, last_s = (self._epoch_s + float(moment) for moment in span)
-        return Arrivals(source.rows, first_s, last_s)
+        return [Arrivals(source.rows, first_s, last_s)]
 
 
 def summarise(entries: list[LedgerEntry], max_latency_s: float) -> LatencyObservation | None:

@@ -24,14 +24,16 @@ from penstock.model.observation import (
     RouteObservation,
 )
 from penstock.model.plan import Component
+from penstock.model.sources import Streams
 from penstock.spark import handles
 from penstock.spark.builder import BuiltQuery
 from penstock.spark.ledger import summarise
 from penstock.spark.progress import BatchReport
 from penstock.spark.routes.frames import table_in_use
-from penstock.spark.running import RunningTopology, generators
+from penstock.spark.running import RunningTopology
 from penstock.spark.state_size import state_bytes
 from penstock.spark.workload import QueryWork, WorkReader
+from penstock.workloads.generator import Generator
 
 MOST_UNPAIRED = 1_000
 
@@ -72,7 +74,7 @@ class SparkMeasurer:
         self._untold: dict[str, list[QueryWork]] = {name: [] for name in self._readers}
         self._told: dict[str, dict[int, BatchReport]] = {name: {} for name in self._readers}
         now_s = time.time()
-        self._last = _Counters(now_s, running.ledger.available_rows(now_s))
+        self._last = _Counters(now_s, running.arrived_rows(now_s))
 
     def observe(self) -> Observation | None:
         """What happened since the last call."""
@@ -90,7 +92,7 @@ class SparkMeasurer:
             except Unavailable as reason:
                 works[name] = None
                 missing.append(f"work of {name}: {reason}")
-        available = running.ledger.available_rows(now_s)
+        available = running.arrived_rows(now_s)
         arrived = available - self._last.available_rows
         arrival_rate_per_s = arrived / period_s + self._foreign_rate(reports, period_s, missing)
         nodes = self._nodes(period_s, missing)
@@ -125,7 +127,7 @@ class SparkMeasurer:
 
         Such sources hand over all they have, so nothing waits but what came since the last batch.
         """
-        if len(generators(self._running.topology)) == len(self._running.topology.sources):
+        if all(isinstance(s.reader, Generator | Streams) for s in self._running.topology.sources):
             return 0.0
         if reports:
             # Queries that read the same sources tell the same rows.

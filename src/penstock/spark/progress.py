@@ -96,7 +96,7 @@ def _report(name: str, progress: dict[str, Any]) -> BatchReport:
         foreign_rows=sum(
             source["numInputRows"]
             for source in progress["sources"]
-            if not (isinstance(source["endOffset"], dict) and "stream" in source["endOffset"])
+            if not _tells(source["endOffset"])
         ),
         edge_rows=_edge_rows(progress.get("observedMetrics", {})),
     )
@@ -110,3 +110,8 @@ def _edge_rows(metrics: dict[str, dict[str, Any]]) -> dict[str, int]:
             node = metric.removeprefix(METRIC).partition(PATH)[0]
             rows[node] = max(rows.get(node, 0), int(values["rows"]))
     return rows
+
+
+def _tells(offset: Any) -> bool:
+    """Whether an offset is of a source of ours, which tells when rows arrived."""
+    return isinstance(offset, dict) and bool(offset.keys() & {"stream", "source"})

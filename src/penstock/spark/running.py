@@ -9,6 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
+from typing import Any
 
 from pyspark.errors import PySparkException
 from pyspark.sql import Row, SparkSession
@@ -16,6 +17,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from penstock.errors import InvalidTopology, PenstockError
 from penstock.model.channels import FromChannel
+from penstock.model.sources import Streams
 from penstock.model.topology import Topology
 from penstock.spark.batch_arrivals import BatchArrivals
 from penstock.spark.builder import BuiltQuery, BuiltTopology, Reading, build
@@ -25,6 +27,8 @@ from penstock.spark.outputs import BatchWriter, ChannelSide, rows_in_memory
 from penstock.spark.progress import ProgressListener
 from penstock.spark.routes.exchange import RouteExchange
 from penstock.spark.routes.frames import announce
+from penstock.spark.source.frames import announce_sources
+from penstock.spark.source.watch import SourceWatch, waiting_rows
 from penstock.spark.survey import first_line
 from penstock.workloads.generator import Generator
 
@@ -88,6 +92,8 @@ class RunningTopology:
     def _start(self) -> None:
         self.epoch_s = self._checkpoint.epoch_s(time.time())
         announce(self.session, self._checkpoint.routes)
+        announce_sources(self.session, self._checkpoint.sources)
+        self.sources = SourceWatch(self._checkpoint.sources)
         reading = Reading(self.epoch_s, self._measured)
         self.built = self._build(reading)
         self._checkpoint.check_identity(_identity(self.topology, self.built, self.session))
@@ -169,13 +175,18 @@ class RunningTopology:
     def finished(self) -> bool:
         """Whether all sources are bounded streams and every query has taken all their rows."""
         streams = generators(self.topology)
-        if len(streams) < len(self.topology.sources):
+        many = [s.name for s in self.topology.sources if isinstance(s.reader, Streams)]
+        if len(streams) + len(many) < len(self.topology.sources):
             return False
-        return all(
+        return all(map(self._streams_are_finished, range(len(self.queries)))) and all(
             stream.rows is not None and consumed >= stream.rows
             for query in range(len(self.queries))
             for stream, consumed in self._consumed(query)
         )
+
+    def arrived_rows(self, now_s: float) -> int:
+        """Rows that came to the sources which tell."""
+        return self.ledger.available_rows(now_s) + self.sources.arrived_rows()
 
     def backlog(self, now_s: float) -> int:
         """Rows that arrived at generated streams and are in no committed batch yet.
@@ -187,6 +198,7 @@ class RunningTopology:
                 stream.available(now_s - self.epoch_s) - consumed
                 for stream, consumed in self._consumed(query)
             )
+            + sum(map(waiting_rows, self._streams_of(query)))
             for query in range(len(self.queries))
         ]
         return max(behind, default=0)
@@ -194,6 +206,21 @@ class RunningTopology:
     def checkpoint_of(self, query: BuiltQuery) -> str:
         """Where Spark keeps the checkpoint of a query."""
         return self._checkpoint.query(query.plan.name)
+
+    def _streams_of(self, query: int) -> list[dict[str, Any]]:
+        """What the sources of many streams say that a query has read from."""
+        progress = self.queries[query].lastProgress
+        found = [self.sources.status_at(s.endOffset) for s in progress.sources] if progress else []
+        return [status for status in found if status is not None]
+
+    def _streams_are_finished(self, query: int) -> bool:
+        """Whether every stream that a query reads has ended and is read to its end."""
+        read = self.built.queries[query].sharing.copies
+        many = [s for s in self.topology.sources if isinstance(s.reader, Streams)]
+        statuses = self._streams_of(query)
+        return {s.name for s in many if s.name in read} <= {s["source"] for s in statuses} and all(
+            status["finished"] and status["seq"] == status["reached"] for status in statuses
+        )
 
     def _consumed(self, query: int) -> list[tuple[Generator, int]]:
         """How far a query has come in each generated stream that it reads.
@@ -285,6 +312,8 @@ def _identity(topology: Topology, built: BuiltTopology, session: SparkSession) -
         "source": {
             source.name: source.reader.to_json()
             if isinstance(source.reader, Generator)
+            else source.reader.identity
+            if isinstance(source.reader, Streams)
             else "a function"
             for source in topology.sources
         },

@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 from penstock.spark.channels.source import ChannelSource
 from penstock.spark.embedded import start_driver_jvm
 from penstock.spark.generator_source import GeneratorSource
+from penstock.spark.source.reader import PenstockSource
 
 _STREAMING = "org.apache.spark.sql.execution.streaming"
 LOOPBACK = "127.0.0.1"
@@ -115,6 +116,7 @@ def build_session(
         start_driver_jvm(chosen)
         session = builder.getOrCreate()
     session.dataSource.register(GeneratorSource)
+    session.dataSource.register(PenstockSource)
     session.dataSource.register(ChannelSource)
     # PySpark prints every failed analysis with its stack; Penstock says it in one sentence.
     for logger in ("DataFrameQueryContextLogger", "SQLQueryContextLogger"):

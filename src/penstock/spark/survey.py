@@ -11,11 +11,13 @@ from pyspark.sql.types import StructType
 
 from penstock.errors import InvalidTopology
 from penstock.model.channels import Feedback, FromChannel
+from penstock.model.sources import Streams
 from penstock.model.topology import Operator, Source, Topology
 from penstock.spark.analysis import OperatorAnalysis, analyse, at_edge, has_watermark
 from penstock.spark.channels import log
 from penstock.spark.generator_source import FORMAT
 from penstock.spark.routes.frames import obeyed, route_options
+from penstock.spark.source.frames import read_streams
 from penstock.workloads.generator import Generator
 
 
@@ -63,6 +65,8 @@ def read_source(
         options |= route_options(session, source.name, source.route)
         lanes = session.readStream.format(FORMAT).options(**options).load()
         return obeyed(lanes, source.name, source.route)
+    if isinstance(source.reader, Streams):
+        return read_streams(source.name, source.reader, session, epoch_s, source.route)
     if source.route is not None:
         raise InvalidTopology(
             f"source {source.name!r}: route is given, but only lanes of Penstock's own sources "

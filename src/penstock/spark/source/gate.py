@@ -67,7 +67,7 @@ class Gate:
         self._retry_s, self._pause_s, self._away = 0.0, FIRST_PAUSE_S, ""
         self._told_s = 0.0
         self._ended = np.empty(0, dtype=bool)
-        self._malformed = 0
+        self._malformed = self._batch_rows = 0
         self._expires_s = np.inf
 
     @property
@@ -273,6 +273,7 @@ class Gate:
     def _admitted(self, batch: Batch) -> None:
         table = self._table
         self.seq = batch.seq
+        self._batch_rows = int(batch.rows.sum())
         table.moved(batch)
         table.logged = len(table)
         table.taken[batch.stream] += batch.rows
@@ -313,7 +314,7 @@ class Gate:
         finished = self._looked and len(table) > 0 and bool((table.state == GONE).all())
         status = {
             "source": self._settings.source, "log": self._log_number, "seq": self.seq,
-            "at_s": now_s, "began_s": self._began_s, "malformed_rows": self._malformed,
+            "batch_rows": self._batch_rows, "at_s": now_s, "began_s": self._began_s, "malformed_rows": self._malformed,
             "finished": finished, "notes": notes, **summary(table, self._planner),
         }  # fmt: skip
         try:

@@ -26,6 +26,8 @@ from pyspark.sql.types import StructType
 
 from penstock.spark.backends.backend import Backend, Chunk, Malformed, Positions, Ranges
 from penstock.spark.backends.registry import backend_class, make_backend
+from penstock.spark.routes.names import OFFSET
+from penstock.spark.routes.reading import RoutedReading
 from penstock.spark.source.dead_letters import letter_file, write_letters
 from penstock.spark.source.entry import Batch
 from penstock.spark.source.gate import Gate
@@ -45,6 +47,7 @@ class LanePartition(InputPartition):
     seq: int
     lane: int
     ranges: bytes
+    routes: str | None = None  # the version of its table, where rows are routed
 
 
 class PenstockSource(DataSource):
@@ -59,19 +62,25 @@ class PenstockSource(DataSource):
         """The declared columns, and one for the stream's name if it is wanted."""
         columns = str(self.options["columns"])
         named = json.loads(self.options["settings"])["stream_column"]
-        return columns if named is None else f"{columns}, `{named}` STRING"
+        columns = columns if named is None else f"{columns}, `{named}` STRING"
+        return self._routed().schema(columns)
 
     def streamReader(self, schema: StructType) -> "PenstockReader":
         """The reader, made from options alone."""
-        return PenstockReader(self.options["settings"], schema)
+        return PenstockReader(self.options["settings"], schema, self._routed())
+
+    def _routed(self) -> RoutedReading:
+        source = json.loads(self.options["settings"])["source"]
+        return RoutedReading.of(self.options, source)
 
 
 class PenstockReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Offsets are {arrived, log, rows, seq, source}; only `log` and `seq` decide what is read."""
 
-    def __init__(self, settings: str, schema: StructType) -> None:
+    def __init__(self, settings: str, schema: StructType, routed: RoutedReading) -> None:
         self._text = settings
         self._schema = schema
+        self._routed = routed
         self._gate: Gate | None = None
         self._log: AdmissionLog | None = None
         self._log_number = -1
@@ -79,10 +88,10 @@ class PenstockReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._newest: dict[str, Any] | None = None
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"_text": self._text, "_schema": self._schema}
+        return {"settings": self._text, "schema": self._schema, "routed": self._routed}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__init__(state["_text"], state["_schema"])  # type: ignore[misc]
+        self.__init__(**state)  # type: ignore[misc]
 
     def initialOffset(self) -> dict[str, Any]:
         """Before the first batch; which log it will be in is not known yet."""
@@ -108,7 +117,8 @@ class PenstockReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return start
         batch = admitted.batch
         rows = int(batch.rows.sum())
-        self._newest = self._offset(self._log_number, batch.seq, rows, admitted.arrived)
+        offset = self._offset(self._log_number, batch.seq, rows, admitted.arrived)
+        self._newest = offset | self._routed.offset(start)
         return self._newest
 
     def reportLatestOffset(self) -> dict[str, Any] | None:
@@ -126,7 +136,7 @@ class PenstockReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         # One entry is one batch: latestOffset gives the same entry until Spark goes on from it.
         if first != last or last not in self._log.recent:
             raise DamagedLog(f"{self._log.directory}: entries {first} to {last} are not one batch.")
-        return self._lanes(self._log.recent[last], self._names())
+        return self._lanes(self._log.recent[last], self._names(), end.get(OFFSET))
 
     def commit(self, end: dict[str, Any]) -> None:
         """Entries up to here are not needed any more."""
@@ -140,11 +150,16 @@ class PenstockReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._log = self._gate = None
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """The rows of a lane, stream by stream in order; the malformed are put aside."""
+        """The rows of a lane, each stream's in order; the malformed are put aside."""
         assert isinstance(partition, LanePartition)
+        yield from self._routed.routed(self._rows(partition), partition.routes, partition.lane)
+
+    def _rows(self, partition: LanePartition) -> Iterator[pa.RecordBatch]:
         settings, backend = _settings(self._text), _backend(self._text)
         ranges = _unpacked(partition.ranges)
         arrow = to_arrow_schema(self._schema, timezone="UTC")
+        if self._routed.route is not None:  # the last column is written by whoever routes
+            arrow = arrow.remove(len(arrow) - 1)
         named = settings.stream_column
         plain = arrow if named is None else arrow.remove(arrow.get_field_index(named))
         malformed: list[Malformed] = []
@@ -177,7 +192,9 @@ class PenstockReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         assert self._gate is not None
         return self._gate.names
 
-    def _lanes(self, batch: Batch, names: Sequence[str]) -> list[InputPartition]:
+    def _lanes(
+        self, batch: Batch, names: Sequence[str], routes: str | None
+    ) -> list[InputPartition]:
         cuts = np.flatnonzero(np.concatenate(([True], batch.lane[1:] != batch.lane[:-1])))
         parts: list[InputPartition] = []
         for start, end in zip(cuts, [*cuts[1:], len(batch)], strict=True):
@@ -187,7 +204,7 @@ class PenstockReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 batch.start.take(rows), batch.end.take(rows), batch.rows[rows],
             )  # fmt: skip
             lane = int(batch.lane[start])
-            parts.append(LanePartition(self._log_number, batch.seq, lane, table))
+            parts.append(LanePartition(self._log_number, batch.seq, lane, table, routes))
         return parts
 
     def _offset(self, log: int, seq: int, rows: int, arrived: list[list[float]]) -> dict[str, Any]:

@@ -56,12 +56,17 @@ class SourceSettings:
         return cls(**document)
 
 
-def settings_of(streams: Streams, source: str, directory: Path) -> SourceSettings:
-    """The settings of a topology's source that keeps its files in a directory."""
-    directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+def settings_of(
+    streams: Streams, source: str, directory: Path | None, epoch_s: float
+) -> SourceSettings:
+    """The settings of a topology's source; without a directory it is only looked at, never run."""
     options = streams.backend_options
+    if streams.kind == "generators":
+        options["epoch_s"] = epoch_s
     text = json.dumps(options, sort_keys=True)
-    if len(text) > INLINE_BYTES:
+    if directory is not None:
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if directory is not None and len(text) > INLINE_BYTES:
         file = directory / "backend.json"
         if not file.exists() or file.read_text(encoding="utf-8") != text:
             scratch = file.with_suffix(".new")
@@ -70,10 +75,10 @@ def settings_of(streams: Streams, source: str, directory: Path) -> SourceSetting
         options = {"@file": str(file)}
     return SourceSettings(
         source=source,
-        directory=str(directory),
+        directory=str(directory or ""),
         backend=streams.kind,
         options=options,
-        dead_letters=streams.dead_letters or str(directory / "dead-letters"),
+        dead_letters=streams.dead_letters or str(Path(directory or "") / "dead-letters"),
         stream_column=streams.stream_column,
         declared=streams.declared,
         discover=streams.discover,

@@ -1,0 +1,44 @@
+"""Streams of a topology as a streaming frame."""
+
+from pathlib import Path
+
+from pyspark.sql import DataFrame, SparkSession
+
+from penstock.errors import InvalidTopology, PenstockError
+from penstock.model.route import Route
+from penstock.model.sources import Streams
+from penstock.spark.routes.frames import obeyed, route_options
+from penstock.spark.source.reader import FORMAT, columns_of
+from penstock.spark.source.settings import settings_of
+
+PROPERTY = "penstock.sources"  # a local property: where sources of queries started here keep files
+
+
+def announce_sources(session: SparkSession, folder: Path) -> None:
+    """Say where the sources of queries that this thread starts keep their files."""
+    session.sparkContext.setLocalProperty(PROPERTY, str(folder))
+
+
+def read_streams(
+    name: str, streams: Streams, session: SparkSession, epoch_s: float, route: Route | None
+) -> DataFrame:
+    """The frame of a source of many streams; nothing is read yet."""
+    try:
+        columns = columns_of(streams.kind, streams.schema, streams.backend_options)
+    except PenstockError as error:
+        raise InvalidTopology(f"source {name!r}: {error}") from error
+    if columns is None:
+        raise InvalidTopology(
+            f"source {name!r}: Streams(schema) is not given; name the columns of {streams.kind}, "
+            "as in schema='device STRING, value DOUBLE'."
+        )
+    found = session.sparkContext.getLocalProperty(PROPERTY)
+    directory = None if found is None else Path(found) / name
+    options = {
+        "settings": settings_of(streams, name, directory, epoch_s).to_json(),
+        "columns": columns,
+    }
+    if route is None:
+        return session.readStream.format(FORMAT).options(**options).load()
+    options |= route_options(session, name, route)
+    return obeyed(session.readStream.format(FORMAT).options(**options).load(), name, route)
