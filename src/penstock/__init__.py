@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from penstock.model.sinks import Files as Files
     from penstock.model.sinks import ForeachBatch as ForeachBatch
     from penstock.model.sinks import Memory as Memory
+    from penstock.model.sinks import ToChannel as ToChannel
     from penstock.model.sources import Admission as Admission
     from penstock.model.sources import Streams as Streams
-    from penstock.model.sinks import ToChannel as ToChannel
     from penstock.spark.routes.costed import costed as costed
     from penstock.workloads.generator import Generator as Generator
     from penstock.workloads.profiles import RateProfile as RateProfile

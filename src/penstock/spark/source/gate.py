@@ -314,7 +314,8 @@ class Gate:
         finished = self._looked and len(table) > 0 and bool((table.state == GONE).all())
         status = {
             "source": self._settings.source, "log": self._log_number, "seq": self.seq,
-            "batch_rows": self._batch_rows, "at_s": now_s, "began_s": self._began_s, "malformed_rows": self._malformed,
+            "batch_rows": self._batch_rows, "at_s": now_s, "began_s": self._began_s,
+            "malformed_rows": self._malformed,
             "finished": finished, "notes": notes, **summary(table, self._planner),
         }  # fmt: skip
         try:
