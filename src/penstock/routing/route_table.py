@@ -6,6 +6,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from penstock.documents import Schema, check_document, parse_document
 from penstock.errors import InvalidInput
@@ -38,9 +39,8 @@ SCHEMA: Schema = {
     },
 }
 _STEP = np.uint64(0x9E3779B97F4A7C15)  # 2**64 divided by the golden ratio
-_HALF = np.uint64(32)
-_BLOCK_ROWS = 8192  # intermediate columns stay in the cache; larger ones cost page faults
-_TURNS = np.arange(_BLOCK_ROWS, dtype=np.uint64) * _STEP
+_BLOCK_ROWS = 16_384  # intermediate columns stay in the cache; larger ones cost page faults
+_LEAST_TURN_BITS, _MOST_TURN_BITS = 10, 16
 
 
 @dataclass(frozen=True)
@@ -56,8 +56,9 @@ class HotKey:
 class RouteTable:
     """Routes of a batch: hot keys go to their parts in turn, all others where the ring says.
 
-    Turns follow the row's number n: part floor(p frac(n phi)), phi the golden ratio. The rows of
-    a key are spread evenly at any regular distance from each other, and nothing is counted.
+    Turns follow the row's number n, which begins anew every 16384 rows: part floor(p frac(n phi)),
+    phi the golden ratio. The rows of a key are spread evenly at any regular distance from each
+    other, and nothing is counted. The node of each entry at each turn stands in a table.
     Differs from seed 000 s.4.1: turns go by the row's number in the batch, not the key's own.
     """
 
@@ -87,27 +88,23 @@ class RouteTable:
         if not self.hot:
             return self.ring.routes(hashes)
         routes = np.empty(len(hashes), dtype=np.int64)
+        first = first_row % _BLOCK_ROWS
         for start in range(0, len(hashes), _BLOCK_ROWS):
             block = hashes[start : start + _BLOCK_ROWS]
-            routes[start : start + _BLOCK_ROWS] = self._block_routes(block, first_row + start)
+            entries = self._entries_of(block)
+            entries <<= self._turn_bits
+            entries += self._turns[first : first + len(block)]
+            routes[start : start + _BLOCK_ROWS] = self._at_turn.take(entries)
         return routes
-
-    def _block_routes(self, hashes: Hashes, first_row: int) -> Ints:
-        entries = self._entries_of(hashes)
-        turns = _TURNS[: len(hashes)] + np.uint64(first_row * int(_STEP) % 2**64)
-        turns >>= _HALF
-        turns *= self._parts.take(entries)
-        turns >>= _HALF
-        turns += self._starts.take(entries)
-        return self._flat.take(turns.view(np.int64))
 
     def _entries_of(self, hashes: Hashes) -> Ints:
         """For each row the number of its hot key, or else of its node (after the hot keys)."""
         places = slots(hashes)
         entries = self._entries.take(places)
-        same = self._hashes.take(entries) == hashes
+        other = self._hashes.take(entries) != hashes
+        other &= entries < len(self.hot)
         # A cold key at the place of a hot one, or the second hot key at a place: few rows.
-        rows = np.flatnonzero((entries < len(self.hot)) & ~same)
+        rows = np.flatnonzero(other)
         while len(rows):
             entries[rows] = self._next.take(entries.take(rows))
             at = entries.take(rows)
@@ -145,20 +142,26 @@ class RouteTable:
         return np.array(hashes + [0] * len(self.ring.nodes), dtype=np.uint64)
 
     @cached_property
-    def _parts(self) -> Hashes:
-        parts = [len(key.nodes) for key in self.hot]
-        return np.array(parts + [1] * len(self.ring.nodes), dtype=np.uint64)
+    def _turn_bits(self) -> int:
+        """Turns enough for the key with most parts, as a power of two."""
+        most = max(len(key.nodes) for key in self.hot)
+        return min(_MOST_TURN_BITS, max(_LEAST_TURN_BITS, (4 * most - 1).bit_length()))
 
     @cached_property
-    def _starts(self) -> Hashes:
-        """Where the parts of an entry begin in `_flat`."""
-        return np.cumsum(self._parts) - self._parts
+    def _turns(self) -> Ints:
+        """The turn of each row of two blocks, so that a slice begins at any row of the first."""
+        numbers = np.arange(_BLOCK_ROWS, dtype=np.uint64) * _STEP
+        return np.tile((numbers >> np.uint64(64 - self._turn_bits)).view(np.int64), 2)
 
     @cached_property
-    def _flat(self) -> Ints:
-        """Nodes of all parts of all hot keys, then each node by itself."""
-        nodes = [node for key in self.hot for node in key.nodes]
-        return np.array([*nodes, *self.ring.nodes], dtype=np.int64)
+    def _at_turn(self) -> NDArray[np.int32]:
+        """The node of each hot key at each turn, then of each node: itself."""
+        turns = 1 << self._turn_bits
+        nodes = np.empty((len(self.hot) + len(self.ring.nodes), turns), dtype=np.int32)
+        for entry, key in enumerate(self.hot):
+            nodes[entry] = np.array(key.nodes)[np.arange(turns) * len(key.nodes) // turns]
+        nodes[len(self.hot) :] = np.array(self.ring.nodes)[:, None]
+        return nodes.ravel()
 
     @cached_property
     def _entries(self) -> Ints:

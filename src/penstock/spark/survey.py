@@ -63,7 +63,7 @@ def read_source(
         if source.route is None:
             return session.readStream.format(FORMAT).options(**options, **told).load()
         options |= route_options(session, source.name, source.route)
-        lanes = session.readStream.format(FORMAT).options(**options).load()
+        lanes = session.readStream.format(FORMAT).options(**options, **told).load()
         return obeyed(lanes, source.name, source.route)
     if isinstance(source.reader, Streams):
         return read_streams(source.name, source.reader, session, epoch_s, source.route)

@@ -63,11 +63,15 @@ class _Counting:
     lane: int
     rows: int = 0
     counted: FrequentKeys = field(default_factory=FrequentKeys)
+    _rng: np.random.Generator = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._rng = np.random.default_rng(self.lane)  # the same sample when a batch is repeated
 
     def routes(self, batch: pa.RecordBatch) -> Ints:
         hashes = batch_hashes(batch, self.route)
         columns = [batch.column(name) for name in self.route.key]
-        self.counted.add(hashes, columns, np.random.default_rng((self.lane, self.rows)))
+        self.counted.add(hashes, columns, self._rng)
         found = self.table.routes_of(hashes, self.rows)
         self.rows += batch.num_rows
         return found

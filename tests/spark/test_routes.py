@@ -1,0 +1,151 @@
+"""Routed sources in a running topology: rows obey, state does not care, costs are learnt."""
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from pyspark import TaskContext
+from pyspark.sql import SparkSession
+
+from penstock.errors import InvalidTopology
+from penstock.model.route import Route
+from penstock.model.sinks import Memory
+from penstock.model.topology import Topology
+from penstock.routing.hashing import key_hashes
+from penstock.spark.builder import Reading, build
+from penstock.spark.measurer import SparkMeasurer
+from penstock.spark.routes.by_cost import sketch_of
+from penstock.spark.routes.costed import costed
+from penstock.spark.running import Pace, RunningTopology
+from penstock.spark.session import build_session
+from penstock.workloads.costly_values import SCHEMA, CostlyValues
+from penstock.workloads.generator import Generator
+from penstock.workloads.profiles import constant
+
+pytestmark = pytest.mark.spark
+
+SCHEMA_WITH_TASK = f"{SCHEMA}, task INT"
+RELAXED = "spark.sql.streaming.statefulOperator.useStrictDistribution"
+
+
+@pytest.fixture(scope="module")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    log = tmp_path_factory.mktemp("log") / "spark.log"
+    session = build_session("routes", "local[2]", key_groups=2, log_file=log)
+    yield session
+    session.stop()
+
+
+def stream(rows: int, batches: int, **more: Any) -> Generator:
+    return Generator(constant(1e6), rows=rows, max_rows=rows // batches, lanes=2, **more)
+
+
+def with_task() -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """Adds the number of the task; made here, so that it goes to workers by value."""
+
+    def add(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        context = TaskContext.get()
+        assert context is not None
+        for batch in batches:
+            task = pa.array([context.partitionId()] * batch.num_rows, pa.int32())
+            yield batch.append_column("task", task)
+
+    return add
+
+
+def test_keys_in_parts_meet_again_in_state(spark: SparkSession, tmp_path: Path) -> None:
+    """Also where Spark would take any partitioning that it believes in."""
+    rows = stream(6_000, 3, keys=20, skew=1.5)
+    made = Topology("split", max_latency="10s")
+    made.source("rows", rows, route=Route("frequency-aware", key="key", partitions=3, period=0.001))
+
+    @made.operator("rows")
+    def worked(rows: Any) -> Any:
+        return rows.mapInArrow(with_task(), SCHEMA_WITH_TASK)
+
+    made.add("counts", "SELECT key, count(*) AS n FROM rows GROUP BY key", upstream="rows")
+    made.sink("raw", "worked", Memory(), mode="update")
+    made.sink("all", "counts", Memory(), mode="update")
+    spark.conf.set(RELAXED, "false")
+    try:
+        with RunningTopology(made, spark, tmp_path / "checkpoint", Pace(once=True)) as running:
+            measurer = SparkMeasurer(running)
+            assert running.wait(120)
+            running.settle()
+            found, raw = running.rows("all"), running.rows("raw")
+            observed = measurer.observe()
+    finally:
+        spark.conf.unset(RELAXED)
+    expected = Counter(rows.batch(0, 6_000, 0.0).column("key").to_pylist())
+    counts: dict[int, int] = {}
+    for row in found:  # updates: the last one of a key is its count
+        counts[row.key] = max(counts.get(row.key, 0), row.n)
+    assert counts == expected
+    assert sorted(row.row for row in raw) == list(range(6_000))
+    tasks_of_hottest = {row.task for row in raw if row.key == 0 and row.row >= 2_000}
+    assert len(tasks_of_hottest) == 3
+    assert observed is not None
+    (route,) = observed.routes
+    assert route.source == "rows"
+    assert len(route.load_s) == 3
+    assert route.rows.sum() % 2_000 == 0  # of one batch, read by both consumers
+    assert route.table.startswith("00000002-")
+
+
+def test_costs_are_learnt_and_tasks_in_use_change(spark: SparkSession, tmp_path: Path) -> None:
+    work = CostlyValues(16, 0.001, 0.009)
+    made = Topology("dealt", max_latency="10s")
+    made.source(
+        "rows", stream(600, 4, keys=16), route=Route("osg", key="key", partitions=4, period=0.001)
+    )
+
+    @made.operator("rows")
+    def looked_up(rows: Any) -> Any:
+        return rows.mapInArrow(costed(work, by="key", source="rows"), SCHEMA)
+
+    @made.operator("looked_up")
+    def worked(looked_up: Any) -> Any:
+        return looked_up.mapInArrow(with_task(), SCHEMA_WITH_TASK)
+
+    made.sink("raw", "worked", Memory())
+    folder = tmp_path / "checkpoint/penstock/routes/rows"
+    with RunningTopology(made, spark, tmp_path / "checkpoint", Pace(once=True)) as running:
+        running.after_batch.append(
+            lambda _, batch: running.use_tasks("rows", 3) if batch == 1 else None
+        )
+        assert running.wait(120)
+        raw = running.rows("raw")
+    assert sorted(row.row for row in raw) == list(range(600))
+    tables = sorted((folder / "tables").glob("*.json"))
+    document = json.loads(tables[-1].read_text())
+    assert document["tasks"] == 3
+    costs_s = sketch_of(document["content"]).estimate_s(key_hashes(np.arange(16)))
+    assert np.corrcoef(costs_s, np.arange(16))[0, 1] > 0.9
+    cost_of = np.linspace(1, 9, 16)
+    last = Counter[int]()
+    for row in raw:
+        if row.row >= 450:
+            last[row.task] += cost_of[row.key]
+    assert set(last) == {0, 1, 2}
+    assert max(last.values()) < 1.2 * min(last.values())
+
+
+def test_what_is_refused(spark: SparkSession) -> None:
+    def refused(reader: Any, route: Route) -> str:
+        made = Topology("wrong", max_latency="5s")
+        made.source("rows", reader, route=route)
+        made.sink("out", "rows", Memory())
+        with pytest.raises(InvalidTopology) as error:
+            build(made, spark, Reading(0.0))
+        return str(error.value)
+
+    said = refused(stream(10, 1), Route("hash", key="vehicle"))
+    assert said.startswith("source 'rows': route column 'vehicle' is not in its schema; columns:")
+    rate = lambda session: session.readStream.format("rate").load()  # noqa: E731
+    said = refused(rate, Route("hash", key="value"))
+    assert "source 'rows': route is given, but only lanes" in said
