@@ -67,13 +67,13 @@ def read_source(
         return obeyed(lanes, source.name, source.route)
     if isinstance(source.reader, Streams):
         return read_streams(source.name, source.reader, session, epoch_s, source.route)
+    if isinstance(source.reader, FromChannel):
+        return _read_channel(source, source.reader, session, told)
     if source.route is not None:
         raise InvalidTopology(
             f"source {source.name!r}: route is given, but only lanes of Penstock's own sources "
-            "can write routes; use a Generator, or leave route out."
+            "can write routes; use Streams, a Generator or a channel, or leave route out."
         )
-    if isinstance(source.reader, FromChannel):
-        return _read_channel(source.name, source.reader, session, told)
     if isinstance(source.reader, Feedback):
         return _nothing_yet(source.name, source.reader, session)
     if not callable(source.reader):
@@ -94,15 +94,19 @@ def read_source(
 
 
 def _read_channel(
-    name: str, reader: FromChannel, session: SparkSession, told: dict[str, str]
+    source: Source, reader: FromChannel, session: SparkSession, told: dict[str, str]
 ) -> DataFrame:
-    options = {"path": reader.path, "reader": reader.reader, "name": name, **told}
+    options = {"path": reader.path, "reader": reader.reader, "name": source.name, **told}
     if reader.max_rows is not None:
         options["max_rows"] = str(reader.max_rows)
     if reader.watermark is not None:
         options["whole"] = "true"
     log.Channel(Path(reader.path)).register(reader.reader)
+    if source.route is not None:
+        options |= route_options(session, source.name, source.route)
     frame = session.readStream.format(log.FORMAT).options(**options).load()
+    if source.route is not None:
+        frame = obeyed(frame, source.name, source.route)
     return frame if reader.watermark is None else frame.withWatermark(*reader.watermark)
 
 

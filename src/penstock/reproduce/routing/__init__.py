@@ -1,12 +1,14 @@
 """Claims R1 to R5 on routing (seed 000 s.6.4, seed 002 ch.6 s.4.2).
 
-R1, R2, R3 and R5 are simulated, R4 is timed on the pure code; on Spark they are measured with the
-lanes and the windowed aggregate, which this package does not start.
+R1, R2, R3 and R5 are simulated, R4 is timed on the pure code; `run_on_spark` measures R4 in lanes
+and R5 on a running topology.
 """
 
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from penstock.reproduce.claims import Claim
 from penstock.reproduce.routing.balance import pane_run, relocation_run, skew_run
@@ -29,6 +31,8 @@ class Setting:
     repeats: int = 40
 
 
+SPARK_SHRINK, QUICK_SHRINK = 0.15, 0.05  # of the phases of R5
+SPARK_TURNS, QUICK_TURNS = 12, 3
 QUICK = Setting(120, (0.5, 1.5), 60_000, 6, 0.25, 3)
 
 
@@ -45,3 +49,30 @@ def run(folder: Path, seeds: Sequence[int], quick: bool) -> list[Claim]:
         claim_r4(seeds, setting.repeats, folder),
         claim_r5(seeds, setting.shrink, folder),
     ]
+
+
+def run_on_spark(folder: Path, seeds: Sequence[int], quick: bool) -> list[Claim]:
+    """R4 in lanes and R5 on a running topology, each in a session of its own."""
+    from penstock.reproduce.routing.osg_on_spark import claim_r5_on_spark
+    from penstock.reproduce.routing.overhead_on_spark import claim_r4_on_spark
+    from penstock.spark.session import build_session
+
+    turns, shrink = (QUICK_TURNS, QUICK_SHRINK) if quick else (SPARK_TURNS, SPARK_SHRINK)
+    claims = []
+    with TemporaryDirectory(prefix="penstock-routing-") as logs:
+        log_file = Path(logs) / "spark.log"
+        session = build_session("routing-R4", "local[1]", log_file=log_file)
+        try:
+            claims.append(claim_r4_on_spark(session, seeds, turns, folder, _say))
+        finally:
+            session.stop()
+        session = build_session("routing-R5", "local[8]", log_file=log_file)
+        try:
+            claims.append(claim_r5_on_spark(session, seeds, shrink, folder, _say))
+        finally:
+            session.stop()
+    return claims
+
+
+def _say(what: str) -> None:
+    sys.stderr.write(f"routing on Spark: {what}\n")

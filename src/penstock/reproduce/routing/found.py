@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 
 from penstock.reproduce.claims import Claim, save_figure
 
+Place = Literal["sim", "pure", "spark"]
 ABOUT = 0.10  # what "about" may be off
 
 
@@ -40,8 +41,8 @@ def pair(found: Spread) -> list[float]:
 
 
 def found_claim(
-    name: str, paper: str, ours: str, where: Literal["sim", "pure"], parts: dict[str, bool],
-    figure: Figure, folder: Path, numbers: dict[str, Any], why: str = "",
+    name: str, paper: str, ours: str, where: Place, parts: dict[str, bool], figure: Figure,
+    folder: Path, numbers: dict[str, Any], why: str = "",
 ) -> Claim:  # fmt: skip
     """Holds if all parts do; otherwise the reason names those that do not, and `why`."""
     failed = ", ".join(part for part, holds in parts.items() if not holds)
@@ -52,6 +53,8 @@ def found_claim(
         holds=not failed,
         where=where,
         reason=f"not so: {failed}. {why}".strip() if failed else "",
-        figures=save_figure(figure, folder, f"routing-{name}"),
+        figures=save_figure(
+            figure, folder, f"routing-{name}-spark" if where == "spark" else f"routing-{name}"
+        ),
         numbers={"parts": parts, **numbers},
     )

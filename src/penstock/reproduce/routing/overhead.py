@@ -57,7 +57,7 @@ def frequency_aware_overheads(
 ) -> tuple[Overhead, Overhead]:
     """Splitting the K most frequent keys, with counting for the next table, over plain hashing."""
     rng = np.random.default_rng(seed)
-    batch = _zipf_batch(exponent, kind, rng)
+    batch = position_reports(exponent, kind, rng)
     keys = batch.column("key")
     table = _table_for(keys, rng)
     return _compared(
@@ -70,7 +70,7 @@ def frequency_aware_overheads(
 
 def rate_aware_overheads(seed: int, repeats: int) -> tuple[Overhead, Overhead]:
     """Rate-aware panes over panes dealt round robin, on ten panes of which one is a jump."""
-    batch = _timed_batch(np.random.default_rng(seed))
+    batch = timed_batch(None, 4 * NODES, np.random.default_rng(seed))
     steady = np.repeat(np.arange(4 * NODES), 20_000)
     history = rate_aware_routes(steady, new_history(NODES))[1]
     ticks = batch.column("time").to_numpy()
@@ -142,7 +142,7 @@ def _sent(batch: "pa.RecordBatch", routes: Ints) -> list["pa.Buffer"]:
     return [sink.getvalue() for sink in sinks]
 
 
-def _zipf_batch(exponent: float, kind: str, rng: np.random.Generator) -> "pa.RecordBatch":
+def position_reports(exponent: float, kind: str, rng: np.random.Generator) -> "pa.RecordBatch":
     """Position reports with keys of a Zipf distribution in random order."""
     shares = np.arange(1, KEYS + 1) ** -exponent
     keys = rng.choice(rng.permutation(KEYS), ROWS, p=shares / shares.sum())
@@ -150,8 +150,12 @@ def _zipf_batch(exponent: float, kind: str, rng: np.random.Generator) -> "pa.Rec
     return _reports(column, "key", rng)
 
 
-def _timed_batch(rng: np.random.Generator) -> "pa.RecordBatch":
-    pane = 4 * NODES + np.repeat(np.arange(len(PANE_ROWS)), PANE_ROWS)
+def timed_batch(
+    pane_rows: Ints | None, first_pane: int, rng: np.random.Generator
+) -> "pa.RecordBatch":
+    """Reports of panes of these sizes; None: those of R1's stream."""
+    sizes = PANE_ROWS if pane_rows is None else pane_rows
+    pane = first_pane + np.repeat(np.arange(len(sizes)), sizes)
     ticks = pane * _PANE_US + rng.integers(0, _PANE_US, len(pane))
     return _reports(pa.array(ticks), "time", rng)
 

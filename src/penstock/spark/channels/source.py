@@ -7,7 +7,7 @@ many tasks it is cut, anew for each batch. What a task needs travels in its part
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import chain, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -19,12 +19,14 @@ from pyspark.sql.streaming.datasource import (
     ReadMaxRows,
     SupportsTriggerAvailableNow,
 )
-from pyspark.sql.types import StructType
+from pyspark.sql.types import IntegerType, StructType
 
 from penstock.errors import InvalidInput
 from penstock.spark.channels.chunks import read_piece
 from penstock.spark.channels.log import FORMAT, Channel, Piece
 from penstock.spark.parallelism_file import read_parallelism
+from penstock.spark.routes.names import OFFSET
+from penstock.spark.routes.reading import RoutedReading
 
 
 @dataclass(frozen=True)
@@ -32,6 +34,8 @@ class Pieces(InputPartition):
     """What one task reads."""
 
     parts: tuple[Piece, ...]
+    lane: int = 0
+    routes: str | None = None  # the version of its table, where rows are routed
 
 
 class ChannelSource(DataSource):
@@ -50,7 +54,9 @@ class ChannelSource(DataSource):
 
     def schema(self) -> StructType:
         """The columns of the rows that were published."""
-        return StructType.fromJson(json.loads(self._channel().schema_json))
+        schema = StructType.fromJson(json.loads(self._channel().schema_json))
+        routed = self._routed()
+        return schema if routed.route is None else schema.add(routed.column, IntegerType())
 
     def streamReader(self, schema: StructType) -> "ChannelReader":
         """The reader, made from options alone."""
@@ -59,12 +65,19 @@ class ChannelSource(DataSource):
         return ChannelReader(
             Path(self._path()),
             self.options["reader"],
-            self.options.get("name", Path(self._path()).name),
+            self._name(),
             _number(self.options, "max_rows"),
             _number(self.options, "partitions") or 1,
             self.options.get("parallelism_file"),
             self.options.get("whole", "false") == "true",
+            self._routed(),
         )
+
+    def _name(self) -> str:
+        return str(self.options.get("name", Path(self._path()).name))
+
+    def _routed(self) -> RoutedReading:
+        return RoutedReading.of(self.options, self._name())
 
     def _path(self) -> str:
         if "path" not in self.options:
@@ -87,10 +100,12 @@ class ChannelReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         partitions: int,
         parallelism_file: str | None,
         whole: bool,
+        routed: RoutedReading | None = None,
     ) -> None:
         self._path, self._reader, self._name = path, reader, name
         self._max_rows, self._partitions = max_rows, partitions
         self._parallelism_file, self._whole = parallelism_file, whole
+        self._routed = routed or RoutedReading(name)
         self._target: int | None = None
         self._opened: Channel | None = None
 
@@ -108,7 +123,7 @@ class ChannelReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         end = self._channel().end_row() if self._target is None else self._target
         if isinstance(limit, ReadMaxRows) and end > first + limit.max_rows:
             end = self._within(first, first + limit.max_rows, end)
-        return self._offset(max(first, end))
+        return self._offset(end) | self._routed.offset(start) if end > first else start
 
     def reportLatestOffset(self) -> dict[str, Any]:
         """What was published, admitted or not: the lag in the query's progress."""
@@ -124,13 +139,16 @@ class ChannelReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         wanted = read_parallelism(self._parallelism_file, self._partitions)
         parts = min(wanted, rows)
         cuts = [first + rows * part // parts for part in range(parts + 1)] if parts > 0 else []
-        return [Pieces(tuple(self._channel().pieces(a, b))) for a, b in pairwise(cuts)]
+        return [
+            Pieces(tuple(self._channel().pieces(a, b)), lane, end.get(OFFSET))
+            for lane, (a, b) in enumerate(pairwise(cuts))
+        ]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The rows of a part."""
         assert isinstance(partition, Pieces)
-        for piece in partition.parts:
-            yield from read_piece(piece)
+        rows = chain.from_iterable(map(read_piece, partition.parts))
+        yield from self._routed.routed(rows, partition.routes, partition.lane)
 
     def commit(self, end: dict[str, Any]) -> None:
         """The batches up to here are committed: they are never asked for again."""

@@ -105,7 +105,7 @@ def _follow(running: RunningTopology, phases: Sequence[Phase]) -> None:
 
 def _told(running: RunningTopology, stream: Generator, partitions: int) -> DealtRun:
     entries = sorted(running.ledger.take(), key=lambda entry: entry.batch_id)
-    done_s = np.repeat([e.done_at_s for e in entries], [e.rows for e in entries])
+    done_s = np.repeat([e.done_at_s for e in entries], [int(e.rows) for e in entries])
     arrival_s = stream.rate.arrival_s(np.arange(len(done_s)))
     group = str(running.queries[0].runId)
     batches, tasks = [], []

@@ -48,6 +48,7 @@ def table_in_use(progress: Any, source: str) -> str:
     """The version of the table that a query's last batch was routed by; "" if it tells none."""
     for told in progress.sources if progress is not None else ():
         offset = json.loads(told.endOffset) if told.endOffset else None
-        if isinstance(offset, dict) and offset.get("stream") == source:
+        names = ("stream", "source", "channel")  # as our sources call themselves in offsets
+        if isinstance(offset, dict) and source in (offset.get(name) for name in names):
             return str(offset.get(OFFSET, ""))
     return ""

@@ -36,9 +36,14 @@ class RoutedReading:
         exchange = RouteExchange(Path(options["routes_at"]))
         return cls(source, Route.from_json(options["route"]), exchange)
 
+    @property
+    def column(self) -> str:
+        """The name of the column of routes."""
+        return COLUMN + self.source
+
     def schema(self, columns: str) -> str:
         """The columns of the source, and that of its routes."""
-        return columns if self.route is None else f"{columns}, `{COLUMN}{self.source}` INT"
+        return columns if self.route is None else f"{columns}, `{self.column}` INT"
 
     def offset(self, start: Mapping[str, Any]) -> dict[str, str]:
         """The table of the batch that begins at an offset, as a part of its end offset."""
