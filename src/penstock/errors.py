@@ -19,3 +19,9 @@ class InvalidTopology(InvalidInput):
 
 class Unavailable(PenstockError):
     """Something outside (Java, a port, a cluster, a Spark handle) is missing or failed."""
+
+
+class Infeasible(PenstockError):
+    """What is asked for is well said and cannot be had."""
+
+    exit_code = 3

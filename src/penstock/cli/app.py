@@ -17,6 +17,7 @@ from penstock.cli.dashboard import dashboard
 from penstock.cli.demo import demo
 from penstock.cli.doctor import doctor
 from penstock.cli.history import history
+from penstock.cli.plan import plan
 from penstock.cli.reproduce import reproduce
 from penstock.cli.run import run
 from penstock.cli.simulate import simulate
@@ -61,6 +62,7 @@ app.command(epilog="Example: penstock schema scaling > scaling.schema.json")(sch
 app.command(epilog="Example: penstock history --changes --last 10m")(history)
 app.command(epilog="Example: penstock dashboard --history runs/demo/history.sqlite")(dashboard)
 app.command(epilog="Example: penstock simulate road.toml --policy incremental --seed 7")(simulate)
+app.command(epilog="Example: penstock plan --history runs/demo/history.sqlite --rate x2")(plan)
 app.command(epilog="Example: penstock reproduce drs --seeds 5 --json")(reproduce)
 app.command(epilog="Example: penstock doctor --spark")(doctor)
 app.add_typer(cluster)

@@ -1,0 +1,226 @@
+"""`penstock plan`: what other policies and sizes would have made of a recorded load."""
+
+from __future__ import annotations
+
+import math
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from penstock.cli.output import JsonFlag, one_line, print_json
+from penstock.cli.settings import with_settings
+from penstock.config import Settings
+from penstock.errors import Infeasible, InvalidInput
+
+if TYPE_CHECKING:
+    from penstock.control.records import ActionRecord, RunRecord
+    from penstock.model.observation import Observation
+    from penstock.sim.replay import Candidate, Fidelity
+
+PROMISE = 0.95  # of results within the bound is what advice must keep
+MOST_RATE = 1_000.0
+# The recorded run itself says how often was decided, and how large its executors were.
+OWN = (
+    "period", "policy", "executors-min", "executors-max", "slots", "history", "shadow", "dry-run",
+    "key-groups", "executor-memory-mb", "batch-interval",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Recording:
+    """A run and all that was written of it."""
+
+    number: int
+    run: RunRecord
+    observations: list[Observation]
+    actions: list[ActionRecord]
+
+
+@with_settings(without=OWN)
+def plan(
+    history: Annotated[
+        str | None, typer.Option("--history", help="A file or SQLAlchemy URL; else the option.")
+    ] = None,
+    number: Annotated[
+        int | None, typer.Option("--run", metavar="N", help="Which run; by default the newest.")
+    ] = None,
+    rate: Annotated[
+        str, typer.Option("--rate", metavar="xN", help="Times the recorded load, such as x2.")
+    ] = "x1",
+    max_latency: Annotated[
+        str | None,
+        typer.Option("--max-latency", metavar="DURATION", help="Instead of the recorded bound."),
+    ] = None,
+    policy: Annotated[
+        str, typer.Option("--policy", help="Policies by name, as 'drs,ds2', or all.")
+    ] = "all",
+    executors_min: Annotated[
+        int | None, typer.Option("--executors-min", min=1, max=10_000, help="Else as recorded.")
+    ] = None,
+    executors_max: Annotated[
+        int | None, typer.Option("--executors-max", min=1, max=10_000, help="Else as recorded.")
+    ] = None,
+    tolerance: Annotated[
+        float,
+        typer.Option(
+            "--tolerance", min=0.01, max=10,
+            help="Error of the replayed mean and 95th percentile above which nothing is advised.",
+        ),
+    ] = 0.3,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Of the simulation.")] = 1,
+    out: Annotated[Path, typer.Option("--out", help="Where the figure goes.")] = Path("figures"),
+    as_json: Annotated[bool, JsonFlag] = False,
+    *,
+    settings: Settings,
+) -> None:  # fmt: skip
+    """Show latency, violations and cost of each policy and size for a recorded load, simulated.
+
+    The simulator is calibrated on the recorded service times and batch overheads. It first replays
+    the run as it was; where it is too far off, nothing is advised and the exit code is 3.
+    """
+    from penstock.model.durations import parse_duration_s
+    from penstock.sim.calibration import scenario_of
+    from penstock.sim.replay import best, candidates, policies_named, replayed, sizes_between
+
+    factor = _factor(rate)
+    bound_s = None if max_latency is None else parse_duration_s(max_latency, "--max-latency")
+    policies = _known(policies_named(policy))
+    recorded = _read(history, number)
+    fidelity, replay = replayed(recorded.run, recorded.observations, recorded.actions, seed)
+    _refuse_if_poor(fidelity, tolerance, recorded)
+    scenario = scenario_of(
+        recorded.run, recorded.observations, recorded.actions, rate_factor=factor,
+        max_latency_s=bound_s, seed=seed, executors=_executors(recorded, executors_min,
+                                                               executors_max),
+    )  # fmt: skip
+    sizes = sizes_between(scenario.cluster.min_executors, scenario.cluster.max_executors)
+    found = [c for c, _ in candidates(scenario, settings, policies, sizes)]
+    advised = best(found, PROMISE)
+    from penstock.cli.plan_figure import save
+
+    figures = save(out, recorded.observations, replay.observations, found, scenario.max_latency_s)
+    told = {
+        "run": recorded.number, "topology": recorded.run.topology, "rate": factor,
+        "max_latency_s": scenario.max_latency_s, "fidelity": _fidelity(fidelity),
+        "candidates": found, "advice": None if advised is None else advised.name,
+        "figures": [str(figure) for figure in figures],
+    }  # fmt: skip
+    if as_json:
+        print_json(told)
+    else:
+        _print(told, fidelity, found, advised)
+    if advised is None:
+        nearest = max(found, key=lambda c: (c.in_time_share, -c.executor_seconds))
+        raise Infeasible(
+            f"nothing within {scenario.cluster.max_executors} executors keeps {PROMISE:.0%} of "
+            f"results within {scenario.max_latency_s:g} s; the nearest is {nearest.name} with "
+            f"{nearest.in_time_share:.1%}."
+        )
+
+
+def _factor(text: str) -> float:
+    digits = text.strip().lower().removeprefix("x")
+    try:
+        factor = float(digits)
+    except ValueError:
+        factor = math.nan
+    if not 0 < factor <= MOST_RATE:
+        raise InvalidInput(
+            f"--rate is {text!r}; give a factor above 0 and up to {MOST_RATE:g}, such as x2."
+        )
+    return factor
+
+
+def _known(policies: tuple[str, ...]) -> tuple[str, ...]:
+    from penstock.scaling.registry import names
+
+    for name in policies:
+        if name not in names():
+            raise InvalidInput(f"--policy names {name!r}; known: {', '.join(names())}, or all.")
+    return tuple(name for name in policies if name != "static")  # each static size is tried anyway
+
+
+def _read(history: str | None, number: int | None) -> Recording:
+    from penstock.config import read_settings
+    from penstock.control.history import HistoryStore
+
+    where = history if history is not None else read_settings().history
+    with HistoryStore(where, create=False) as store:
+        runs = store.runs()
+        chosen = store.latest_run() if number is None else number
+        if chosen not in runs:
+            raise InvalidInput(
+                f"--run is {number}; {store.where} holds {min(runs)} to {max(runs)}."
+            )
+        return Recording(
+            chosen, runs[chosen], store.read_observations(chosen), store.read_actions(chosen)
+        )
+
+
+def _executors(recorded: Recording, fewest: int | None, most: int | None) -> tuple[int, int] | None:
+    if fewest is None and most is None:
+        return None
+    run = recorded.run
+    seen = max((len(o.nodes) for o in recorded.observations), default=1)
+    low = fewest if fewest is not None else min(run.executors_min, most or run.executors_min)
+    high = most if most is not None else max(run.executors_max, seen, low)
+    if low > high:
+        raise InvalidInput(
+            f"--executors-min is {low}; it must be at most --executors-max, which is {high}."
+        )
+    return low, high
+
+
+def _fidelity(fidelity: Fidelity) -> dict[str, float]:
+    errors = {"mean_error": fidelity.mean_error, "p95_error": fidelity.p95_error}
+    return {**vars(fidelity), **errors}
+
+
+def _refuse_if_poor(fidelity: Fidelity, tolerance: float, recorded: Recording) -> None:
+    if fidelity.within(tolerance):
+        return
+    raise Infeasible(
+        f"no advice: replayed as it was, run {recorded.number} of {recorded.run.topology} has "
+        f"{_compared(fidelity)}; --tolerance allows {tolerance:.0%}."
+    )
+
+
+def _compared(f: Fidelity) -> str:
+    return (
+        f"a mean latency of {f.simulated_mean_s:.3g} s where {f.recorded_mean_s:.3g} s was "
+        f"recorded (error {f.mean_error:.0%}) and a 95th percentile of {f.simulated_p95_s:.3g} s "
+        f"where {f.recorded_p95_s:.3g} s was (error {f.p95_error:.0%})"
+    )
+
+
+def _print(
+    told: dict[str, Any], fidelity: Fidelity, found: list[Candidate], advised: Candidate | None
+) -> None:
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    print(
+        f"run {told['run']} of {one_line(told['topology'])}: load x{told['rate']:g}, bound "
+        f"{told['max_latency_s']:g} s; replayed as it was, it has {_compared(fidelity)}"
+    )
+    table = Table()
+    table.add_column("policy or size")
+    for head in ("in time", "late rows", "mean", "95%", "executor-s", "most", "changes"):
+        table.add_column(head, justify="right")
+    for c in found:
+        table.add_row(
+            Text(c.name), f"{c.in_time_share:.1%}", f"{c.late_rows:,}", f"{c.latency_mean_s:.2f} s",
+            f"{c.latency_p95_s:.2f} s", f"{c.executor_seconds:,.0f}", str(c.executors_most),
+            str(c.reconfigurations), style="bold" if c is advised else None,
+        )  # fmt: skip
+    Console(width=None if sys.stdout.isatty() else 120).print(table)
+    if advised is not None:
+        print(
+            f"advice: {advised.name}, the cheapest that keeps {PROMISE:.0%} of results within "
+            f"{told['max_latency_s']:g} s"
+        )
+    print(f"figure: {told['figures'][0]}")

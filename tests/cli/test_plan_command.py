@@ -1,0 +1,113 @@
+"""`penstock plan`: a history in, a table and a figure out, or a refusal with its reason."""
+
+import json
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from penstock.cli import app
+
+SCENARIO = """
+[scenario]
+name = "short"
+duration = "2m"
+max_latency = "5s"
+seed = 3
+
+[cluster]
+max_executors = 4
+
+[batch]
+fixed = "250ms"
+
+[[source]]
+name = "reports"
+rate = { profile = "steps", steps = [["40s", 20], ["40s", 80], ["40s", 20]] }
+
+[[operator]]
+name = "lookup"
+from = ["reports"]
+service = { mean = "20ms" }
+"""
+
+
+def penstock(*words: str) -> Any:
+    return CliRunner().invoke(app, list(words))
+
+
+@pytest.fixture
+def history(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "short.toml").write_text(SCENARIO, encoding="utf-8")
+    assert penstock("simulate", "short.toml", "--history", "h.sqlite").exit_code == 0
+    return "h.sqlite"
+
+
+def test_a_plan_is_a_table_with_its_error_and_advice_and_a_figure(history: str) -> None:
+    result = penstock("plan", "--history", history)
+    assert (result.exit_code, result.stderr) == (0, "")
+    first, *_, advice, figure = result.stdout.splitlines()
+    assert first.startswith("run 1 of short: load x1, bound 5 s; replayed as it was")
+    assert first.count("(error ") == 2
+    for name in ("static 1", "static 4", "incremental", "drs", "ds2", "spark-dra"):
+        assert f"{name} " in result.stdout
+    assert advice.startswith("advice: ")
+    assert figure == "figure: figures/plan.png"
+    assert Path("figures/plan.png").read_bytes().startswith(b"\x89PNG")
+    assert "<svg" in Path("figures/plan.svg").read_text(encoding="utf-8")
+
+
+def test_json_holds_the_candidates_under_another_load_and_bound(history: str) -> None:
+    words = ("--rate", "x2", "--max-latency", "2s", "--policy", "ds2", "--executors-max", "6")
+    told = json.loads(penstock("plan", "--history", history, *words, "--json").stdout)
+    assert (told["rate"], told["max_latency_s"]) == (2.0, 2.0)
+    assert [c["name"] for c in told["candidates"]] == [
+        *(f"static {size}" for size in range(1, 7)), "ds2",
+    ]  # fmt: skip
+    assert told["fidelity"]["mean_error"] < 0.3
+    one, *_, six = told["candidates"][:6]
+    assert one["executor_seconds"] * 6 == six["executor_seconds"]
+    assert one["in_time_share"] < six["in_time_share"]
+
+
+def test_a_run_the_simulator_does_not_reproduce_gets_no_advice(history: str) -> None:
+    database = sqlite3.connect(history)
+    database.execute("UPDATE penstock_observations SET latency_mean_s = 4 * latency_mean_s")
+    database.commit()
+    database.close()
+    result = penstock("plan", "--history", history)
+    assert (result.exit_code, result.stdout) == (3, "")
+    assert "no advice: replayed as it was, run 1 of short has a mean latency of" in result.stderr
+    assert "--tolerance allows 30%" in result.stderr
+    assert len(result.stderr.splitlines()) == 1
+    assert penstock("plan", "--history", history, "--tolerance", "0.9").exit_code == 0
+
+
+def test_a_load_that_nothing_can_serve_is_infeasible(history: str) -> None:
+    result = penstock("plan", "--history", history, "--rate", "x20", "--policy", "ds2")
+    assert result.exit_code == 3
+    assert "nothing within 4 executors keeps 95% of results within 5 s" in result.stderr
+    assert "static 4" in result.stdout  # the best that can be had is shown all the same
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (("--rate", "2z"), "--rate is '2z'; give a factor above 0"),
+        (("--rate", "x0"), "--rate is 'x0'; give a factor above 0"),
+        (("--rate", "xnan"), "--rate is 'xnan'; give a factor above 0"),
+        (("--policy", "drs,best"), "--policy names 'best'; known: "),
+        (("--run", "7"), "--run is 7; "),
+        (("--max-latency", "soon"), "--max-latency"),
+        (("--executors-min", "9", "--executors-max", "2"), "--executors-min is 9; it must be at"),
+        (("--history", "none.sqlite"), "there is no history at none.sqlite"),
+    ],
+)
+def test_bad_input_is_one_sentence(history: str, words: tuple[str, ...], sentence: str) -> None:
+    result = penstock("plan", "--history", history, *words)
+    assert result.exit_code == 2
+    assert sentence in result.stderr
+    assert len(result.stderr.splitlines()) == 1
