@@ -20,7 +20,7 @@ from penstock.spark.elastic import ElasticRun, Place
 from penstock.workloads.generator import Generator
 from penstock.workloads.profiles import constant
 
-ROWS = 8_000
+ROWS = 7_000
 STREAM = Generator(constant(3_000.0), keys=40, skew=1.5, seed=5, rows=ROWS, lanes=2, max_rows=900)
 ROUTE = Route("frequency-aware", key="key", partitions=3, period="1ms")
 SCHEMA = "row BIGINT, key BIGINT, value DOUBLE, at TIMESTAMP, task INT"

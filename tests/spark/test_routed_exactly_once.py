@@ -38,7 +38,7 @@ def test_executor_and_driver_killed(
     os.kill(moments.choice(await_executors(program.process.pid)), signal.SIGKILL)
     _await_batches(program, moments)
     program.kill()
-    for _ in range(10 if request.config.getoption("--long") else 1):
+    for _ in range(10 if request.config.getoption("--long") else 0):
         program = Program(routed_run.__file__, tmp_path, "local[2]")
         _await_batches(program, moments)
         program.kill()

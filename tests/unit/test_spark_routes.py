@@ -1,15 +1,23 @@
 """Tables and lanes of a routed source, without Spark: what is decided, kept and repeated."""
 
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
 from penstock.errors import InvalidInput, InvalidTopology
+from penstock.model.plan import TopologyPlan
 from penstock.model.route import METHODS, Route
 from penstock.model.topology import Topology
 from penstock.routing.balance import load_ratio, node_loads
+from penstock.routing.cost_sketch import empty_cost_sketch
+from penstock.routing.hashing import key_hashes
+from penstock.spark.explain import Explanation
+from penstock.spark.routes.by_cost import SHAPE, sketch_as_json
+from penstock.spark.routes.costed import Costed, costed
 from penstock.spark.routes.desk import RouteDesk
 from penstock.spark.routes.exchange import KEPT_TABLES, RouteExchange
 from penstock.spark.routes.lane import LaneRouter
@@ -153,3 +161,101 @@ def test_a_wrong_route_is_refused(wrong: dict[str, object], said: str) -> None:
 def test_a_source_takes_routes_only() -> None:
     with pytest.raises(InvalidTopology, match="source 'rows': route is 'key'; give a Route"):
         Topology("t", "5s").source("rows", STREAM, route="key")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_tasks_in_use_change_with_the_next_table(method: str, tmp_path: Path) -> None:
+    source = Source(route(method), tmp_path)
+    source.exchange.want_tasks(3)
+    version = source.desk.version(None)
+    assert set(source.batch(version, 0)) <= {0, 1, 2}
+    source.exchange.want_tasks(50)  # no more than there are
+    version = source.desk.version(version)
+    assert max(source.batch(version, 1)) == 7
+    document = source.exchange.read_table(version)
+    assert document is not None
+    assert document["reasons"][0] == "tasks in use 3 -> 8"
+
+
+class Clock:
+    """Time that passes when a function says so."""
+
+    now_s = 0.0
+
+    def __call__(self) -> float:
+        return self.now_s
+
+
+def test_an_operator_times_its_values(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = Clock()
+    monkeypatch.setattr("penstock.spark.routes.costed.time.perf_counter", clock)
+    told: list[tuple[list[int], list[float]]] = []
+    monkeypatch.setattr(Costed, "_report", lambda _, meter: told.append(_columns(meter)))
+    keys = [3, 1, 3, 2, 1, 3]
+
+    def waits(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            clock.now_s += sum(batch.column("key").to_pylist())
+            yield batch
+            clock.now_s += 0.5 * batch.num_rows  # also after its output was taken
+
+    def arriving() -> Iterator[pa.RecordBatch]:
+        clock.now_s += 100.0  # waiting for input is nobody's cost
+        yield pa.record_batch([pa.array(keys)], ["key"])
+
+    seen = []
+    for batch in costed(waits, by="key", source="rows")(arriving()):
+        seen += batch.column("key").to_pylist()
+        clock.now_s += 1_000.0  # nor is waiting for whoever takes the output
+    assert sorted(seen) == sorted(keys)
+    ((hashes, seconds),) = told
+    expected = {int(h): k + 0.5 for k, h in enumerate(key_hashes(np.arange(4)))}
+    assert seconds == [expected[key] for key in hashes]
+    assert len(hashes) == len(keys)
+
+
+def _columns(meter: Any) -> tuple[list[int], list[float]]:
+    hashes, seconds = meter.columns()
+    return hashes.tolist(), seconds.tolist()
+
+
+def test_a_cheap_operator_is_left_alone() -> None:
+    rows = pa.record_batch([pa.array(range(1_000))], ["key"])
+    batches = list(costed(iter, by="key", source="rows")(iter([rows] * 3)))
+    assert sum(batch.num_rows for batch in batches) == 3_000
+    assert batches[-1].num_rows == 1_000  # no longer cut
+
+
+def test_an_operator_that_raises_raises() -> None:
+    def fails(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        next(batches)
+        raise ValueError("no answer")
+
+    rows = pa.record_batch([pa.array([1])], ["key"])
+    with pytest.raises(ValueError, match="no answer"):
+        list(costed(fails, by="key", source="rows")(iter([rows])))
+    with pytest.raises(InvalidInput, match=r"costed\(by\) is 'vehicle'; columns: key"):
+        list(costed(iter, by="vehicle", source="rows")(iter([rows])))
+
+
+def test_learnt_costs_level_the_tasks(tmp_path: Path) -> None:
+    source = Source(Route("osg", key="key", partitions=8, period="1ms"), tmp_path, lanes=1)
+    first = source.desk.version(None)
+    costs_s = np.linspace(0.01, 0.09, 500)
+    keys = np.array(STREAM.batch(0, 4_000, 0.0).column("key"))
+    learnt = empty_cost_sketch(SHAPE).learn(key_hashes(keys), costs_s[keys])
+    source.exchange.report("costs", "0", sketch_as_json(learnt))
+    second = source.desk.version(first)
+    load = [
+        node_loads(np.array(source.batch(version, 0)), 8, costs_s[keys])
+        for version in (first, second)
+    ]
+    assert load_ratio(load[1]) < load_ratio(load[0]) / 2
+
+
+def test_explain_tells_the_route() -> None:
+    told = Explanation("t", TopologyPlan(()), {}, (), {"rows": route("frequency-aware").told()})
+    assert (
+        "  route of rows: frequency-aware by key over 8 tasks, the 100 most frequent keys split, "
+        "a new table every 0.001 s"
+    ) in told.lines()

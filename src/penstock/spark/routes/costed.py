@@ -15,7 +15,7 @@ from penstock.errors import InvalidInput
 from penstock.model.observation import Floats, Ints
 from penstock.routing.cost_sketch import empty_cost_sketch
 from penstock.routing.hashing import Hashes, key_hashes
-from penstock.spark.routes.by_cost import sketch_as_json
+from penstock.spark.routes.by_cost import SHAPE, sketch_as_json
 from penstock.spark.routes.exchange import RouteExchange
 from penstock.spark.routes.names import PROPERTY
 
@@ -78,7 +78,7 @@ class Costed:
         if context is None or not folder or not meter.hashes:
             return
         hashes, seconds = meter.columns()
-        sketch = empty_cost_sketch().learn(hashes, seconds)
+        sketch = empty_cost_sketch(SHAPE).learn(hashes, seconds)
         who = f"{context.partitionId()}-{context.taskAttemptId()}"
         RouteExchange(Path(folder) / self._source).report("costs", who, sketch_as_json(sketch))
 
