@@ -6,18 +6,30 @@ import numpy as np
 import pytest
 
 from penstock.reproduce.allocation import run
+from penstock.reproduce.allocation.flight_jobs import periods
+from penstock.reproduce.allocation.flights import apart
 from penstock.reproduce.allocation.workload import fluctuating, pipeline_traffic
 
 
 def test_every_claim_is_answered_with_a_figure(tmp_path: Path) -> None:
     claims = {claim.id: claim for claim in run(tmp_path, seeds=[0], quick=True)}
-    assert list(claims) == ["L1", "L2", "L3", "L4", "L5"]
+    assert list(claims) == ["L1", "L2", "L3", "L4", "L5", "L6"]
     for claim in claims.values():
         assert claim.holds or claim.reason
         assert {Path(name).suffix for name in claim.figures} == {".png", ".svg"}
         for name in claim.figures:
             assert (tmp_path / name).stat().st_size > 1000
     assert claims["L1"].holds
+
+
+def test_flights_talk_one_to_one_until_routes_come_in() -> None:
+    planes, routes = (next(periods(job, 1)) for job in (2, 3))
+    together = np.arange(200) % 100 % 20
+    assert planes.traffic.collocation(together) == 1.0
+    assert planes.traffic.collocation(apart(2)) == 0.0
+    assert planes.load(together).sum() == pytest.approx(planes.load(apart(2)).sum() / 2)
+    assert routes.traffic.rate.sum() == 2 * planes.traffic.rate.sum()
+    assert len(planes.traffic.rate) <= 100 < len(routes.traffic.rate)
 
 
 def test_the_synthetic_cluster_is_the_one_of_the_paper() -> None:

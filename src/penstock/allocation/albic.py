@@ -141,6 +141,7 @@ def _join(
     sizes = np.bincount(units, minlength=len(units))
     loads = problem.node_loads(problem.home)
     left = problem.max_migration_cost
+    room = (problem.mean + options.max_load_distance) * problem.capacity[problem.open].max()
     order = apart[np.lexsort((rng.random(len(apart)), -traffic.rate[apart]))]
     joined: list[tuple[int, int]] = []
     for row in order:
@@ -156,6 +157,10 @@ def _join(
             node = int(homes[loads[homes].argmin()])  # cases 1 and 3
         else:
             node = int(homes[0] if first else homes[1])  # case 2
+        # Differs from seed 004 Algorithm 2: a pair too heavy for any node within maxLD is passed
+        # over; tried first again in every round, it would keep all others from being joined.
+        if problem.load[members].sum() > room:
+            continue
         cost = float(problem.move_cost[members[problem.home[members] != node]].sum())
         if cost > left + TOLERANCE or not problem.open[node]:
             continue

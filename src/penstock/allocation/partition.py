@@ -6,7 +6,7 @@ Reference: Karypis and Kumar 1998, as used in seed 004 s.4.3.2 (step 2) and in C
 import numpy as np
 import pymetis
 
-from penstock.allocation.problem import Floats, Ints, summed_by
+from penstock.allocation.problem import TOLERANCE, Floats, Ints, summed_by
 from penstock.allocation.traffic import Traffic
 
 SCALE = 1_000_000  # METIS wants whole numbers
@@ -15,12 +15,19 @@ SCALE = 1_000_000  # METIS wants whole numbers
 def split(members: Ints, weight: Floats, traffic: Traffic, parts: int, seed: int) -> list[Ints]:
     """Key groups in at most `parts` non-empty parts; always more than one if that is asked for.
 
-    `weight` is for each member. METIS may leave a part empty or put everything into one; then the
-    members are dealt out by weight instead.
+    `weight` is for each member. A member heavier than an even part is a part of its own: METIS
+    would have nothing to cut there, and says so on standard output. METIS may leave a part empty or
+    put everything into one; then the members are dealt out by weight instead.
     """
     parts = min(parts, len(members))
     if parts <= 1:
         return [members]
+    heavy = weight > weight.sum() / parts * (1 + TOLERANCE)
+    if heavy.any():
+        alone = [members[[index]] for index in np.flatnonzero(heavy)]
+        return alone + split(members[~heavy], weight[~heavy], traffic, parts - len(alone), seed)
+    if 2 * parts > len(members):
+        return _dealt(members, weight, parts)
     labels = _metis(members, weight, traffic, parts, seed)
     found = [members[labels == label] for label in range(parts)]
     found = [part for part in found if len(part)]

@@ -14,7 +14,7 @@ from pyspark.sql import Row, SparkSession
 from sqlalchemy.exc import SQLAlchemyError
 
 from penstock.config import Settings
-from penstock.control.chosen import chosen_policy, shadow_policies
+from penstock.control.chosen import chosen_allocating, chosen_policy, shadow_policies
 from penstock.control.clock import WallClock
 from penstock.control.foresight import Foresight
 from penstock.control.guards import standard_guards
@@ -27,9 +27,10 @@ from penstock.model.decision import Limits
 from penstock.model.observation import Observation
 from penstock.model.sinks import Memory
 from penstock.model.topology import Topology
+from penstock.spark.actuator import SparkActuator, placements_of, traffic_of
 from penstock.spark.detached import cluster_settings
 from penstock.spark.embedded import EmbeddedCluster
-from penstock.spark.executors import SparkExecutors, executor_settings
+from penstock.spark.executors import executor_settings
 from penstock.spark.measurer import SparkMeasurer
 from penstock.spark.routes.following import RouteFollower
 from penstock.spark.running import Pace, RunningTopology
@@ -160,7 +161,13 @@ class ElasticRun:
 
     def _start_loop(self) -> None:
         settings = self.settings
-        actuator = SparkExecutors(self.session)
+        allocating = chosen_allocating(settings)
+        self.placements = placements_of(self.running)
+        actuator = SparkActuator(self.session, self.placements)
+        measurer = SparkMeasurer(
+            self.running,
+            (lambda: traffic_of(self.placements)) if allocating is not None else None,
+        )
         slots = actuator.slots_per_executor()
         limits = Limits(
             settings.executors_min * slots,
@@ -168,10 +175,10 @@ class ElasticRun:
             self.topology.max_latency_s,
         )
         self._loop = loop = Loop(
-            self._clock, SparkMeasurer(self.running), actuator, self._history, self._policy,
+            self._clock, measurer, actuator, self._history, self._policy,
             limits, standard_guards(settings, slots), settings.period_s, settings.dry_run,
             settings.window, self._component_edges(), "time", self._step,
-            self._shadows, Foresight(settings.foresight_s),
+            self._shadows, Foresight(settings.foresight_s), allocating,
         )  # fmt: skip
         thread = threading.Thread(target=loop.run, name="penstock-loop", daemon=True)
         self._loop_thread = thread

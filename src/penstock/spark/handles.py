@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
 
 from penstock.errors import Unavailable
 from penstock.model.observation import Ints
@@ -27,6 +28,7 @@ from penstock.model.observation import Ints
 Texts = NDArray[np.str_]
 
 _ALL = 2**31 - 1
+_BLOCK = re.compile(r"\(shuffle_\d+_\d+_(\d+),(\d+),(\d+)\)")
 _BATCH = re.compile(r"^batch = (\d+)$", re.MULTILINE)
 
 
@@ -97,6 +99,15 @@ class TaskColumns:
 
     def __len__(self) -> int:
         return len(self.partition)
+
+
+@dataclass(frozen=True)
+class ShuffleSizes:
+    """What went from map tasks to partitions in one shuffle, one entry for each pair."""
+
+    map_task: Ints
+    partition: Ints
+    size_bytes: Ints
 
 
 @dataclass(frozen=True)
@@ -274,6 +285,49 @@ def report_state_location(
         _coordinator(spark).reportActiveInstance(
             _provider_id(spark, key), host, executor_id, nothing
         )
+
+
+def active_executor_ids(spark: SparkSession) -> frozenset[str]:
+    """Executors that take tasks; much quicker than `executors`."""
+    with _asking("list executors"):
+        backend = _context(spark).schedulerBackend()
+        known = str(backend.getExecutorIds().mkString(","))
+        return frozenset(one for one in known.split(",") if one and backend.isExecutorActive(one))
+
+
+def checkpoint_of(query: StreamingQuery) -> str:
+    """Where a running query keeps its checkpoint, as a URI."""
+    with _asking("find a checkpoint"):
+        return str(query._jsq.streamingQuery().resolvedCheckpointRoot())
+
+
+def last_execution(query: StreamingQuery) -> tuple[int, Any] | None:
+    """The newest batch of a query that was begun, and what executes it.
+
+    Its plan may be read when that batch has ended. Before, its lazy parts would be made by whoever
+    looks, outside of the query's session, and the query would wait for it.
+    """
+    with _asking("find a query's plan"):
+        execution = query._jsq.streamingQuery().lastExecution()
+        return None if execution is None else (int(execution.currentBatchId()), execution)
+
+
+def shuffle_sizes(spark: SparkSession, shuffle: int, partitions: int) -> ShuffleSizes:
+    """Bytes from each map task of a shuffle to each partition; pairs without any are left out.
+
+    Spark keeps them rounded, within some percent.
+    """
+    with _asking("read the sizes of a shuffle"):
+        # SparkEnv has methods of classes that are not in the package, so py4j cannot look at it.
+        environment = _jvm(spark).java.lang.Class.forName("org.apache.spark.SparkEnv")
+        field = environment.getDeclaredField("mapOutputTracker")
+        field.setAccessible(True)
+        tracker = field.get(_context(spark).env())
+        # The list is made into text over there, to cross in one piece.
+        found = tracker.getMapSizesByExecutorId(shuffle, 0, _ALL, 0, partitions)
+        blocks = _BLOCK.findall(str(found.toList().toString()))
+    columns = np.array(blocks, dtype=np.int64).reshape(-1, 3)
+    return ShuffleSizes(columns[:, 2], columns[:, 0], columns[:, 1])
 
 
 def streaming_refusal(frame: DataFrame, mode: str) -> str | None:

@@ -6,7 +6,7 @@ row, so that a batch that takes too long is seen as load and not as silence.
 """
 
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -17,6 +17,7 @@ from penstock.errors import Unavailable
 from penstock.model.observation import (
     BatchObservation,
     ComponentObservation,
+    GroupTraffic,
     KeyGroups,
     NodeObservation,
     Observation,
@@ -61,8 +62,14 @@ class _Counters:
 class SparkMeasurer:
     """The loop's Measurer over a running topology."""
 
-    def __init__(self, running: RunningTopology) -> None:
+    def __init__(
+        self,
+        running: RunningTopology,
+        traffic: Callable[[], tuple[GroupTraffic, ...]] | None = None,
+    ) -> None:
+        """`traffic` tells the bytes between key groups, where anyone wants to know."""
         self._running = running
+        self._traffic = traffic
         self._session: SparkSession = running.session
         self._readers = {
             query.plan.name: WorkReader(self._session, started, query.plan)
@@ -105,6 +112,7 @@ class SparkMeasurer:
             ]
         if any(np.isnan(c.service_time_s) for c in components):
             missing.append("service times: no batch has been measured yet")
+        traffic = self._seen_traffic(missing)
         self._last.at_s, self._last.available_rows = now_s, available
         return Observation(
             at_s=now_s,
@@ -118,7 +126,15 @@ class SparkMeasurer:
             batches=_batches(reports, works.values(), sum(node.slots for node in nodes)),
             routes=tuple(_routes(works.values(), running.queries)),
             missing=tuple(missing),
+            traffic=traffic,
         )
+
+    def _seen_traffic(self, missing: list[str]) -> tuple[GroupTraffic, ...]:
+        try:
+            return self._traffic() if self._traffic is not None else ()
+        except Unavailable as reason:
+            missing.append(f"traffic: {reason}")
+            return ()
 
     def _foreign_rate(
         self, reports: list[BatchReport], period_s: float, missing: list[str]

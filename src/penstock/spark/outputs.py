@@ -67,6 +67,7 @@ class BatchWriter:
             sink.name: {} for sink in query.sinks if isinstance(sink.sink, Memory)
         }
         self.failure: str | None = None
+        self.begin: Callable[[int], None] | None = None  # called before a batch runs
         self.between_batches = threading.Lock()  # held while a batch is written
         self.closed = False
 
@@ -75,6 +76,8 @@ class BatchWriter:
         with self.between_batches:
             if self.closed:
                 raise PenstockError("the run is being stopped")
+            if self.begin is not None:
+                self.begin(batch_id)
             try:
                 self._write(batch, batch_id)
             except Exception as error:

@@ -8,7 +8,7 @@ reads a source, is that source's.
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from penstock.spark.assembly import METRIC, PATH
@@ -30,6 +30,10 @@ class Region:
     tasks: int | None = None
     stateful: tuple[int, ...] = ()  # ids of the stateful operators in it
     routed: str | None = None  # the source whose routes number its tasks
+    joins: tuple[int, ...] = ()  # those of them that join two streams
+    key_groups: int = 0  # of its state
+    shuffle: int | None = None  # the one it writes
+    feeds: str | None = None  # the component that reads that shuffle
 
 
 @dataclass
@@ -40,6 +44,8 @@ class _Piece:
     parent: "_Piece | None"
     nodes: list[str] = field(default_factory=list)
     stateful: list[int] = field(default_factory=list)
+    joins: list[int] = field(default_factory=list)
+    key_groups: int = 0
     reads: bool = False
     routed: str | None = None
     partitions: int | None = None
@@ -49,7 +55,8 @@ def regions(plan: Any, component_of: Mapping[str, str], lone_source: str | None)
     """Cut an executed plan (a py4j handle) into regions.
 
     `component_of` maps operators and sources to components; `lone_source` is the component of the
-    only source, whose edge carries no metric.
+    only source, whose edge carries no metric. Where both are empty, regions with state are named
+    after its operators.
     """
     pieces = [_Piece(None, None)]
     _walk(plan, pieces[0], pieces, top=True)
@@ -58,19 +65,45 @@ def regions(plan: Any, component_of: Mapping[str, str], lone_source: str | None)
         pieces.remove(last_stage[0])  # above a union at the top there are no tasks of its own
     found, first_task = [], 0
     for piece in pieces:
-        component = _component(piece, component_of, lone_source)
-        stateful = tuple(sorted(set(piece.stateful)))
+        region = Region(
+            _component(piece, component_of, lone_source),
+            None,
+            stateful=tuple(sorted(set(piece.stateful))),
+            joins=tuple(sorted(set(piece.joins))),
+            key_groups=piece.key_groups,
+            routed=piece.routed,
+        )
         if piece.exchange is not None:
-            rdd = int(piece.exchange.shuffleDependency().rdd().id())
-            found.append(Region(component, rdd, stateful=stateful, routed=piece.routed))
-        elif len(last_stage) == 1:
-            found.append(Region(component, None, stateful=stateful, routed=piece.routed))
-        else:
-            found.append(
-                Region(component, None, first_task, piece.partitions, stateful, piece.routed)
+            dependency = piece.exchange.shuffleDependency()
+            parent = piece.parent
+            region = replace(
+                region,
+                exchange_rdd=int(dependency.rdd().id()),
+                shuffle=int(dependency.shuffleId()),
+                feeds=_component(parent, component_of, lone_source) if parent else None,
             )
+        elif len(last_stage) > 1:
+            region = replace(region, first_task=first_task, tasks=piece.partitions)
             first_task += piece.partitions or 0
+        found.append(region)
     return found
+
+
+STATEFUL = (
+    "StateStoreSave", "SessionWindowStateStoreSave", "StreamingSymmetricHashJoin",
+    "StreamingDeduplicate", "StreamingGlobalLimit", "FlatMapGroupsWithState",
+    "FlatMapGroupsInPandasWithState", "TransformWithState",
+)  # fmt: skip
+
+
+def _take_state(node: Any, kind: str, piece: _Piece) -> None:
+    state = node.stateInfo()
+    if state.isDefined():
+        info = state.get()
+        piece.stateful.append(int(info.operatorId()))
+        piece.key_groups = int(info.numPartitions())
+        if kind.startswith("StreamingSymmetricHashJoin"):
+            piece.joins.append(int(info.operatorId()))
 
 
 def _walk(node: Any, piece: _Piece, pieces: list[_Piece], top: bool) -> None:
@@ -90,12 +123,8 @@ def _walk(node: Any, piece: _Piece, pieces: list[_Piece], top: bool) -> None:
         return
     elif kind.startswith("MicroBatchScan"):
         piece.reads = True
-    elif kind.startswith(("StateStoreSave", "StreamingSymmetricHashJoin", "StreamingDeduplicate",
-                          "FlatMapGroupsWithState", "FlatMapGroupsInPandasWithState",
-                          "TransformWithState")):  # fmt: skip
-        state = node.stateInfo()
-        if state.isDefined():
-            piece.stateful.append(int(state.get().operatorId()))
+    elif kind.startswith(STATEFUL):
+        _take_state(node, kind, piece)
     children = node.children()
     count = children.size()
     if kind == "UnionExec" and top and count > 1:
@@ -119,6 +148,9 @@ def _component(
     piece: _Piece, component_of: Mapping[str, str], lone_source: str | None
 ) -> str:  # fmt: skip
     """The first metric met from the top names the region; see the module for regions without."""
+    if not component_of:
+        operators = "-".join(str(number) for number in sorted(set(piece.stateful)))
+        return f"state-{operators}" if operators else "stateless"
     current: _Piece | None = piece
     while current is not None:
         for node in current.nodes:

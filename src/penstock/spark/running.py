@@ -70,7 +70,8 @@ class RunningTopology:
         self._ending = threading.Lock()
         self.queries: list[StreamingQuery] = []
         self.listener: ProgressListener | None = None
-        self.after_batch: list[Callable[[str, int], None]] = []  # called by the query's thread
+        self.before_batch: list[Callable[[str, int], None]] = []  # called by the query's thread
+        self.after_batch: list[Callable[[str, int], None]] = []  # likewise
 
     def __enter__(self) -> "RunningTopology":
         self._checkpoint.__enter__()
@@ -129,6 +130,7 @@ class RunningTopology:
         name = query.plan.name
         writer = self._writer(query)
         self._writers.append(writer)
+        writer.begin = lambda batch_id: self._tell(self.before_batch, name, batch_id)
         stream = query.frame.writeStream.foreachBatch(writer).outputMode(query.plan.output_mode)
         stream = stream.option("checkpointLocation", self._checkpoint.query(name)).queryName(name)
         if self._pace.once:
@@ -147,11 +149,14 @@ class RunningTopology:
 
     def _written(self, query: str, batch_id: int) -> None:
         self.ledger.committed(query, batch_id, time.time())
-        for look in self.after_batch:
+        self._tell(self.after_batch, query, batch_id)
+
+    def _tell(self, whom: list[Callable[[str, int], None]], query: str, batch_id: int) -> None:
+        for look in whom:
             try:
                 look(query, batch_id)
             except Exception as error:  # noqa: BLE001 - whoever looks on must not end the query
-                log.warning("after batch %s of %s: %s", batch_id, query, first_line(error))
+                log.warning("at batch %s of %s: %s", batch_id, query, first_line(error))
 
     def use_tasks(self, source: str, tasks: int) -> None:
         """Route a source's rows to this many tasks from the next batch on, without a restart."""

@@ -7,6 +7,7 @@ its tasks say how a stage's time divides among the components in it, and how key
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from pyspark.sql import SparkSession
@@ -18,14 +19,21 @@ from penstock.spark import handles
 from penstock.spark.handles import JobInfo, StageInfo, TaskColumns, Texts
 from penstock.spark.regions import Region, regions
 
+Positions = np.ndarray[tuple[int], np.dtype[np.int64]]
+
 
 @dataclass(frozen=True)
 class GroupLoad:
-    """The newest batch's tasks of a stateful component, by key group."""
+    """The newest batch's tasks of a stateful component, by key group.
+
+    A stage that is repeated in part, after a loss, leaves out what it need not repeat: what was
+    known before stays.
+    """
 
     run_time_s: Floats
     executor: Texts
     stateful: tuple[int, ...]
+    joins: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -55,21 +63,31 @@ class QueryWork:
 class WorkReader:
     """Follows the jobs of one query."""
 
-    def __init__(self, session: SparkSession, query: StreamingQuery, plan: QueryPlan) -> None:
+    def __init__(
+        self, session: SparkSession, query: StreamingQuery, plan: QueryPlan | None
+    ) -> None:
+        """Without a plan, components are the parts of the query that hold state."""
+        components = plan.components if plan is not None else ()
         self._session = session
         self._query = query
         self._component_of = {
             name: component.name
-            for component in plan.components
+            for component in components
             for name in (component.name, *component.operators)
         }
-        sources = [c.name for c in plan.components if c.name not in c.operators]
+        sources = [c.name for c in components if c.name not in c.operators]
         self._lone_source = sources[0] if len(sources) == 1 else None
         self._last_job = -1
         self._curious = True
         self._seen: tuple[int, list[Region]] | None = None  # a batch, and the regions of its plan
         # A query's plan has one shape, so what the n-th of so many stages does is learnt once.
         self._by_rank: dict[int, list[list[Region]]] = {}
+        self._groups: dict[str, GroupLoad] = {}
+
+    @property
+    def curious(self) -> bool:
+        """Whether a plan is wanted: `look` at a batch before `take` reads its jobs."""
+        return self._curious
 
     def take(self) -> QueryWork | None:
         """The work since the last call; None when no batch ended or its plan is not known yet."""
@@ -106,18 +124,24 @@ class WorkReader:
                     ranks = _match(cut, stages[job.id])
                     if ranks is not None:
                         self._by_rank[len(ranks)] = ranks
+            if firsts and batch <= (firsts[-1].batch_id or 0):
+                self._seen = None  # its jobs were read before its plan was, or had another form
         known = all(len(stages[job.id]) in self._by_rank for job in firsts)
         self._curious = not (self._by_rank and known)
 
-    def look(self, batch_id: int) -> None:
+    def look(self, batch_id: int, execution: Any = None) -> None:
         """Read the plan of a batch that has just run; called by the thread that ran it.
 
         At any other time, or from another thread, the plan's lazy parts could be made by whoever
-        looks, outside of the query's session.
+        looks, outside of the query's session. An `execution` that has ended may be read by anyone.
         """
         if self._curious and self._seen is None:
-            plan = self._query._jsq.streamingQuery().lastExecution().executedPlan()
-            self._seen = (batch_id, regions(plan, self._component_of, self._lone_source))
+            execution = execution or self._query._jsq.streamingQuery().lastExecution()
+            self._seen = (batch_id, self.regions(execution))
+
+    def regions(self, execution: Any) -> list[Region]:
+        """The parts of the plan of a batch that has ended."""
+        return regions(execution.executedPlan(), self._component_of, self._lone_source)
 
     def _sum_up(
         self,
@@ -139,13 +163,13 @@ class WorkReader:
                 rows = _rows_of(region, tasks[stage.id])
                 counts[region.component] += len(rows)
                 if region.routed is not None:
-                    load = _route_load(tasks[stage.id], rows, routes.get(region.routed))
-                    routes[region.routed] = load
+                    routed = _route_load(tasks[stage.id], rows, routes.get(region.routed))
+                    routes[region.routed] = routed
                 if region.stateful:
-                    columns = tasks[stage.id]
-                    groups[region.component] = GroupLoad(
-                        columns.run_time_ms[rows] / 1e3, columns.executor[rows], region.stateful
+                    load = _group_load(
+                        region, tasks[stage.id], rows, self._groups.get(region.component)
                     )
+                    groups[region.component] = self._groups[region.component] = load
         for job in known:
             ranks = self._by_rank[len(stages[job.id])]
             for rank, stage in enumerate(stages[job.id]):
@@ -186,7 +210,7 @@ def _match(cut: list[Region], stages: tuple[StageInfo, ...]) -> list[list[Region
     return ranks if all(ranks) else None
 
 
-def _rows_of(region: Region, tasks: TaskColumns) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+def _rows_of(region: Region, tasks: TaskColumns) -> Positions:
     """Positions of a region's successful tasks, in order of partition."""
     inside = (tasks.status == "SUCCESS") & (tasks.partition >= region.first_task)
     if region.tasks is not None:
@@ -200,6 +224,20 @@ def _route_load(tasks: TaskColumns, rows: Ints, others: RouteLoad | None) -> Rou
     if others is None or len(others.rows) != len(load.rows):
         return load
     return RouteLoad(load.run_time_s + others.run_time_s, load.rows + others.rows)
+
+
+def _group_load(
+    region: Region, tasks: TaskColumns, rows: Positions, before: GroupLoad | None
+) -> GroupLoad:
+    count = region.key_groups
+    run_time_s, executor = np.zeros(count), np.full(count, "", dtype=np.dtype("<U64"))
+    if before is not None and len(before.run_time_s) == count:
+        run_time_s, executor = before.run_time_s.copy(), before.executor.copy()
+    group = tasks.partition[rows] - region.first_task
+    inside = group < count
+    run_time_s[group[inside]] = tasks.run_time_ms[rows][inside] / 1e3
+    executor[group[inside]] = tasks.executor[rows][inside]
+    return GroupLoad(run_time_s, executor, region.stateful, region.joins)
 
 
 def _shares(inside: list[Region], tasks: TaskColumns) -> dict[str, float]:

@@ -1,14 +1,15 @@
-"""The claims of seed 004 that need no cluster: L1 to L5."""
+"""The claims of seed 004: L1 to L6."""
 
 from collections.abc import Sequence
 from pathlib import Path
 
 from penstock.reproduce.allocation.balancing import l1, l2
 from penstock.reproduce.allocation.collocation import l5
+from penstock.reproduce.allocation.flights import l6
 from penstock.reproduce.allocation.job1 import l3, l4
 from penstock.reproduce.claims import Claim
 
 
 def run(folder: Path, seeds: Sequence[int], quick: bool) -> list[Claim]:
     """All claims over the seeds, figures into the folder; `quick` is small and takes seconds."""
-    return [claim(folder, seeds, quick) for claim in (l1, l2, l3, l4, l5)]
+    return [claim(folder, seeds, quick) for claim in (l1, l2, l3, l4, l5, l6)]

@@ -1,0 +1,112 @@
+"""What is known of the key groups of a running query: who holds them, and what they take.
+
+Works from a plain StreamingQuery: its parts that hold state are read from the plan of a batch that
+has ended, and their tasks from the driver's status store.
+"""
+
+import threading
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from pyspark.sql import SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+from penstock.model.observation import Floats, GroupTraffic
+from penstock.model.plan import QueryPlan
+from penstock.spark import handles
+from penstock.spark.handles import Texts
+from penstock.spark.state_size import state_bytes
+from penstock.spark.state_stores import Stores
+from penstock.spark.workload import GroupLoad, WorkReader
+
+NEWEST_WEIGHT = 0.3  # of the newest batch in what a key group usually takes
+
+
+@dataclass(frozen=True)
+class HeldGroups:
+    """The key groups of one component, as columns."""
+
+    stores: Stores
+    executor: Texts  # where the task of each ran in the newest batch
+    run_time_s: Floats  # what it took there
+    usual_s: Floats  # a running mean over batches without a move
+
+
+class KeyGroupReader:
+    """Follows the batches of one query; may be called from several threads."""
+
+    def __init__(
+        self, session: SparkSession, query: StreamingQuery, plan: QueryPlan | None = None
+    ) -> None:
+        self._session = session
+        self._query = query
+        self._work = WorkReader(session, query, plan)
+        self._checkpoint = handles.checkpoint_of(query)
+        self._lock = threading.Lock()
+        self._begun: tuple[int, Any] | None = None
+        self._ended: tuple[int, Any] | None = None
+        self.held: dict[str, HeldGroups] = {}
+        self.newest: int | None = None  # the batch they were seen in
+
+    def read(self) -> None:
+        """Take in the tasks of batches that ended since the last call."""
+        with self._lock:
+            if self._follow_plans() and self._ended is not None:
+                self._work.look(*self._ended)
+            elif self._work.curious:
+                return  # jobs that are read before their plan teach nothing of it
+            work = self._work.take()
+            if work is None:
+                return
+            held = dict(self.held)
+            for name, load in work.groups.items():
+                held[name] = _held(load, held.get(name))
+            self.held, self.newest = held, max(work.batches)
+
+    def traffic(self) -> tuple[GroupTraffic, ...]:
+        """Bytes between key groups of consecutive components, in the newest batch that ended."""
+        self.read()
+        ended = self._ended
+        if ended is None:
+            return ()
+        cut = self._work.regions(ended[1])
+        groups = {region.component: region.key_groups for region in cut if region.stateful}
+        found = []
+        for region in cut:
+            if region.shuffle is None or not region.stateful or region.feeds not in groups:
+                continue
+            sizes = handles.shuffle_sizes(self._session, region.shuffle, groups[region.feeds])
+            found.append(
+                GroupTraffic(
+                    region.component, region.feeds, sizes.map_task, sizes.partition,
+                    sizes.size_bytes.astype(np.float64),
+                )
+            )  # fmt: skip
+        return tuple(found)
+
+    def state_bytes(self, component: str) -> Floats:
+        """Bytes that each key group of a component would load elsewhere."""
+        stores = self.held[component].stores
+        return state_bytes(self._checkpoint, stores.operators, stores.key_groups)
+
+    def _follow_plans(self) -> bool:
+        """Keep the newest execution that has ended, as only that may be read; whether it is new."""
+        self._begun = self._begun or handles.last_execution(self._query)
+        progress = self._query.lastProgress
+        if self._begun is None or progress is None or progress.batchId < self._begun[0]:
+            return False
+        new = self._ended is None or self._ended[0] != self._begun[0]
+        self._ended, self._begun = self._begun, None
+        return new
+
+
+def _held(load: GroupLoad, before: HeldGroups | None) -> HeldGroups:
+    stores = Stores(load.stateful, load.joins, len(load.run_time_s))
+    usual_s = load.run_time_s
+    if before is not None and len(before.usual_s) == len(usual_s):
+        # A batch in which a key group moved is not what it usually takes.
+        calm = before.executor == load.executor
+        mixed = (1 - NEWEST_WEIGHT) * before.usual_s + NEWEST_WEIGHT * usual_s
+        usual_s = np.where(calm, mixed, before.usual_s)
+    return HeldGroups(stores, load.executor, load.run_time_s, usual_s)

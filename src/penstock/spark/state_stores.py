@@ -1,0 +1,65 @@
+"""The state stores of a running query: where the driver thinks they are, and telling it otherwise.
+
+A task with state runs where the driver last heard its store to be. Told of another executor
+between two batches, the next batch runs the task there, and it loads the state it finds missing.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from pyspark.sql import SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+from penstock.spark import handles
+from penstock.spark.handles import StateStoreKey
+
+DEFAULT_STORE = "default"
+# A join keeps these for each key group, or, in its newer form, one store: telling of stores that
+# there are not costs a call and changes nothing.
+JOIN_STORES = tuple(
+    f"{side}-{what}"
+    for side in ("left", "right")
+    for what in ("keyToNumValues", "keyWithIndexToValue")
+)
+
+
+@dataclass(frozen=True)
+class Stores:
+    """The stores of one component: all operators whose state its tasks hold."""
+
+    operators: tuple[int, ...]
+    joins: tuple[int, ...]
+    key_groups: int
+
+    def of(self, key_group: int) -> Iterator[tuple[int, int, str]]:
+        """Operator, partition and name of each store of a key group."""
+        for operator in self.operators:
+            names = (*JOIN_STORES, DEFAULT_STORE) if operator in self.joins else (DEFAULT_STORE,)
+            for name in names:
+                yield operator, key_group, name
+
+
+class StoreLocations:
+    """Reads and writes the driver's knowledge of one run of one query."""
+
+    def __init__(self, session: SparkSession, query: StreamingQuery) -> None:
+        self._session = session
+        self._run_id = str(query.runId)
+        self.checkpoint = handles.checkpoint_of(query)
+
+    def find(self, stores: Stores, key_group: int) -> str:
+        """Executor that holds a key group; "" when the driver knows of none."""
+        for store in stores.of(key_group):
+            found = handles.state_location(self._session, self._key(*store))
+            if found is not None:
+                return found
+        return ""
+
+    def report(self, stores: Stores, key_group: int, host: str, executor: str) -> None:
+        """Tell that all stores of a key group are at an executor."""
+        for store in stores.of(key_group):
+            handles.report_state_location(self._session, self._key(*store), host, executor)
+
+    def _key(self, operator: int, partition: int, name: str) -> StateStoreKey:
+        root = f"{self.checkpoint}/state"
+        return StateStoreKey(root, self._run_id, operator, partition, name)
