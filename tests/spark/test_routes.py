@@ -15,6 +15,7 @@ from pyspark.sql import SparkSession
 from penstock.errors import InvalidTopology
 from penstock.model.route import Route
 from penstock.model.sinks import Memory
+from penstock.model.sources import Streams
 from penstock.model.topology import Topology
 from penstock.routing.hashing import key_hashes
 from penstock.spark.builder import Reading, build
@@ -133,6 +134,34 @@ def test_costs_are_learnt_and_tasks_in_use_change(spark: SparkSession, tmp_path:
             last[row.task] += cost_of[row.key]
     assert set(last) == {0, 1, 2}
     assert max(last.values()) < 1.2 * min(last.values())
+
+
+def test_lanes_of_many_streams_write_routes(spark: SparkSession, tmp_path: Path) -> None:
+    for name in ("a", "b", "c"):
+        lines = [json.dumps({"key": key % 5, "row": key}) for key in range(200)]
+        (tmp_path / f"{name}.json").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    made = Topology("files", max_latency="10s")
+    streams = Streams(
+        files=str(tmp_path),
+        pattern="*.json",
+        schema="key BIGINT, row BIGINT",
+        stream_column="stream",
+    )
+    made.source("rows", streams, route=Route("two-choices", key="key", partitions=3))
+
+    @made.operator("rows")
+    def worked(rows: Any) -> Any:
+        return rows.mapInArrow(with_task(), "key BIGINT, row BIGINT, stream STRING, task INT")
+
+    made.sink("raw", "worked", Memory())
+    with RunningTopology(made, spark, tmp_path / "checkpoint", Pace(once=True)) as running:
+        assert running.wait(120)
+        raw = running.rows("raw")
+    found = sorted((row.stream, row.row) for row in raw)
+    assert found == [(name, row) for name in "abc" for row in range(200)]
+    tasks = Counter(row.task for row in raw)
+    assert len(tasks) == 3
+    assert max(tasks.values()) <= 1.1 * 600 / 3
 
 
 def test_what_is_refused(spark: SparkSession) -> None:

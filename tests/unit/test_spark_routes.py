@@ -120,11 +120,19 @@ def test_damaged_reports_are_left_out(tmp_path: Path) -> None:
 
 def test_files_do_not_pile_up(tmp_path: Path) -> None:
     source = Source(route("rate-aware-panes"), tmp_path, lanes=1)
-    version: str | None = None
+    clock = Clock()
+    source.desk = RouteDesk(source.route, source.exchange, clock)
+    old = tmp_path / "reports" / f"{1:020d}-costs-0.json"
+    version = source.desk.version(None)
+    old.write_text("{}", encoding="utf-8")
     for number in range(KEPT_TABLES + 20):
-        version = source.desk.version(version)
         source.batch(version, number, rows=20)
+        version = source.desk.version(version)
+    clock.now_s = 60.0
+    version = source.desk.version(version)
     assert len(list((tmp_path / "tables").iterdir())) == KEPT_TABLES
+    assert source.exchange.read_table(version) is not None
+    assert not old.exists()
     assert (tmp_path / "tables").stat().st_mode & 0o777 == 0o700
 
 

@@ -80,7 +80,13 @@ class Costed:
         hashes, seconds = meter.columns()
         sketch = empty_cost_sketch(SHAPE).learn(hashes, seconds)
         who = f"{context.partitionId()}-{context.taskAttemptId()}"
-        RouteExchange(Path(folder) / self._source).report("costs", who, sketch_as_json(sketch))
+        exchange = RouteExchange(Path(folder) / self._source)
+        if not exchange.path.is_dir():
+            raise InvalidInput(
+                f"costed(source) is {self._source!r}; there is no routed source of that name "
+                f"({exchange.path} is not seen from here)."
+            )
+        exchange.report("costs", who, sketch_as_json(sketch))
 
 
 def costed(function: MapInArrow, *, by: str | Iterable[str], source: str) -> Costed:

@@ -12,6 +12,8 @@ from penstock.model.route import Route
 from penstock.spark.routes.exchange import Document, RouteExchange
 from penstock.spark.routes.methods import method_of
 
+TIDY_S = 10.0
+
 
 class RouteDesk:
     """Keeps the newest table, and makes the next when its time has come."""
@@ -25,7 +27,7 @@ class RouteDesk:
         self._clock = clock
         self._version = ""
         self._document: Document = {}
-        self._made_at_s = 0.0
+        self._made_at_s = self._tidied_at_s = clock()
 
     def version(self, before: str | None) -> str:
         """The table of the next batch; `before` is that of the last one."""
@@ -34,6 +36,9 @@ class RouteDesk:
         tasks = self._exchange.wanted_tasks(self._route.partitions)
         if tasks != self._document["tasks"] or (self._method.kind and self._is_due()):
             self._renew(tasks)
+        if self._clock() - self._tidied_at_s >= TIDY_S:
+            self._tidied_at_s = self._clock()
+            self._exchange.prune()
         return self._version
 
     def _is_due(self) -> bool:
@@ -63,8 +68,6 @@ class RouteDesk:
         if tasks != self._document["tasks"]:
             reasons = (f"tasks in use {self._document['tasks']} -> {tasks}", *reasons)
         self._keep(made.content, tasks, reasons, told[-1][0] if told else after)
-        self._exchange.prune_reports()
-        self._exchange.prune_tables()
 
     def _keep(self, content: Document, tasks: int, reasons: tuple[str, ...], until: str) -> None:
         number = int(self._version.partition("-")[0]) + 1 if self._version else 0

@@ -32,8 +32,9 @@ class RouteExchange:
 
     def prepare(self) -> None:
         """Make the directories; only whoever runs the source does."""
-        for part in ("tables", "reports"):
-            (self.path / part).mkdir(mode=0o700, parents=True, exist_ok=True)
+        self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        for folder in (self.path, self.path / "tables", self.path / "reports"):
+            folder.mkdir(mode=0o700, exist_ok=True)
 
     def write_table(self, document: Document, number: int) -> str:
         """Keep a table; returns its version, which depends on its content."""
@@ -46,12 +47,17 @@ class RouteExchange:
         """The table of a version; None where it is gone or damaged."""
         return _read(str(self._table(version)))
 
-    def prune_tables(self) -> None:
-        """Forget tables that no batch can ask for any more."""
-        kept = sorted((self.path / "tables").glob("*.json"))
-        for file in kept[:-KEPT_TABLES]:
+    def prune(self) -> None:
+        """Forget tables no batch can ask for any more, and reports everyone had time to read."""
+        for file in sorted((self.path / "tables").glob("*.json"))[:-KEPT_TABLES]:
             with suppress(OSError):
                 file.unlink()
+        before = f"{time.time_ns() - int(KEPT_REPORTS_S * 1e9):020d}"
+        with suppress(OSError):
+            for name in os.listdir(self.path / "reports"):
+                if name.lstrip(".") < before:
+                    with suppress(OSError):
+                        (self.path / "reports" / name).unlink()
 
     def want_tasks(self, tasks: int) -> None:
         """Say how many tasks the next tables are to use."""
@@ -85,15 +91,6 @@ class RouteExchange:
                         content = json.loads((self.path / "reports" / name).read_text("utf-8"))
                         if isinstance(content, dict):
                             yield name, content
-
-    def prune_reports(self) -> None:
-        """Forget reports that everyone had time to read."""
-        before = f"{time.time_ns() - int(KEPT_REPORTS_S * 1e9):020d}"
-        with suppress(OSError):
-            for name in os.listdir(self.path / "reports"):
-                if name.lstrip(".") < before:
-                    with suppress(OSError):
-                        (self.path / "reports" / name).unlink()
 
     def _table(self, version: str) -> Path:
         return self.path / "tables" / f"{version}.json"
