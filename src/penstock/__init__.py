@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from penstock.model.sources import Admission as Admission
     from penstock.model.sources import Streams as Streams
     from penstock.spark.routes.costed import costed as costed
+    from penstock.spark.windows.operator import window_aggregate as window_aggregate
+    from penstock.spark.windows.user import UserAggregate as UserAggregate
     from penstock.workloads.generator import Generator as Generator
     from penstock.workloads.profiles import RateProfile as RateProfile
     from penstock.workloads.profiles import bursts as bursts
@@ -36,6 +38,8 @@ _HOMES = {
     "penstock.model.sinks": ("Console", "Files", "ForeachBatch", "Memory", "ToChannel"),
     "penstock.spark.routes.costed": ("costed",),
     "penstock.model.sources": ("Admission", "Streams"),
+    "penstock.spark.windows.operator": ("window_aggregate",),
+    "penstock.spark.windows.user": ("UserAggregate",),
     "penstock.workloads.generator": ("Generator",),
     "penstock.workloads.profiles": ("RateProfile", "bursts", "constant", "day", "steps", "trend"),
 }

@@ -1,12 +1,14 @@
 """What an operator does, read from Spark's analysed plan: its keys, its state, its shuffles."""
 
-from collections.abc import Iterator
+import json
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from pyspark.sql import DataFrame
 
 EDGE = "penstock_edge_"  # prefix of the aliases that delimit operators in an analysed plan
+KEYED = "penstock_keyed_"  # prefix of the aliases that name the keys of the stateful step below
 
 _SHUFFLES = frozenset({"Repartition", "RepartitionByExpression", "Sort", "GlobalLimit", "Window"})
 
@@ -24,11 +26,16 @@ def analyse(frame: DataFrame) -> OperatorAnalysis:
     """Look at the part of the plan above the edges of the operator's upstreams."""
     keys: list[frozenset[str]] = []
     stateful = shuffles = False
+    named: frozenset[str] | None = None
     for node in _nodes(frame._jdf.queryExecution().analyzed()):
         kind = node.getClass().getSimpleName()
+        if kind == "SubqueryAlias" and node.alias().startswith(KEYED):
+            named = frozenset(json.loads(node.alias().removeprefix(KEYED)))
+            continue
         found = _key(kind, node)
         if found is not None:
-            keys.append(found)
+            keys.append(found if named is None else named)
+            named = None
             stateful = stateful or bool(node.isStreaming())
             shuffles = True
         elif kind in _SHUFFLES:
@@ -39,6 +46,11 @@ def analyse(frame: DataFrame) -> OperatorAnalysis:
 def at_edge(frame: DataFrame, node: str) -> DataFrame:
     """Mark a frame as a node's output; the optimiser drops an alias, so it costs nothing."""
     return frame.alias(EDGE + node)
+
+
+def keyed_by(frame: DataFrame, columns: Iterable[str]) -> DataFrame:
+    """Say by which columns a step of ours groups, where Spark only sees buckets of them."""
+    return frame.alias(KEYED + json.dumps(list(columns)))
 
 
 def has_watermark(frame: DataFrame) -> bool:

@@ -1,5 +1,7 @@
 """The first look at a topology: every operator called once, every refusal made before a start."""
 
+import re
+from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,6 +21,9 @@ from penstock.spark.generator_source import FORMAT
 from penstock.spark.routes.frames import obeyed, route_options
 from penstock.spark.source.frames import read_streams
 from penstock.workloads.generator import Generator
+
+_OPERATOR: ContextVar[str] = ContextVar("operator", default="")
+_OURS = re.compile(r"^penstock\.errors\.\w+: (.+)$", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -125,6 +130,7 @@ def _nothing_yet(name: str, feedback: Feedback, session: SparkSession) -> DataFr
 
 def apply_operator(operator: Operator, inputs: list[DataFrame]) -> DataFrame:
     """An operator's output for the frames of its upstreams."""
+    token = _OPERATOR.set(operator.name)
     try:
         result: Any
         if operator.sql is not None:
@@ -132,9 +138,13 @@ def apply_operator(operator: Operator, inputs: list[DataFrame]) -> DataFrame:
         else:
             assert operator.function is not None
             result = operator.function(*inputs)
+    except InvalidTopology as error:
+        raise InvalidTopology(f"operator {operator.name!r}: {error}") from error
     except Exception as error:  # the user's code may raise anything
         step = "sql" if operator.sql is not None else "function"
         raise InvalidTopology(f"operator {operator.name!r}: {step}: {first_line(error)}") from error
+    finally:
+        _OPERATOR.reset(token)
     if not isinstance(result, DataFrame):
         raise InvalidTopology(
             f"operator {operator.name!r}: function returned {_kind(result)}; it must return a "
@@ -181,10 +191,18 @@ def _check_key(
             )
 
 
+def operator_name() -> str:
+    """The operator whose function is being called; empty outside of a topology."""
+    return _OPERATOR.get()
+
+
 def first_line(error: BaseException) -> str:
-    """What an exception says, without its stack or plan."""
+    """What an exception says, without its stack or plan; of a worker's, what we said there."""
     if isinstance(error, PySparkException):
         text = error.getMessage() or str(error)
+        ours = _OURS.search(str(error))
+        if ours is not None:
+            return ours.group(1)
     else:
         text = f"{type(error).__name__}: {error}"
     return text.strip().splitlines()[0] if text.strip() else type(error).__name__

@@ -1,0 +1,1 @@
+"""Windowed aggregates by panes: partial results per key and pane, and windows made of them."""

@@ -1,0 +1,157 @@
+"""window_aggregate: a windowed aggregate that costs each row one update instead of one per window.
+
+Rows become partial results of their key and pane in the task that has them; buckets of keys meet in
+a stateful step that keeps panes and makes windows of them (pane-level and window-level queries of
+seed 000 s.4.2). A key whose rows are in several tasks, as routes of hot keys leave them, is merged
+there like any other.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pyspark.errors import PySparkException
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.streaming.state import GroupStateTimeout
+from pyspark.sql.types import LongType, StructField, StructType
+
+from penstock.errors import InvalidTopology
+from penstock.spark.analysis import keyed_by
+from penstock.spark.survey import first_line, operator_name
+from penstock.spark.windows import laning, step
+from penstock.spark.windows.arguments import WATERMARK, WINDOW, Arguments, checked
+from penstock.spark.windows.buckets import bucket_values
+from penstock.spark.windows.compiling import Call, Compiled
+from penstock.spark.windows.output import Output
+from penstock.spark.windows.user import UserAggregate
+
+DEFAULT_BUCKETS = 32
+
+
+def window_aggregate(
+    frame: DataFrame,
+    *,
+    by: str | Sequence[str],
+    window: str | float | int,
+    aggregates: Mapping[str, str | UserAggregate],
+    slide: str | float | int | None = None,
+    start: str | float | None = None,
+    time: str | None = None,
+    mode: str = "append",
+    buckets: int = DEFAULT_BUCKETS,
+) -> DataFrame:
+    """Aggregates of each key in sliding windows: the `by` columns, `window`, and the aggregates.
+
+    The rows are those of `frame.groupBy(*by, F.window(time, window, slide, start)).agg(...)`.
+    `window` and `slide` are durations of event time ("60s"), or whole numbers of a key's rows;
+    without a slide, windows tumble. `aggregates` are texts such as "count", "sum(speed)",
+    "approx_count_distinct(vehicle)", or a UserAggregate. `mode` is that of the sink. `buckets` is
+    into how many pieces the state is cut: more of them for many keys of which a batch touches few.
+    """
+    given = checked(frame, by, window, slide, start, aggregates, time, mode, buckets)
+    calls = {name: one for name, one in given.aggregates.items() if isinstance(one, Call)}
+    native = _native(frame, given, calls) if calls or not given.counted else None
+    tumbling = given.shape.panes_per_window == 1 and not given.counted
+    if tumbling and native is not None and len(calls) == len(given.aggregates):
+        return native  # nothing is copied by tumbling windows, and Spark's own are quicker then
+    return _by_panes(frame, given, native)
+
+
+def _native(frame: DataFrame, given: Arguments, calls: Mapping[str, Call]) -> DataFrame | None:
+    """Spark's own query for the aggregates it knows; its analyser checks and types them."""
+    if not calls:
+        return None
+    columns = [F.expr(call.sql).alias(name) for name, call in calls.items()]
+    try:
+        if given.counted:
+            return frame.groupBy(*_columns(given.by)).agg(*columns)
+        shape = given.shape
+        spans = [f"{value} microseconds" for value in (shape.length, shape.slide, shape.origin)]
+        window = F.window(F.col(f"`{given.time}`"), *spans).alias(WINDOW)
+        return frame.groupBy(*_columns(given.by), window).agg(*columns)
+    except PySparkException as error:
+        raise InvalidTopology(f"aggregates: {first_line(error)}") from error
+
+
+def _by_panes(frame: DataFrame, given: Arguments, native: DataFrame | None) -> DataFrame:
+    ansi = str(frame.sparkSession.conf.get("spark.sql.ansi.enabled")) == "true"
+    compiled = Compiled(frame, ansi)
+    for name, aggregate in given.aggregates.items():
+        if isinstance(aggregate, Call):
+            assert native is not None
+            compiled.add(name, aggregate, native.schema[name].dataType)
+        else:
+            compiled.add_user(name, aggregate)
+    where = f"operator {operator_name()!r}" if operator_name() else "window_aggregate"
+    keys = {f"k{place}": F.col(f"`{name}`") for place, name in enumerate(given.by)}
+    if not keys:
+        keys = {"k0": F.lit(0)}
+    timed = {"t": F.col(f"`{given.time}`")} if given.time is not None else {}
+    rows = frame.select(
+        *(column.alias(name) for name, column in {**keys, **timed, **compiled.projected}.items())
+    )
+    output = _output(frame, given, compiled, tuple(keys))
+    if given.counted:
+        found = _over_rows(rows, given, compiled, tuple(keys), where)
+    else:
+        found = _over_time(rows, given, compiled, tuple(keys), where)
+    return keyed_by(found.mapInArrow(output, output.schema), given.by)
+
+
+def _over_time(
+    rows: DataFrame, given: Arguments, compiled: Compiled, keys: tuple[str, ...], where: str
+) -> DataFrame:
+    watermarked = given.watermark_ms is not None
+    kernels = tuple(compiled.kernels)
+    lane = laning.PaneLane(
+        keys, given.shape, kernels, bucket_values(given.buckets), watermarked, where
+    )
+    append = given.mode == "append"
+    kept = step.PaneStep(given.shape, kernels, tuple(compiled.results), append, watermarked, where)
+    cut = rows.mapInArrow(lane, laning.SCHEMA)
+    timeout = GroupStateTimeout.NoTimeout
+    if watermarked:
+        # The column by which Spark drops what is late, and which shows the step the watermark.
+        cut = cut.withMetadata("expires", {WATERMARK: given.watermark_ms})
+        timeout = GroupStateTimeout.EventTimeTimeout
+    return cut.groupBy("bucket").applyInPandasWithState(
+        _called(kept), step.OUTPUT, step.STATE, given.mode, timeout
+    )
+
+
+def _over_rows(
+    rows: DataFrame, given: Arguments, compiled: Compiled, keys: tuple[str, ...], where: str
+) -> DataFrame:
+    time = "t" if given.time is not None else None
+    kept = step.RowStep(
+        keys, time, given.shape, tuple(compiled.kernels), tuple(compiled.results), where
+    )
+    lane = laning.RowLane(keys, bucket_values(given.buckets))
+    cut = rows.mapInArrow(lane, laning.SCHEMA)
+    return cut.groupBy("bucket").applyInPandasWithState(
+        _called(kept), step.OUTPUT, step.STATE, given.mode, GroupStateTimeout.NoTimeout
+    )
+
+
+def _called(kept: Any) -> Any:
+    """Spark looks at the parameters of a function, and takes no other callable."""
+
+    def step_of_bucket(key: Any, frames: Any, state: Any) -> Any:
+        return kept(key, frames, state)
+
+    return step_of_bucket
+
+
+def _output(
+    frame: DataFrame, given: Arguments, compiled: Compiled, keys: tuple[str, ...]
+) -> Output:
+    bound = LongType() if given.time is None or given.counted else frame.schema[given.time].dataType
+    window = StructType([StructField("start", bound), StructField("end", bound)])
+    fields = [StructField(name, frame.schema[name].dataType) for name in given.by]
+    fields.append(StructField(WINDOW, window))
+    fields += [StructField(name, kind) for name, kind in compiled.types]
+    return Output(StructType(fields), keys if given.by else (), given.shape)
+
+
+def _columns(names: Sequence[str]) -> list[Column]:
+    return [F.col(f"`{name}`") for name in names]
