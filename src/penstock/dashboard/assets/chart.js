@@ -6,8 +6,8 @@ import { known, moment } from "./format.js";
 const LEFT = 46, RIGHT = 8, TOP = 8, BOTTOM = 20, HEIGHT = 170;
 
 export class Chart {
-  constructor(place, { title, lines, format, step = false }, onSpan) {
-    Object.assign(this, { place, title, lines, format, step, onSpan });
+  constructor(place, { title, lines, format, step = false, bridge = false }, onSpan) {
+    Object.assign(this, { place, title, lines, format, step, bridge, onSpan });
     this.readout = el("div", { class: "readout" });
     this.drawing = svg("svg", { class: "chart", role: "img", "aria-label": title });
     put(place, this.caption(), this.drawing, this.readout);
@@ -82,11 +82,11 @@ export class Chart {
     let points = "";
     const dots = [];
     value.forEach((v, i) => {
-      if (!known(v) || times[i] < this.times[0]) { points = ""; return; }
+      if (!known(v) || times[i] < this.times[0]) { if (!this.bridge) points = ""; return; }
       const [x, y] = [this.x(times[i]).toFixed(1), this.y(v).toFixed(1)];
       if (points === "") { points = `M${x} ${y}`; parts.push(points); }
       else { points += this.step ? `H${x}V${y}` : `L${x} ${y}`; parts[parts.length - 1] = points; }
-      const alone = !known(value[i - 1]) && !known(value[i + 1]);
+      const alone = value.length === 1 || (!this.bridge && !known(value[i - 1]) && !known(value[i + 1]));
       if (alone) dots.push(svg("circle", { class: `dot ${line.look}`, cx: x, cy: y, r: 2 }));
     });
     return [...parts.map((d) => svg("path", { class: `line ${line.look}`, d })), ...dots];

@@ -42,6 +42,7 @@ function heatMap(component, newest, moves) {
     el("h3", {}, `${component.name}: ${loads.length} groups, the busiest ${number(most / (sum(loads) / loads.length || 1))} times the mean`),
     el("table", {}, el("thead", {}, el("tr", {}, el("th", {}, "node"), el("th", { class: "number" }, "work"), el("th", {}, "groups"))),
       el("tbody", {}, ...rows)),
+    told.length > 0 ? el("p", { class: "quiet" }, "found on another node than before:") : null,
     told.length > 0 ? el("ul", { class: "moves" }, ...told) : null,
   ];
 }

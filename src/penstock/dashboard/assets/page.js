@@ -26,7 +26,7 @@ const chart = (id, options) => new Chart(byId(id), options, chosenSpan);
 const charts = {
   rate: chart("chart-rate", { title: "Rows a second", format: number, lines: [
     { label: "arriving", look: "s1" }, { label: "foreseen", look: "s2 dashed" }] }),
-  latency: chart("chart-latency", { title: "Latency", format: seconds, lines: [
+  latency: chart("chart-latency", { title: "Latency", format: seconds, bridge: true, lines: [
     { label: "mean", look: "s1" }, { label: "95%", look: "s2" }, { label: "worst", look: "s3 dotted" }, { label: "bound", look: "bound" }] }),
   lag: chart("chart-lag", { title: "Lag: rows waiting", format: number, lines: [{ label: "rows", look: "s1" }] }),
   executors: chart("chart-executors", { title: "Executors", format: number, step: true, lines: [

@@ -1,0 +1,147 @@
+"""The page in a real browser, over a history whose every figure is known."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("playwright", reason="playwright is not installed")
+
+from playwright.sync_api import Browser, expect
+
+from dashboard.browser import chromium, needs_chromium, opened, values
+from dashboard.histories import MARKUP, make, write
+from penstock.dashboard.server import Dashboard
+
+pytestmark = needs_chromium
+PHONE = {"viewport": {"width": 390, "height": 844}, "is_mobile": True, "has_touch": True}
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with chromium() as browser:
+        yield browser
+
+
+def test_the_page_shows_the_figures_and_text_stays_text(browser: Browser, tmp_path: Path) -> None:
+    store, _ = make(tmp_path)
+    with store, Dashboard(store) as site, opened(browser, site.url) as page:
+        figures = {
+            "rate": 103.5, "forecast": 123.25, "p95": 1.875, "in-time": 0.96, "lag": 30.0,
+            "executors": 2.0, "load": 0.25,
+        }  # fmt: skip
+        for name, value in figures.items():
+            assert values(page, f"[data-figure={name}] data") == [value]
+        assert page.inner_text("[data-figure=p95] .value") == "1.88 s"
+        assert page.inner_text("[data-figure=p95] .more") == "bound 2 s"
+        assert values(page, "[data-executor='1'] data") == [2.0, 0.4]
+        assert "leaving" in page.inner_text("[data-executor='2']")
+        assert values(page, "[data-component=speeds] data") == [4.0, 102.5, 0.0125]
+        assert page.locator("#groups [data-node='1'] .cell").all_inner_texts() == ["0", "2"]
+        assert page.locator("#groups [data-node='2'] .cell").all_inner_texts() == ["1"]
+        decision = page.inner_text("#decisions [data-kind=decision] >> nth=0")
+        for part in ("processors 2 → 4", "suggested 6", "cannot be met", "step: 2 -> 6", MARKUP):
+            assert part in decision
+        assert "1 key groups move" in page.inner_text("#decisions [data-kind=allocation] >> nth=0")
+        assert "would: processors 2 → 4" in page.inner_text("#shadows li >> nth=0")
+        assert MARKUP in page.inner_text("#topology")
+        assert page.locator("main img, main b b, #decisions b").count() == 0
+        assert page.locator("#lanes").is_hidden()
+
+
+def test_new_periods_and_moves_come_without_asking(browser: Browser, tmp_path: Path) -> None:
+    store, run = make(tmp_path)
+    with store, Dashboard(store) as site, opened(browser, site.url) as page:
+        asked = []
+        page.on("request", lambda request: asked.append(request.url))
+        write(run, 4, homes=("2", "2", "1"))
+        page.wait_for_selector("#groups .cell.moved")
+        assert values(page, "[data-figure=rate] data") == [104.5]
+        assert page.locator("#groups [data-node='2'] .cell").all_inner_texts() == ["0", "1"]
+        assert "group 0: 1 → 2" in page.inner_text("#groups .moves")
+        run.end(1_750_000_100.0)
+        page.wait_for_selector(".pill.ended")
+        assert asked == []
+
+
+def test_a_span_of_time_and_a_component_can_be_chosen(browser: Browser, tmp_path: Path) -> None:
+    store, _ = make(tmp_path, periods=6)
+    with store, Dashboard(store) as site, opened(browser, site.url) as page:
+        page.fill("#from", "9")
+        page.fill("#to", "16")
+        page.click("#apply")
+        expect(page.locator("#numbers tbody tr")).to_have_count(2)
+        assert values(page, "#numbers [data-key=backlog_rows] data") == [30.0, 20.0]
+        assert page.locator("#decisions [data-kind=decision]").count() == 2
+        assert page.inner_text("#status") == "a past span"
+        page.select_option("#range", "")
+        expect(page.locator("#numbers tbody tr")).to_have_count(6)
+        page.click("[data-component=speeds]")
+        assert page.input_value("#component") == "speeds"
+        assert page.locator("#chart-component-cost path.line").count() == 1
+        page.select_option("#component", MARKUP)
+        assert page.locator("#groups").is_hidden()
+
+
+def test_it_is_light_and_dark_by_the_system_and_by_hand(browser: Browser, tmp_path: Path) -> None:
+    store, _ = make(tmp_path)
+    ground = "getComputedStyle(document.body).backgroundColor"
+    with store, Dashboard(store) as site:
+        with opened(browser, site.url, color_scheme="dark") as page:
+            assert brightness(page.evaluate(ground)) < 60
+            page.click("#theme")
+            assert brightness(page.evaluate(ground)) > 200
+            page.reload()
+            page.wait_for_selector(".tile")
+            assert brightness(page.evaluate(ground)) > 200
+        with opened(browser, site.url, color_scheme="light") as page:
+            assert brightness(page.evaluate(ground)) > 200
+
+
+def brightness(colour: str) -> float:
+    return sum(map(int, re.findall(r"\d+", colour)[:3])) / 3
+
+
+def test_a_phone_shows_it_without_scrolling_sideways(browser: Browser, tmp_path: Path) -> None:
+    store, _ = make(tmp_path)
+    with store, Dashboard(store) as site, opened(browser, site.url, **PHONE) as page:
+        page.click("#numbers summary")
+        assert page.evaluate("document.documentElement.scrollWidth") <= 390
+        charts = page.locator("figure:visible").all()
+        lefts = {chart.bounding_box()["x"] for chart in charts}  # type: ignore[index]
+        assert len(charts) == 4
+        assert len(lefts) == 1
+
+
+def test_acting_from_the_page_needs_the_address_that_was_told(
+    browser: Browser, tmp_path: Path
+) -> None:
+    store, _ = make(tmp_path)
+    told: list[object] = []
+
+    def hold(wanted: object) -> dict[str, bool]:
+        told.append(wanted)
+        return {"on": True}
+
+    with store, Dashboard(store, token="a-good-token", acts={"advice-only": hold}) as site:
+        with opened(browser, site.url.split("#")[0]) as page:
+            assert page.locator("#hold").is_hidden()
+        with opened(browser, site.url) as page:
+            assert "token" not in page.url
+            page.click("#hold")
+            page.wait_for_selector("#hold >> text=Let it act again")
+    assert told == [{"on": True}]
+
+
+def test_a_history_without_a_run_waits_for_one(browser: Browser, tmp_path: Path) -> None:
+    from dashboard.histories import RUN
+    from penstock.control.history import HistoryStore
+
+    with HistoryStore(str(tmp_path / "h.sqlite")) as store, Dashboard(store) as site:
+        page = browser.new_page()
+        page.goto(site.url)
+        page.wait_for_selector("#status >> text=no run yet")
+        write(store.begin(RUN), 1)
+        page.wait_for_selector("[data-figure=rate] data[value='101.5']")
+        page.close()
