@@ -60,22 +60,22 @@ class Program:
         return self._errors_file.read_text()[-3000:]
 
 
-def _executors_below(pid: int) -> Iterator[int]:
-    """Executor processes among the descendants of a process."""
+def processes_below(pid: int, word: bytes) -> Iterator[int]:
+    """Descendants of a process that have a word in their command."""
     for child in _children(pid):
         try:
             command = Path(f"/proc/{child}/cmdline").read_bytes()
         except OSError:
             continue
-        if b"CoarseGrainedExecutorBackend" in command:
+        if word in command:
             yield child
-        yield from _executors_below(child)
+        yield from processes_below(child, word)
 
 
 def await_executors(pid: int) -> list[int]:
     """The executors of a program, as soon as it has any."""
     deadline = time.monotonic() + LIMIT_S
-    while not (found := list(_executors_below(pid))):
+    while not (found := list(processes_below(pid, b"CoarseGrainedExecutorBackend"))):
         assert time.monotonic() < deadline, "no executor to kill"
         time.sleep(0.1)
     return found

@@ -342,6 +342,18 @@ def streaming_refusal(frame: DataFrame, mode: str) -> str | None:
     return None
 
 
+def failure_cause(query: StreamingQuery) -> str | None:
+    """Class and message of what ended a query, from the innermost cause; None if nothing did."""
+    with _asking("tell why a query ended"):
+        found = query._jsq.exception()
+        if found.isEmpty():
+            return None
+        cause = found.get()
+        while cause.getCause() is not None:
+            cause = cause.getCause()
+        return f"{cause.getClass().getName()}: {cause.getMessage()}"
+
+
 def probe(spark: SparkSession) -> Mapping[str, str]:
     """Names of handles that do not work in this session, each with the reason."""
     nowhere = StateStoreKey("file:/nowhere", "00000000-0000-0000-0000-000000000000", 0, 0)

@@ -75,6 +75,7 @@ class SparkMeasurer:
             query.plan.name: WorkReader(self._session, started, query.plan)
             for query, started in zip(running.built.queries, running.queries, strict=True)
         }
+        running.after_restart.append(self._follow)
         running.after_batch.append(lambda query, batch_id: self._readers[query].look(batch_id))
         self._learnt: dict[str, _Learnt] = {}
         # Tasks and progress of a batch are told apart, in any order: each waits for the other.
@@ -82,6 +83,11 @@ class SparkMeasurer:
         self._told: dict[str, dict[int, BatchReport]] = {name: {} for name in self._readers}
         now_s = time.time()
         self._last = _Counters(now_s, running.arrived_rows(now_s))
+
+    def _follow(self, place: int) -> None:
+        """A query was started again: its jobs are in another group now."""
+        name = self._running.built.queries[place].plan.name
+        self._readers[name].follow(self._running.queries[place])
 
     def observe(self) -> Observation | None:
         """What happened since the last call."""

@@ -25,9 +25,11 @@ from penstock.spark.checkpoint import Checkpoint
 from penstock.spark.ledger import Ledger
 from penstock.spark.outputs import BatchWriter, ChannelSide, rows_in_memory
 from penstock.spark.progress import ProgressListener
+from penstock.spark.revival import Revival
 from penstock.spark.routes.exchange import RouteExchange
 from penstock.spark.routes.frames import announce
 from penstock.spark.source.frames import announce_sources
+from penstock.spark.source.program import StreamsProgram
 from penstock.spark.source.watch import SourceWatch, waiting_rows
 from penstock.spark.survey import first_line
 from penstock.workloads.generator import Generator
@@ -70,6 +72,8 @@ class RunningTopology:
         self._ending = threading.Lock()
         self.queries: list[StreamingQuery] = []
         self.listener: ProgressListener | None = None
+        self._revival = Revival(lambda: self.queries, self._restart)
+        self.after_restart: list[Callable[[int], None]] = []  # called with the query's place
         self.before_batch: list[Callable[[str, int], None]] = []  # called by the query's thread
         self.after_batch: list[Callable[[str, int], None]] = []  # likewise
 
@@ -102,7 +106,10 @@ class RunningTopology:
         self.listener = listener = ProgressListener(self.ledger)
         self.session.streams.addListener(listener)
         for query in self.built.queries:
-            self.queries.append(self._start_query(query))
+            writer = self._writer(query)
+            self._writers.append(writer)
+            self.queries.append(self._start_query(query, writer))
+        self._revival.start()
 
     def _build(self, reading: Reading) -> BuiltTopology:
         return build(self.topology, self.session, reading)
@@ -126,10 +133,18 @@ class RunningTopology:
         where = self._checkpoint.query(query.plan.name)
         return BatchArrivals(where, generators(topology), self.epoch_s, channels)
 
-    def _start_query(self, query: BuiltQuery) -> StreamingQuery:
+    def _restart(self, place: int) -> bool:
+        """Start a query again that ended; False if the run is ending itself."""
+        with self._ending:
+            if self.listener is None:
+                return False
+            self.queries[place] = self._start_query(self.built.queries[place], self._writers[place])
+        for look in self.after_restart:
+            look(place)
+        return True
+
+    def _start_query(self, query: BuiltQuery, writer: BatchWriter) -> StreamingQuery:
         name = query.plan.name
-        writer = self._writer(query)
-        self._writers.append(writer)
         writer.begin = lambda batch_id: self._tell(self.before_batch, name, batch_id)
         stream = query.frame.writeStream.foreachBatch(writer).outputMode(query.plan.output_mode)
         stream = stream.option("checkpointLocation", self._checkpoint.query(name)).queryName(name)
@@ -174,8 +189,14 @@ class RunningTopology:
 
     @property
     def active(self) -> bool:
-        """Whether any query still runs."""
-        return any(query.isActive for query in self.queries)
+        """Whether any query still runs, or is about to again."""
+        return any(q.isActive or self._revival.will_restart(q) for q in self.queries)
+
+    @property
+    def streams(self) -> StreamsProgram:
+        """Streams that join and leave while the topology runs."""
+        many = [s.name for s in self.topology.sources if isinstance(s.reader, Streams)]
+        return StreamsProgram(self._checkpoint.sources, many)
 
     def finished(self) -> bool:
         """Whether all sources are bounded streams and every query has taken all their rows."""
@@ -275,12 +296,13 @@ class RunningTopology:
         """Raise one sentence if a query failed."""
         for query, writer in zip(self.queries, self._writers, strict=True):
             error = query.exception()
-            if error is not None:
+            if error is not None and not self._revival.will_restart(query):
                 said = writer.failure or first_line(error)
                 raise PenstockError(f"query {query.name!r} failed: {said}")
 
     def stop(self) -> None:
         """Stop between two batches, so that no output is cut short; may be called twice."""
+        self._revival.stop()
         with self._ending:
             for writer in self._writers:
                 # A sink that hangs must not keep everything else from ending.

@@ -89,6 +89,11 @@ class WorkReader:
         """Whether a plan is wanted: `look` at a batch before `take` reads its jobs."""
         return self._curious
 
+    def follow(self, query: StreamingQuery) -> None:
+        """Go on with a query that took the place of the former."""
+        self._query = query
+        self._seen = None
+
     def take(self) -> QueryWork | None:
         """The work since the last call; None when no batch ended or its plan is not known yet."""
         jobs = self._finished_jobs()

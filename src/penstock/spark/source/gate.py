@@ -223,9 +223,7 @@ class Gate:
             wanted = self._membership.wanted
             self._metadata = metadata_from([wanted.get(table.names[r], {}) for r in read.tolist()])
             self._metadata_of = read
-        due = self._planner.due(now_s)
-        self._planner.place(table, read, self._metadata, now_s)
-        if due:
+        if self._planner.place(table, read, self._metadata, now_s):
             write_streams(self._log.directory, table, self._planner)
 
     def _shares(self, rows: Ints, most_rows: int | None, everything: bool) -> Ints:

@@ -78,14 +78,16 @@ class LanePlanner:
         newest: Floats = np.nan_to_num(self._rates[rows, -1])
         return newest
 
-    def place(self, table: StreamTable, rows: Ints, metadata: StreamMetadata, now_s: float) -> None:
-        """Give every stream a lane, anew when a period is over."""
+    def place(self, table: StreamTable, rows: Ints, metadata: StreamMetadata, now_s: float) -> bool:
+        """Give every stream a lane, anew when a period is over; True if it was decided anew."""
         homeless = rows[table.lane[rows] == NO_LANE]
         if self.due(now_s) or (len(homeless) and len(homeless) == len(rows)):
             self._measure(table, now_s)
             self._decide(table, rows, metadata, now_s)
-        elif len(homeless):
+            return True
+        if len(homeless):
             self._squeeze_in(table, rows, homeless)
+        return False
 
     def _squeeze_in(self, table: StreamTable, rows: Ints, homeless: Ints) -> None:
         """Streams that come within a period go where least is carried, until it is over."""

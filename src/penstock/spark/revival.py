@@ -1,0 +1,65 @@
+"""A query whose source runner died is started again, from its checkpoint, by itself.
+
+A source's runner is one process; when it is killed, Spark ends the query at its next word to it.
+Nothing is lost by that: offsets, admission log and commits are on the disk. Other failures are the
+user's to see, and are not touched.
+"""
+
+import logging
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+
+from pyspark.sql.streaming.query import StreamingQuery
+
+from penstock.spark import handles
+
+log = logging.getLogger(__name__)
+
+MOST_REVIVALS, WINDOW_S = 10, 600.0
+POLL_S = 0.25
+# What the driver's side of a connection to a process that is gone says.
+SIGNS = ("java.io.EOFException", "java.net.SocketException", "Broken pipe", "Connection reset")
+
+
+class Revival:
+    """Looks after the queries of a run, in a thread of its own."""
+
+    def __init__(
+        self, queries: Callable[[], list[StreamingQuery]], restart: Callable[[int], bool]
+    ) -> None:
+        self._queries = queries
+        self._restart = restart
+        self._times: deque[float] = deque(maxlen=MOST_REVIVALS)
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._watch, name="penstock-revival", daemon=True)
+
+    def start(self) -> None:
+        """Begin to look."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """No query is started again from now on."""
+        self._ended.set()
+
+    def will_restart(self, query: StreamingQuery) -> bool:
+        """Whether a query has ended in a way it is brought back from."""
+        if self._ended.is_set() or query.isActive:
+            return False
+        often = len(self._times) == MOST_REVIVALS and time.monotonic() - self._times[0] < WINDOW_S
+        cause = handles.failure_cause(query)
+        return not often and cause is not None and any(sign in cause for sign in SIGNS)
+
+    def _watch(self) -> None:
+        while not self._ended.wait(POLL_S):
+            try:
+                for place, query in enumerate(self._queries()):
+                    if self.will_restart(query):
+                        log.warning(
+                            "query %s: its source runner died; starting it again", query.name
+                        )
+                        if self._restart(place):
+                            self._times.append(time.monotonic())
+            except Exception as error:  # noqa: BLE001 - looking on must go on
+                log.warning("looking after queries: %s", error)
