@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from penstock.api import Topology as Topology
+    from penstock.api import attach as attach
     from penstock.errors import InvalidInput as InvalidInput
     from penstock.errors import PenstockError as PenstockError
     from penstock.model.channels import FromChannel as FromChannel
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from penstock.workloads.profiles import trend as trend
 
 _HOMES = {
-    "penstock.api": ("Topology",),
+    "penstock.api": ("Topology", "attach"),
     "penstock.errors": ("InvalidInput", "PenstockError"),
     "penstock.model.route": ("Route",),
     "penstock.model.channels": ("FromChannel",),

@@ -3,13 +3,16 @@
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from penstock.config import Settings
 from penstock.control.summary import RunSummary
 from penstock.errors import InvalidInput
 from penstock.model import topology
 from penstock.model.durations import parse_duration_s
+
+if TYPE_CHECKING:
+    from penstock.spark.attach import Attached
 
 
 class Topology(topology.Topology):
@@ -38,6 +41,34 @@ class Topology(topology.Topology):
             with suppress(KeyboardInterrupt):  # the user's way to end a run without end
                 run.wait(limit_s)
             return run.finish()
+
+
+def attach(
+    target: Any,
+    max_latency: str | float,
+    executors: tuple[int, int] = (1, 4),
+    **options: Any,
+) -> "Attached":
+    """Keep a latency bound for a streaming query that runs, unchanged, with few executors.
+
+    `target` is a running query, or the session for all of its queries. Executors stay between the
+    two numbers. Further options are those of docs/options.md, such as `dry_run=True` for advice
+    only. Keep what is returned: `detach()` ends the controller and tells what it came to.
+    """
+    from penstock.spark.attach import Attached  # Spark is only needed to run
+
+    if not (
+        isinstance(executors, tuple)
+        and len(executors) == 2
+        and all(isinstance(number, int) and number >= 1 for number in executors)
+    ):
+        raise InvalidInput(
+            f"attach(executors) is {executors!r}; give the least and the most, such as (1, 8)."
+        )
+    least, most = executors
+    bound_s = parse_duration_s(max_latency, "attach(max_latency)")
+    chosen = {"policy": "drs", **options, "executors_min": least, "executors_max": most}
+    return Attached(target, bound_s, _settings(chosen))
 
 
 def _settings(options: dict[str, Any]) -> Settings:

@@ -1,13 +1,17 @@
 """Executors grow and shrink on a real standalone cluster while a query runs, and lose nothing."""
 
+import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
+import penstock
 from penstock.control.actions import SetExecutors
+from penstock.control.history import HistoryStore
 from penstock.errors import InvalidInput
 from penstock.spark import handles
 from penstock.spark.embedded import EmbeddedCluster
@@ -33,6 +37,7 @@ def session(
             **cluster.settings,
             **executor_settings(initial=1, maximum=MAXIMUM),
             "spark.executor.memory": "512m",
+            "spark.pyspark.python": sys.executable,
             "spark.sql.streaming.numRecentProgressUpdates": "100000",
             "spark.executor.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
         }
@@ -101,6 +106,42 @@ def _nothing_lost(session: SparkSession, progress: list[dict[str, int]]) -> None
     admitted = sum(entry["numInputRows"] for entry in progress)
     assert sum(counts.values()) == admitted > 0
     assert counts == {k: len(range(k, admitted, 5)) for k in range(5)}
+
+
+def test_attach_follows_a_query_it_knows_nothing_of(session: SparkSession, tmp_path: Path) -> None:
+    def slow(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            time.sleep(0.004 * len(batch))
+            yield batch
+
+    query = (
+        session.readStream.format("rate").option("rowsPerSecond", 400)
+        .option("numPartitions", 4).load().mapInArrow(slow, "timestamp timestamp, value long")
+        .writeStream.format("noop").queryName("plain")
+        .option("checkpointLocation", str(tmp_path / "checkpoint")).start()
+    )  # fmt: skip
+    history = str(tmp_path / "history.sqlite")
+    options = {"period_s": 1.0, "history": history, "cooldown_out_s": 0.5}
+    controller = penstock.attach(query, max_latency="3s", executors=(1, 2), **options)
+    until(lambda: any(step.outcome is not None for step in controller.steps))
+    assert SparkExecutors(session).executors() == 2
+    summary = controller.detach()
+    assert query.isActive, "the query is not the controller's to end"
+    query.stop()
+    assert summary.reconfigurations == 1
+    assert summary.results > 0
+    measured = [s.observation for s in controller.steps if s.observation and s.observation.latency]
+    assert measured[-1].components[0].service_time_s > 0.003
+    assert 200 < measured[-1].arrival_rate_per_s < 800
+    with HistoryStore(history) as store:
+        assert [run.topology for run in store.runs().values()] == ["plain"]
+
+
+def test_attach_refuses_what_it_cannot_follow() -> None:
+    with pytest.raises(InvalidInput, match="give a running StreamingQuery or the session"):
+        penstock.attach("my query", max_latency="3s")
+    with pytest.raises(InvalidInput, match=r"such as \(1, 8\)"):
+        penstock.attach("my query", max_latency="3s", executors=(0, 2))
 
 
 def test_more_than_allowed_is_never_asked_for(session: SparkSession) -> None:

@@ -330,6 +330,15 @@ def shuffle_sizes(spark: SparkSession, shuffle: int, partitions: int) -> Shuffle
     return ShuffleSizes(columns[:, 2], columns[:, 0], columns[:, 1])
 
 
+def trigger_interval_s(query: StreamingQuery) -> float:
+    """Least time between two batches of a running query; 0 where it has no such trigger."""
+    with _asking("read a trigger"):
+        trigger = query._jsq.streamingQuery().trigger()
+        if trigger.getClass().getSimpleName() != "ProcessingTimeTrigger":
+            return 0.0
+        return float(trigger.intervalMs()) / 1e3
+
+
 def streaming_refusal(frame: DataFrame, mode: str) -> str | None:
     """What Spark has against running a frame as one query in an output mode; None if nothing."""
     jvm = _jvm(frame.sparkSession)

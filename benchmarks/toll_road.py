@@ -1,0 +1,133 @@
+"""The toll road of the demo under several policies and fixed sizes, side by side.
+
+Each run has a cluster of its own in a process of its own. What it published is compared with a
+batch recomputation of the same rows, so a policy cannot be quick by being wrong.
+
+Run: python -m benchmarks toll_road, or python -m benchmarks.toll_road drs for one of them.
+"""
+
+import json
+import math
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+
+from penstock.cli.demo import demo_settings, load_profile, road
+from penstock.model.sinks import Files
+from penstock.model.topology import Topology
+from penstock.spark.elastic import ElasticRun, Place
+from penstock.workloads.generator import Generator
+
+POLICIES = ("drs", "autoscale_plus", "ds2", "incremental")
+LIMIT_S = 600
+
+
+def run() -> Iterator[dict[str, Any]]:
+    """Two rows for each policy: results in time, and executor-seconds."""
+    least, most = _alone("static-1"), _alone("static-4")
+    for policy in POLICIES:
+        ours = _alone(policy)
+        told = (
+            f"in time {ours['in_time_share']:.3f}, static 1 {least['in_time_share']:.3f}, static 4 "
+            f"{most['in_time_share']:.3f}; executor-seconds {ours['executor_seconds']:.0f}, static "
+            f"1 {least['executor_seconds']:.0f}, static 4 {most['executor_seconds']:.0f}; mean "
+            f"latency {ours['latency_mean_s']:.2f} s, largest {ours['latency_max_s']:.1f} s; "
+            f"{ours['reconfigurations']} reconfigurations; {ours['compared']} results equal a "
+            "batch recomputation"
+        )
+        yield {
+            "name": f"toll_road_in_time/{policy}",
+            "baseline": least["in_time_share"],
+            "ours": ours["in_time_share"],
+            "unit": "share of results",
+            "ratio": ours["in_time_share"] / max(least["in_time_share"], 1e-9),
+            "conditions": f"baseline: one executor, never changed; {told}",
+        }
+        yield {
+            "name": f"toll_road_cost/{policy}",
+            "baseline": most["executor_seconds"],
+            "ours": ours["executor_seconds"],
+            "unit": "executor-seconds",
+            "ratio": most["executor_seconds"] / ours["executor_seconds"],
+            "conditions": f"baseline: four executors, never changed; {told}",
+        }
+
+
+def _alone(policy: str) -> dict[str, Any]:
+    print(f"benchmarks: toll road under {policy} ...", file=sys.stderr, flush=True)
+    command = [sys.executable, "-m", "benchmarks.toll_road", policy]
+    ended = subprocess.run(command, stdout=subprocess.PIPE, text=True, timeout=LIMIT_S, check=True)
+    answer: dict[str, Any] = json.loads(ended.stdout.splitlines()[-1])
+    return answer
+
+
+def one(policy: str) -> dict[str, Any]:
+    """A run of the demo's road under a policy, or with `static-N` executors."""
+    name, _, size = policy.partition("-")
+    with tempfile.TemporaryDirectory(prefix="penstock-toll-road-") as folder:
+        out = Path(folder)
+        rate = load_profile()
+        topology = road(rate, out)
+        settings = demo_settings(name, out)
+        if size:
+            settings = replace(settings, executors_min=int(size), executors_max=int(size))
+        place = Place("embedded", out / "checkpoint", warm_up=True)
+        with ElasticRun(topology, settings, place) as running:
+            running.wait(rate.duration_s + 120)
+            summary = running.finish()
+            epoch_s = running.running.epoch_s
+            compared = compare(topology, running.session, epoch_s)
+    return {**asdict(summary), "compared": compared}
+
+
+def compare(topology: Topology, session: SparkSession, epoch_s: float) -> int:
+    """How many published rows equal a batch recomputation; a difference ends the benchmark."""
+    source = topology.sources[0]
+    assert isinstance(source.reader, Generator)
+    assert source.reader.rows is not None
+    rows = source.reader.batch(0, source.reader.rows, epoch_s)
+    frames: dict[str, DataFrame] = {source.name: session.createDataFrame(pa.table(rows))}
+    for operator in topology.ordered():
+        if operator.sql is not None:
+            for upstream in operator.upstreams:
+                frames[upstream].createOrReplaceTempView(upstream)
+            frames[operator.name] = session.sql(operator.sql)
+        else:
+            assert operator.function is not None
+            frames[operator.name] = operator.function(*(frames[u] for u in operator.upstreams))
+    return sum(
+        _compared(binding.name, frames[binding.upstream], session.read.parquet(binding.sink.path))
+        for binding in topology.sinks
+        if isinstance(binding.sink, Files)
+    )
+
+
+def _compared(sink: str, expected: DataFrame, published: DataFrame) -> int:
+    """Every published row is expected, and up to the last window published none is missing."""
+    columns = sorted(expected.columns)
+
+    def rows(frame: DataFrame) -> list[tuple[Any, ...]]:
+        found = frame.select(*columns).collect()
+        return sorted(
+            tuple(round(v, 6) if isinstance(v, float) else v for v in row) for row in found
+        )
+
+    when = columns.index("since")
+    ours, theirs = rows(published), rows(expected)
+    last = max((row[when] for row in ours), default=None)
+    due = [row for row in theirs if last is not None and row[when] <= last]
+    if ours != due:
+        raise RuntimeError(f"{sink}: {len(ours)} rows published, {len(due)} expected, not equal")
+    return len(ours)
+
+
+if __name__ == "__main__":
+    found = one(sys.argv[1])
+    print(json.dumps({k: None if v != v or v in (math.inf,) else v for k, v in found.items()}))

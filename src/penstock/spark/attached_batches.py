@@ -1,0 +1,115 @@
+"""The batches of a query that Penstock did not build, as its progress tells them.
+
+Such a query keeps no ledger, so arrivals are inferred. Its sources hand over what they have, so
+rows of a batch arrived after the batch before it was formed; they are taken to have come evenly.
+"""
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import numpy as np
+
+from penstock.model.observation import LatencyObservation
+
+POINTS = 50  # of each batch's even spread of latencies
+
+
+@dataclass(frozen=True)
+class AttachedBatch:
+    """One batch that ended."""
+
+    query: str
+    batch_id: int
+    formed_s: float
+    duration_s: float
+    rows: int
+    lag_rows: int  # waiting at sources that tell their newest offset
+    gathered_s: float  # since when its rows may have waited, before it was formed
+
+    @property
+    def ended_s(self) -> float:
+        """When its results were out."""
+        return self.formed_s + self.duration_s
+
+
+def read_batches(
+    query: str, reports: Iterable[dict[str, Any]], last: AttachedBatch | None, interval_s: float
+) -> list[AttachedBatch]:
+    """The batches after `last`, oldest first; triggers that found nothing are no batches."""
+    found: list[AttachedBatch] = []
+    for report in reports:
+        before = found[-1] if found else last
+        formed_s = datetime.fromisoformat(report["timestamp"]).timestamp()
+        if before is not None and formed_s <= before.formed_s:
+            continue
+        duration = report.get("durationMs", {})
+        if "addBatch" not in duration:
+            continue
+        gathered_s = 0.0
+        if before is not None:
+            # A query that waits for rows takes them at once: they wait for a batch or a trigger.
+            gathered_s = min(formed_s - before.formed_s, before.duration_s + interval_s)
+        found.append(
+            AttachedBatch(
+                query, report["batchId"], formed_s, duration.get("triggerExecution", 0) / 1e3,
+                report.get("numInputRows", 0), sum(map(_lag, report.get("sources", []))),
+                gathered_s,
+            )
+        )  # fmt: skip
+    return found
+
+
+def latency_of(
+    batches: Sequence[AttachedBatch], rate_per_s: float, max_latency_s: float
+) -> LatencyObservation | None:
+    """Latency of the rows of some batches; None when there were none."""
+    filled = [batch for batch in batches if batch.rows > 0]
+    if not filled:
+        return None
+    steps = (np.arange(POINTS) + 0.5) / POINTS
+    behind = [batch.lag_rows / rate_per_s if rate_per_s > 0 else 0.0 for batch in filled]
+    newest_s = np.array([b.duration_s + late for b, late in zip(filled, behind, strict=True)])
+    spread_s = np.array([batch.gathered_s for batch in filled])
+    latency_s = (newest_s[:, None] + spread_s[:, None] * steps).ravel()
+    weight = np.repeat([batch.rows / POINTS for batch in filled], POINTS)
+    order = np.argsort(latency_s)
+    reached = np.cumsum(weight[order]) / weight.sum()
+    p95 = latency_s[order][min(int(np.searchsorted(reached, 0.95)), len(order) - 1)]
+    return LatencyObservation(
+        count=sum(batch.rows for batch in filled),
+        mean_s=float(np.average(latency_s, weights=weight)),
+        p95_s=float(p95),
+        max_s=float((newest_s + spread_s).max()),
+        in_time_share=float(weight[latency_s <= max_latency_s].sum() / weight.sum()),
+    )
+
+
+def _lag(source: dict[str, Any]) -> int:
+    """Rows between the end of a batch and the newest offset; 0 where offsets do not tell."""
+    end, latest = _offset(source.get("endOffset")), _offset(source.get("latestOffset"))
+    if isinstance(end, dict) and isinstance(latest, dict):
+        return max(0, _total(latest) - _total(end))
+    return 0
+
+
+def _offset(raw: Any) -> Any:
+    if not isinstance(raw, str):
+        return raw
+    try:
+        return json.loads(raw)
+    except ValueError:
+        return None
+
+
+def _total(offset: dict[str, Any]) -> int:
+    """Of offsets by topic and partition, as Kafka tells them; other forms count as nothing."""
+    return sum(
+        position
+        for partitions in offset.values()
+        if isinstance(partitions, dict)
+        for position in partitions.values()
+        if isinstance(position, int)
+    )

@@ -1,0 +1,64 @@
+"""What is inferred about the rows of a query that keeps no ledger."""
+
+from typing import Any
+
+import pytest
+
+from penstock.spark.attached_batches import AttachedBatch, latency_of, read_batches
+
+
+def report(batch: int, second: float, took_s: float, rows: int, **source: Any) -> dict[str, Any]:
+    return {
+        "batchId": batch,
+        "timestamp": f"2026-01-01T00:00:{second:06.3f}Z",
+        "durationMs": {"addBatch": 1, "triggerExecution": int(took_s * 1000)},
+        "numInputRows": rows,
+        "sources": [source],
+    }
+
+
+def test_rows_wait_for_the_batch_before_and_are_served_in_their_own() -> None:
+    first, second = read_batches(
+        "q", [report(0, 0, 2.0, 10), report(1, 2.0, 3.0, 20)], None, interval_s=0.0
+    )
+    assert first.gathered_s == 0
+    assert second.gathered_s == pytest.approx(2.0)
+    seen = latency_of([second], 10.0, max_latency_s=4.0)
+    assert seen is not None
+    assert seen.mean_s == pytest.approx(4.0)  # 3 s of service after 0 to 2 s of waiting
+    assert seen.max_s == pytest.approx(5.0)
+    assert seen.in_time_share == pytest.approx(0.5)
+    assert seen.count == 20
+
+
+def test_a_query_that_waited_for_rows_did_not_keep_them_waiting() -> None:
+    found = read_batches("q", [report(0, 0, 1.0, 5), report(1, 30.0, 1.0, 5)], None, 0.0)
+    assert found[1].gathered_s == pytest.approx(1.0)
+    spaced = read_batches("q", [report(0, 0, 1.0, 5), report(1, 30.0, 1.0, 5)], None, 10.0)
+    assert spaced[1].gathered_s == pytest.approx(11.0)
+
+
+def test_only_new_batches_are_read_and_empty_triggers_are_none() -> None:
+    told = [report(0, 0, 1.0, 5), report(1, 2.0, 1.0, 5), report(2, 4.0, 1.0, 5)]
+    del told[2]["durationMs"]["addBatch"]
+    last = read_batches("q", told[:1], None, 0.0)[-1]
+    assert [batch.batch_id for batch in read_batches("q", told, last, 0.0)] == [1]
+
+
+def test_offsets_by_partition_tell_the_lag() -> None:
+    told = report(
+        0, 0, 1.0, 5, endOffset={"t": {"0": 5, "1": 7}}, latestOffset='{"t": {"0": 9, "1": 7}}'
+    )
+    assert read_batches("q", [told], None, 0.0)[0].lag_rows == 4
+    for end, latest in ((3, 5), (None, None), ("x", "y"), ({"row": 1}, {"row": 9})):
+        told["sources"] = [{"endOffset": end, "latestOffset": latest}]
+        assert read_batches("q", [told], None, 0.0)[0].lag_rows == 0
+
+
+def test_what_waits_at_the_source_is_late_by_as_much() -> None:
+    batch = AttachedBatch("q", 1, 0.0, 1.0, 10, lag_rows=50, gathered_s=0.0)
+    seen = latency_of([batch], 10.0, max_latency_s=4.0)
+    assert seen is not None
+    assert seen.mean_s == pytest.approx(6.0)
+    assert seen.in_time_share == 0
+    assert latency_of([], 10.0, 4.0) is None
