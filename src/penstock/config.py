@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from penstock.errors import InvalidInput
+from penstock.model.day_spans import read_spans
 from penstock.model.durations import parse_duration_s
 
 Kind = Literal["integer", "number", "duration", "switch", "text"]
@@ -171,6 +172,38 @@ class Settings:
     step_in: int = _option(
         1, "step-in", "integer", "Most executors removed at once.", least=1, greatest=10_000
     )
+    scale_down_window_s: float = _option(
+        0.001, "scale-down-window", "duration",
+        "Scaling in goes no lower than the highest suggestion within this time.",
+        least=0.001, greatest=86_400,
+    )  # fmt: skip
+    catch_up_s: float = _option(
+        86_400.0, "catch-up", "duration",
+        "Time within which a backlog that would be late is to be worked off; a day turns it off.",
+        least=0.1, greatest=86_400,
+    )  # fmt: skip
+    utilisation_low: float = _option(
+        0.0, "utilisation-low", "number",
+        "Lower end of the band of utilisation in which nothing changes while results are in time.",
+        least=0, greatest=1,
+    )  # fmt: skip
+    utilisation_high: float = _option(
+        0.0, "utilisation-high", "number",
+        "Upper end of that band; equal ends turn it off.", least=0, greatest=1,
+    )  # fmt: skip
+    quota_executor_s: float = _option(
+        0.0, "quota", "number",
+        "Executor-seconds within quota-window after which nothing scales out; 0 for no quota.",
+        least=0, greatest=1e12,
+    )  # fmt: skip
+    quota_window_s: float = _option(
+        3600.0, "quota-window", "duration", "The time over which a quota counts.",
+        least=1, greatest=2_678_400,
+    )  # fmt: skip
+    excluded_times: str = _option(
+        "none", "excluded-times", "text",
+        "Times of the day (UTC) at which nothing changes, as '22:00-06:00,12:00-12:30', or none.",
+    )  # fmt: skip
     stale_after_periods: int = _option(
         3,
         "stale-after-periods",
@@ -228,6 +261,12 @@ class Settings:
             raise InvalidInput(
                 f"executors-min is {self.executors_min}; it must be at most executors-max, "
                 f"which is {self.executors_max}."
+            )
+        read_spans(self.excluded_times, "excluded-times")
+        if self.utilisation_low > self.utilisation_high:
+            raise InvalidInput(
+                f"utilisation-low is {self.utilisation_low:g}; it must be at most "
+                f"utilisation-high, which is {self.utilisation_high:g}."
             )
         if self.threshold_min >= self.threshold_max:
             raise InvalidInput(

@@ -1,5 +1,6 @@
 """Executors grow and shrink on a real standalone cluster while a query runs, and lose nothing."""
 
+import os
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -32,12 +33,12 @@ def cluster() -> Iterator[EmbeddedCluster]:
 def session(
     cluster: EmbeddedCluster, new_session: Callable[[dict[str, str]], SparkSession]
 ) -> SparkSession:
+    os.environ["PYSPARK_PYTHON"] = sys.executable  # as any script that has Python functions
     return new_session(
         {
             **cluster.settings,
             **executor_settings(initial=1, maximum=MAXIMUM),
             "spark.executor.memory": "512m",
-            "spark.pyspark.python": sys.executable,
             "spark.sql.streaming.numRecentProgressUpdates": "100000",
             "spark.executor.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
         }

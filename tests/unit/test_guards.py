@@ -18,8 +18,8 @@ from penstock.control.guards import (
     NeedsObservation,
     apply_guards,
     resized,
-    standard_guards,
 )
+from penstock.control.standard_guards import standard_guards
 from penstock.model.decision import Limits, ScalingPlan
 
 NOW_S = 1000.0

@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
-from penstock.config import Settings
 from penstock.model.decision import Limits, ScalingPlan
 from penstock.model.observation import Observation
 
@@ -25,6 +24,8 @@ class GuardContext:
     newest: Observation | None = None
     last_act_at_s: float | None = None
     sharing: Literal["time", "space"] = "time"
+    suggested: tuple[tuple[float, int], ...] = ()  # when, and how many processors; oldest first
+    used: tuple[tuple[float, float], ...] = ()  # when, and how many processor-seconds
 
 
 @dataclass(frozen=True)
@@ -92,7 +93,7 @@ class Cooldown:
         wait_s, which = (self.out_s, "out") if change > 0 else (self.in_s, "in")
         if age_s >= wait_s or age_s < 0:  # below 0 the machine's clock was set back
             return Guarded(suggested)
-        return _held(
+        return held(
             context, f"cooldown: last act {age_s:.0f} s ago, scaling {which} waits {wait_s:g} s"
         )
 
@@ -108,7 +109,7 @@ class NeedsObservation:
         if suggested.processors >= context.current.processors:
             return Guarded(suggested)
         blind = self._blindness(context)
-        return _held(context, f"no scaling in: {blind}") if blind else Guarded(suggested)
+        return held(context, f"no scaling in: {blind}") if blind else Guarded(suggested)
 
     def _blindness(self, context: GuardContext) -> str | None:
         newest = context.newest
@@ -140,25 +141,11 @@ class BacklogFirst:
         allowed_rows = newest.arrival_rate_per_s * context.limits.max_latency_s
         if not newest.backlog_rows > allowed_rows:
             return Guarded(suggested)
-        return _held(
+        return held(
             context,
             f"no scaling in: backlog {newest.backlog_rows:.0f} rows, the bound of "
             f"{context.limits.max_latency_s:g} s allows {allowed_rows:.0f}",
         )
-
-
-def standard_guards(settings: Settings, slots_per_executor: int) -> tuple[Guard, ...]:
-    """The guards of a run, in the order they are applied; the last word is with those that hold."""
-    return (
-        Bounds(),
-        LargestStep(
-            out_processors=settings.step_out * slots_per_executor,
-            in_processors=settings.step_in * slots_per_executor,
-        ),
-        Cooldown(out_s=settings.cooldown_out_s, in_s=settings.cooldown_in_s),
-        NeedsObservation(stale_after_s=settings.stale_after_periods * settings.period_s),
-        BacklogFirst(),
-    )
 
 
 def apply_guards(guards: Sequence[Guard], suggested: ScalingPlan, context: GuardContext) -> Guarded:
@@ -188,5 +175,6 @@ def resized(
     return ScalingPlan(parallelism, processors)
 
 
-def _held(context: GuardContext, reason: str) -> Guarded:
+def held(context: GuardContext, reason: str) -> Guarded:
+    """What runs stays, for this reason."""
     return Guarded(context.current, (reason,))

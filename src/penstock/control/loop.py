@@ -32,6 +32,7 @@ from penstock.scaling.policy import ScalingContext, ScalingPolicy
 log = logging.getLogger(__name__)
 
 Result = TypeVar("Result")
+MOST_REMEMBERED = 20_000  # periods that guards may look back on: a day of five seconds each
 
 
 @dataclass(frozen=True)
@@ -80,6 +81,8 @@ class Loop:
         self._allocating = allocating
         self._divides, self._given = given is not None, dict(given or {})
         self._window: deque[Observation] = deque(maxlen=window)
+        self._suggested: deque[tuple[float, int]] = deque(maxlen=MOST_REMEMBERED)
+        self._used: deque[tuple[float, float]] = deque(maxlen=MOST_REMEMBERED)
         self._parallelism: dict[str, int] = {}
         self._last_act_at_s: float | None = None
         self._failures: list[FailureRecord] = []
@@ -165,13 +168,17 @@ class Loop:
         # Whole executors first, so that guards do not argue about a part of one.
         slots = 1 if self._divides else cluster.slots
         whole = -(-decision.plan.processors // slots) * slots
+        if not shadow:
+            self._suggested.append((at_s, whole))
+            self._used.append((at_s, current.processors * self._window[-1].period_s))
         guarded = apply_guards(
             self._guards,
             ScalingPlan(decision.plan.parallelism, whole),
             GuardContext(
-                at_s, current, self._limits, self._window[-1], self._last_act_at_s, self._sharing
+                at_s, current, self._limits, self._window[-1], self._last_act_at_s, self._sharing,
+                tuple(self._suggested), tuple(self._used),
             ),
-        )
+        )  # fmt: skip
         return DecisionRecord(
             at_s, policy.name, current, decision, guarded.plan, guarded.reasons, self._dry_run,
             shadow, foreseen,

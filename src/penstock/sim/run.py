@@ -8,10 +8,11 @@ from numpy.typing import NDArray
 
 from penstock.config import Settings
 from penstock.control.foresight import Foresight
-from penstock.control.guards import Guard, standard_guards
+from penstock.control.guards import Guard
 from penstock.control.loop import Loop
 from penstock.control.ports import History
 from penstock.control.records import ActionRecord, AllocationRecord, DecisionRecord, FailureRecord
+from penstock.control.standard_guards import standard_guards
 from penstock.control.step import Step
 from penstock.model.observation import Observation
 from penstock.scaling.policy import ScalingPolicy

@@ -18,10 +18,10 @@ from penstock.config import Settings
 from penstock.control.chosen import chosen_policy
 from penstock.control.clock import WallClock
 from penstock.control.foresight import Foresight
-from penstock.control.guards import standard_guards
 from penstock.control.history import HistoryStore
 from penstock.control.loop import Loop
 from penstock.control.records import RunRecord
+from penstock.control.standard_guards import standard_guards
 from penstock.control.step import Step
 from penstock.control.summary import RunSummary, summarise_run
 from penstock.errors import InvalidInput

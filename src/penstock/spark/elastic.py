@@ -17,10 +17,10 @@ from penstock.config import Settings
 from penstock.control.chosen import chosen_allocating, chosen_policy, shadow_policies
 from penstock.control.clock import WallClock
 from penstock.control.foresight import Foresight
-from penstock.control.guards import standard_guards
 from penstock.control.history import HistoryStore, RunHistory
 from penstock.control.loop import Loop
 from penstock.control.records import RunRecord
+from penstock.control.standard_guards import standard_guards
 from penstock.control.step import Step
 from penstock.control.summary import RunSummary, summarise_run
 from penstock.model.decision import Limits
