@@ -7,7 +7,7 @@ import pytest
 
 from contract.fakes import FakeActuator
 from contract.worlds import simulated_world
-from penstock.control.actions import Outcome, SetExecutors
+from penstock.control.actions import Move, MoveKeyGroups, Outcome, SetExecutors
 
 ACTUATORS: dict[str, Callable[[], Any]] = {
     "fake": FakeActuator,
@@ -15,6 +15,7 @@ ACTUATORS: dict[str, Callable[[], Any]] = {
     "fake, unavailable": lambda: FakeActuator(cannot={SetExecutors.NAME: "no such handle"}),
     "fake, failing": lambda: FakeActuator(fail_with="no room"),
     "simulated, together": lambda: simulated_world("time"),
+    "simulated, with key groups": lambda: simulated_world("time", key_groups=6),
     "simulated, apart": lambda: simulated_world("space"),
 }
 
@@ -47,6 +48,16 @@ def test_an_act_is_answered_and_what_is_done_shows(actuator: Any, total: int) ->
 def test_what_is_unavailable_is_refused_not_raised(actuator: Any) -> None:
     if SetExecutors.NAME in actuator.unavailable():
         assert not actuator.act(SetExecutors(3)).done
+
+
+def test_moves_are_answered_and_refused_with_a_reason(actuator: Any) -> None:
+    for move in (Move("a", 0, "node-1"), Move("a", 0, "nowhere"), Move("nothing", 99, "node-0")):
+        outcome = actuator.act(MoveKeyGroups((move,)))
+        assert isinstance(outcome, Outcome)
+        assert outcome.action == MoveKeyGroups((move,))
+        assert outcome.detail
+        if MoveKeyGroups.NAME in actuator.unavailable():
+            assert not outcome.done
 
 
 def test_asking_twice_for_the_same_changes_nothing_more(actuator: Any) -> None:

@@ -43,18 +43,21 @@ class Cluster:
         starts = (n.live_at_s for n in self._nodes if n.live_at_s > after_s and not n.draining)
         return min(starts, default=math.inf)
 
-    def scale(self, total: int, now_s: float) -> int:
+    def scale(self, total: int, now_s: float, leaving: tuple[str, ...] = ()) -> int:
         """Ask for a number of nodes; returns how many are new, negative for those given up.
 
-        Nodes that still start are given up first, then the youngest.
+        Those named are given up first, then nodes that still start, then the youngest.
         """
         change = total - self.executors
         for _ in range(change):
             name = f"node-{len(self._nodes)}"
             self._nodes.append(Node(name, self._spec.slots, now_s + self._spec.startup_s))
         kept = [index for index, node in enumerate(self._nodes) if not node.draining]
-        youngest_first = sorted(kept, key=lambda i: (-self._nodes[i].live_at_s, -i))
-        for index in youngest_first[: max(0, -change)]:
+
+        def order(i: int) -> tuple[bool, float, int]:
+            return self._nodes[i].name not in leaving, -self._nodes[i].live_at_s, -i
+
+        for index in sorted(kept, key=order)[: max(0, -change)]:
             self._nodes[index] = replace(self._nodes[index], draining=True)
         return change
 

@@ -38,7 +38,11 @@ class TimeSharing:
         network: Network,
         rng: np.random.Generator,
         processors_at: Callable[[float], int],
+        stretch_at: Callable[[float, dict[str, float]], float] | None = None,
     ) -> None:
+        """`stretch_at` tells, for a moment and the work of operators, what placement costs."""
+        self._stretch_at = stretch_at
+        self.owed_s = 0.0  # what moving key groups adds to the next batch
         self._scenario, self._network, self._processors_at = scenario, network, processors_at
         *source_rngs, self._rng = rng.spawn(len(scenario.sources) + 1)
         self._streams = [
@@ -112,7 +116,11 @@ class TimeSharing:
             work_s += tally.work_s
         processors = self._processors_at(start_s)
         overhead_s = self._scenario.batch.overhead_s(processors)
-        duration_s = overhead_s + work_s / processors
+        stretch = 1.0
+        if self._stretch_at is not None:
+            stretch = self._stretch_at(start_s, {n: tally.work_s for n, tally in tallies.items()})
+        duration_s = overhead_s + work_s / processors * stretch + self.owed_s
+        self.owed_s = 0.0
         end_s = start_s + duration_s
         done = merged(results)
         done = Jobs(np.full(len(done), end_s), done.origin_s, done.rows)

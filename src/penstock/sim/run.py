@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock.config import Settings
+from penstock.control.chosen import chosen_allocating
 from penstock.control.foresight import Foresight
 from penstock.control.guards import Guard
 from penstock.control.loop import Loop
@@ -134,6 +135,7 @@ def simulate(
         on_step=keep,
         shadows=shadows,
         foresight=foresight,
+        allocating=chosen_allocating(settings),
     )
     loop.run()
     rest = world.observe()  # what is left when the duration is not a multiple of the period

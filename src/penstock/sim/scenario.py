@@ -136,8 +136,20 @@ class ClusterSpec:
     slots: int = 1
     startup_s: float = 0.0
     pause_s: float = 0.0
+    key_groups: int = 0  # of each component; 0 when they play no part
+    key_skew: float = 0.0  # their work falls with their rank to this power
+    migration_s: float = 0.0  # by which moving one delays the next batch
 
     def __post_init__(self) -> None:
+        if not (math.isfinite(self.migration_s) and self.migration_s >= 0):
+            raise InvalidInput(
+                f"cluster.migration is {self.migration_s!r}; it must be at least 0 s."
+            )
+        if self.key_groups < 0 or not 0 <= self.key_skew <= 10:
+            raise InvalidInput(
+                f"cluster.key_groups is {self.key_groups} and key_skew {self.key_skew:g}; at least "
+                "0, and from 0 to 10, are allowed."
+            )
         if self.slots < 1:
             raise InvalidInput(f"cluster.slots is {self.slots}; it must be at least 1.")
         if not 1 <= self.min_executors <= self.max_executors:

@@ -56,6 +56,9 @@ SCHEMA: Schema = _table(
         slots=_COUNT,
         startup=_DURATION,
         pause=_DURATION,
+        key_groups=_COUNT,
+        key_skew={"type": "number", "minimum": 0, "maximum": 10},
+        migration=_DURATION,
     ),
     batch=_table(
         [],
@@ -187,6 +190,9 @@ def _cluster(table: Mapping[str, Any]) -> ClusterSpec:
         slots=table.get("slots", 1),
         startup_s=_duration_or_zero_s(table, "startup", "cluster", 0.0),
         pause_s=_duration_or_zero_s(table, "pause", "cluster", 0.0),
+        key_groups=table.get("key_groups", 0),
+        key_skew=table.get("key_skew", 0.0),
+        migration_s=_duration_or_zero_s(table, "migration", "cluster", 0.0),
     )
 
 

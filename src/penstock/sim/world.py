@@ -1,12 +1,13 @@
 """The simulated cluster behind the ports of the loop: its clock, its measurer and its actuator."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 
-from penstock.control.actions import Action, Outcome, SetExecutors
+from penstock.control.actions import Action, MigrationCost, MoveKeyGroups, Outcome, SetExecutors
 from penstock.model.observation import ComponentObservation, Observation
-from penstock.sim.cluster import Cluster, divided
+from penstock.sim.cluster import Cluster, Node, divided
 from penstock.sim.microbatch import TimeSharing
 from penstock.sim.network import Network
 from penstock.sim.observing import (
@@ -16,6 +17,7 @@ from penstock.sim.observing import (
     observed_nodes,
     observed_operators,
 )
+from penstock.sim.placing import STATE_BYTES, SimulatedPlacement
 from penstock.sim.queueing import SpaceSharing
 from penstock.sim.scenario import Scenario
 from penstock.sim.tally import Results, Tally
@@ -33,12 +35,17 @@ class SimulatedWorld:
         self.cluster = Cluster(scenario.cluster)
         self.arrived_rows = 0
         self.results = list[Results]()
+        self._placement: SimulatedPlacement | None = None
         rng = np.random.default_rng(scenario.seed)
         self._engine: SpaceSharing | TimeSharing
         if scenario.sharing == "space":
             self._engine = SpaceSharing(scenario, self.network, rng)
         else:
-            self._engine = TimeSharing(scenario, self.network, rng, self.cluster.processors)
+            self._placement = self._placed()
+            self._engine = TimeSharing(
+                scenario, self.network, rng, self.cluster.processors,
+                self._stretch if self._placement is not None else None,
+            )  # fmt: skip
         self._apart = scenario.sharing == "space"
         self._wanted = {operator.name: operator.processors for operator in scenario.operators}
         self._loads_s = dict.fromkeys(self.network.operators, 0.0)
@@ -106,7 +113,9 @@ class SimulatedWorld:
     # Actuator
 
     def unavailable(self) -> Mapping[str, str]:
-        """Everything can be done here."""
+        """Key groups move only where the scenario has some."""
+        if self._placement is None:
+            return {MoveKeyGroups.NAME: "the scenario has no key groups (cluster.key_groups)"}
         return {}
 
     def executors(self) -> int:
@@ -123,15 +132,56 @@ class SimulatedWorld:
         Processors shared in space are divided anew by the work of the last period; `assign` says
         otherwise.
         """
+        if isinstance(action, MoveKeyGroups):
+            return self._move(action)
         if not isinstance(action, SetExecutors) or action.total < 1:
             return Outcome(action, done=False, detail="only SetExecutors of at least 1 is possible")
-        change = self.cluster.scale(action.total, self.now_s())
+        change = self.cluster.scale(action.total, self.now_s(), action.leaving)
         weights = self._loads_s if any(self._loads_s.values()) else self._wanted
         self._wanted = divided(action.total * self.scenario.cluster.slots, weights)
         self.cluster.release(self._fit())
         delay_s = self.scenario.cluster.startup_s
         detail = f"{change} new, live in {delay_s:g} s" if change > 0 else f"{-change} drained"
         return Outcome(action, done=True, detail=detail)
+
+    def _move(self, action: MoveKeyGroups) -> Outcome:
+        if self._placement is None:
+            return Outcome(action, False, self.unavailable()[MoveKeyGroups.NAME])
+        takers = {node.name for node in self._takers(self.now_s())}
+        for move in action.moves:
+            refusal = self._placement.refusal(move, takers)
+            if refusal is not None:
+                return Outcome(action, False, refusal)
+        moved = self._placement.move(action.moves)
+        cost_s = moved * self.scenario.cluster.migration_s
+        if isinstance(self._engine, TimeSharing):
+            self._engine.owed_s += cost_s
+        cost = MigrationCost(moved, moved * STATE_BYTES, cost_s, cost_s)
+        return Outcome(action, True, f"{moved} key groups moved", migration=cost)
+
+    def _placed(self) -> SimulatedPlacement | None:
+        spec = self.scenario.cluster
+        if not spec.key_groups:
+            return None
+        operators = self.network.operators.values()
+        names = dict.fromkeys(self.network.component_of(operator) for operator in operators)
+        return SimulatedPlacement(
+            tuple(names), spec.key_groups, spec.key_skew, self._takers(0.0)
+        )  # fmt: skip
+
+    def _takers(self, now_s: float) -> list[Node]:
+        return [node for node in self.cluster.present(now_s) if not node.draining]
+
+    def _stretch(self, now_s: float, work_s: dict[str, float]) -> float:
+        """What the placement of a batch costs it; key groups of nodes that left find a home."""
+        assert self._placement is not None
+        nodes = self._takers(now_s)
+        self._placement.rehome(nodes)
+        by_component: dict[str, float] = {}
+        for operator in self.network.operators.values():
+            name = self.network.component_of(operator)
+            by_component[name] = by_component.get(name, 0.0) + work_s[operator.name]
+        return self._placement.stretch(by_component, nodes)
 
     def assign(self, parallelism: Mapping[str, int]) -> None:
         """Say how processors shared in space are divided; those of a sum too large wait for slots.
@@ -159,7 +209,11 @@ class SimulatedWorld:
     def _components(self, period_s: float, known: bool) -> tuple[ComponentObservation, ...]:
         if isinstance(self._engine, TimeSharing):
             processors = self.cluster.processors(self.now_s())
-            return components_together(self.network, self._tally, period_s, processors, known)
+            seen = components_together(self.network, self._tally, period_s, processors, known)
+            if self._placement is None:
+                return seen
+            placed = self._placement
+            return tuple(replace(c, key_groups=placed.observed(c.name, c.busy_s)) for c in seen)
         stations = self._engine.stations
         return components_apart(
             self.network,

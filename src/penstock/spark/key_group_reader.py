@@ -46,6 +46,7 @@ class KeyGroupReader:
         self._lock = threading.Lock()
         self._begun: tuple[int, Any] | None = None
         self._ended: tuple[int, Any] | None = None
+        self._traffic: dict[tuple[str, str], Floats] = {}
         self.held: dict[str, HeldGroups] = {}
         self.newest: int | None = None  # the batch they were seen in
 
@@ -65,25 +66,26 @@ class KeyGroupReader:
             self.held, self.newest = held, max(work.batches)
 
     def traffic(self) -> tuple[GroupTraffic, ...]:
-        """Bytes between key groups of consecutive components, in the newest batch that ended."""
+        """Bytes between key groups of consecutive components in a batch, a running mean.
+
+        A batch in which nothing was passed on, as no window closed, would tell nothing by itself.
+        """
         self.read()
         ended = self._ended
         if ended is None:
             return ()
         cut = self._work.regions(ended[1])
         groups = {region.component: region.key_groups for region in cut if region.stateful}
-        found = []
         for region in cut:
             if region.shuffle is None or not region.stateful or region.feeds not in groups:
                 continue
             sizes = handles.shuffle_sizes(self._session, region.shuffle, groups[region.feeds])
-            found.append(
-                GroupTraffic(
-                    region.component, region.feeds, sizes.map_task, sizes.partition,
-                    sizes.size_bytes.astype(np.float64),
-                )
-            )  # fmt: skip
-        return tuple(found)
+            newest = np.zeros((region.key_groups, groups[region.feeds]))
+            newest[sizes.map_task, sizes.partition] = sizes.size_bytes
+            pair = region.component, region.feeds
+            before = self._traffic.get(pair, newest)
+            self._traffic[pair] = (1 - NEWEST_WEIGHT) * before + NEWEST_WEIGHT * newest
+        return tuple(_traffic(*pair, sizes) for pair, sizes in self._traffic.items())
 
     def state_bytes(self, component: str) -> Floats:
         """Bytes that each key group of a component would load elsewhere."""
@@ -99,6 +101,11 @@ class KeyGroupReader:
         new = self._ended is None or self._ended[0] != self._begun[0]
         self._ended, self._begun = self._begun, None
         return new
+
+
+def _traffic(source: str, target: str, sizes: Floats) -> GroupTraffic:
+    sender, receiver = np.nonzero(sizes)
+    return GroupTraffic(source, target, sender, receiver, sizes[sender, receiver])
 
 
 def _held(load: GroupLoad, before: HeldGroups | None) -> HeldGroups:

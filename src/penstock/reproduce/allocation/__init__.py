@@ -13,3 +13,10 @@ from penstock.reproduce.claims import Claim
 def run(folder: Path, seeds: Sequence[int], quick: bool) -> list[Claim]:
     """All claims over the seeds, figures into the folder; `quick` is small and takes seconds."""
     return [claim(folder, seeds, quick) for claim in (l1, l2, l3, l4, l5, l6)]
+
+
+def run_on_spark(folder: Path, seeds: Sequence[int], quick: bool) -> list[Claim]:
+    """L3 and L6 at a small scale on Spark."""
+    from penstock.reproduce.allocation import on_spark
+
+    return on_spark.run_on_spark(folder, seeds, quick)

@@ -1,0 +1,224 @@
+"""Key groups move between executors of a real cluster while plain queries run, and nothing is lost.
+
+The queries are not ours: a user's own, attached. What they write is compared with the rows that the
+generator made, computed without Spark.
+"""
+
+import os
+import signal
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.streaming import StreamingQuery
+
+from penstock.control.actions import Move, MoveKeyGroups, SetExecutors
+from penstock.errors import InvalidInput
+from penstock.spark import handles
+from penstock.spark.actuator import SparkActuator
+from penstock.spark.embedded import EmbeddedCluster
+from penstock.spark.executors import executor_settings
+from penstock.spark.generator_source import FORMAT
+from penstock.spark.placement import Placement
+from penstock.spark.session import build_session
+from penstock.workloads.generator import Generator
+from penstock.workloads.profiles import constant
+
+pytestmark = pytest.mark.spark
+
+GROUPS, EXECUTORS = 3, 3
+STREAM = Generator(constant(400.0), keys=50, skew=0.9, seed=3, lanes=1, max_rows=2_000)
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[EmbeddedCluster]:
+    with EmbeddedCluster(slots=EXECUTORS, memory_mb=512 * EXECUTORS) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def session(
+    cluster: EmbeddedCluster, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[SparkSession]:
+    extra = {
+        **cluster.settings,
+        **executor_settings(EXECUTORS, EXECUTORS),
+        "spark.executor.memory": "512m",
+    }
+    log_file = tmp_path_factory.mktemp("placement") / "spark.log"
+    made = build_session(
+        "placement", cluster.master_url, key_groups=GROUPS, log_file=log_file, quick_start=True,
+        extra=extra,
+    )  # fmt: skip
+    yield made
+    made.stop()
+
+
+def until(condition: Callable[[], object], limit_s: float = 90) -> None:
+    deadline = time.monotonic() + limit_s
+    while not condition():
+        assert time.monotonic() < deadline, "the condition did not come in time"
+        time.sleep(0.05)
+
+
+def rows(session: SparkSession, epoch_s: float) -> DataFrame:
+    options = {"generator": STREAM.to_json(), "epoch_s": repr(epoch_s), "stream": "rows"}
+    return session.readStream.format(FORMAT).options(**options).load()
+
+
+def start(frame: DataFrame, place: Path, mode: str, sink: Any = None) -> StreamingQuery:
+    writer = frame.writeStream.outputMode(mode).option("checkpointLocation", str(place))
+    return (writer.foreachBatch(sink) if sink else writer.format("noop")).start()
+
+
+def kill_executor(session: SparkSession, executor: str) -> None:
+    """kill -9 the process of one executor of this session."""
+    application = str(session.sparkContext.applicationId)
+    for entry in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            words = entry.read_bytes().decode(errors="replace").split("\0")
+        except OSError:
+            continue
+        if application in words and words[words.index("--executor-id") + 1] == executor:
+            os.kill(int(entry.parent.name), signal.SIGKILL)
+            return
+    pytest.fail(f"executor {executor} has no process")
+
+
+def executors_of(placement: Placement) -> dict[tuple[str, int], str]:
+    return {
+        (name, group): str(node)
+        for name, groups in placement.observe().items()
+        for group, node in enumerate(groups.node)
+    }
+
+
+def all_to(placement: Placement, nodes: list[str]) -> list[Move]:
+    """Every key group to the nodes in turn."""
+    return [
+        Move(name, group, nodes[group % len(nodes)])
+        for name, groups in placement.observe().items()
+        for group in range(len(groups.node))
+    ]
+
+
+def test_an_attached_query_is_placed_loses_an_executor_and_is_drained(
+    session: SparkSession, tmp_path: Path
+) -> None:
+    epoch_s = float(int(time.time()) - 2)
+    counted: list[tuple[float, int]] = []
+
+    def collect(batch: DataFrame, _: int) -> None:
+        counted.extend((row.since.timestamp(), row.n) for row in batch.collect())
+
+    by_key = (
+        rows(session, epoch_s).withWatermark("at", "1 second")
+        .groupBy("key", F.window("at", "1 second")).agg(F.count("*").alias("n"))
+    )  # fmt: skip
+    frame = by_key.groupBy(F.window("window", "1 second")).agg(F.sum("n").alias("n"))
+    query = start(frame.select("window.start", "n").toDF("since", "n"), tmp_path, "append", collect)
+    placement = Placement(session, query)
+    placement.watch()
+    try:
+        until(lambda: len(placement.components) == 2)
+        until(lambda: len(handles.active_executor_ids(session)) == EXECUTORS)
+        nodes = sorted(handles.active_executor_ids(session))
+
+        # What is seen: where each key group is, how large, and who sends how much to whom.
+        until(lambda: all(np.all(g.state_bytes > 0) for g in placement.observe().values()))
+        until(lambda: [t for t in placement.traffic() if t.size_bytes.sum() > 0])
+        (traffic,) = placement.traffic()
+        first = traffic.source
+        assert {first, traffic.target} == set(placement.components)
+
+        # Everything on one executor, then spread: each plan is carried out exactly.
+        for plan in (nodes[:1], nodes):
+            wanted = all_to(placement, plan)
+            moved = placement.move(wanted)
+            assert moved.waiting == ()
+            assert executors_of(placement) == {(m.component, m.key_group): m.node for m in wanted}
+
+        # A killed executor's key groups find a new home, without anybody asking.
+        kill_executor(session, nodes[1])
+        until(lambda: nodes[1] not in handles.active_executor_ids(session))
+        until(lambda: nodes[1] not in executors_of(placement).values())
+
+        # An executor that leaves is emptied first; no task is left on it, and none failed.
+        until(lambda: len(handles.active_executor_ids(session)) == EXECUTORS)
+        actuator = SparkActuator(session, [placement])
+        leaving = sorted(handles.active_executor_ids(session))[0]
+        outcome = actuator.act(SetExecutors(EXECUTORS - 1, (leaving,)))
+        assert outcome.done, outcome.detail
+        assert leaving not in executors_of(placement).values()
+        assert leaving not in handles.active_executor_ids(session)
+
+        bad = actuator.act(MoveKeyGroups((Move(first, 0, leaving),)))
+        assert not bad.done
+        assert leaving in bad.detail
+        with pytest.raises(InvalidInput, match="known components"):
+            placement.move([Move("nothing", 0, nodes[2])])
+        enough = len(counted) + 3
+        until(lambda: len(counted) >= enough)
+        assert query.isActive
+    finally:
+        placement.close()
+        query.stop()
+    last_s = max(since for since, _ in counted) + 1
+    made = STREAM.batch(0, STREAM.available(last_s - epoch_s + 1), epoch_s)
+    at_s = made.column("at").cast("int64").to_numpy() // 1_000_000
+    expected = Counter(at_s[at_s < last_s].tolist())
+    assert sorted(counted) == sorted((float(second), n) for second, n in expected.items())
+
+
+class Latest:
+    """State of each key kept by Python: how many rows there were."""
+
+    def __call__(self, key: Any, frames: Any, state: Any) -> Iterator[pd.DataFrame]:
+        before = state.get[0] if state.exists else 0
+        count = before + sum(len(frame) for frame in frames)
+        state.update((count,))
+        yield pd.DataFrame({"key": [key[0]], "n": [count]})
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("kind", ["deduplication", "join", "state by Python", "sessions"])
+def test_every_kind_of_state_moves(session: SparkSession, tmp_path: Path, kind: str) -> None:
+    source = rows(session, time.time() - 2).withWatermark("at", "2 seconds")
+    mode = "append"
+    if kind == "deduplication":
+        frame = source.dropDuplicatesWithinWatermark(["key"])
+    elif kind == "join":
+        other = rows(session, time.time() - 2).withWatermark("at", "2 seconds").toDF(
+            "row2", "key2", "value2", "at2"
+        )  # fmt: skip
+        near = "key = key2 AND at BETWEEN at2 - INTERVAL 1 SECOND AND at2"
+        frame = source.join(other, F.expr(near))
+    elif kind == "sessions":
+        frame = source.groupBy("key", F.session_window("at", "1 second")).count()
+    else:
+        mode = "update"
+        frame = source.groupBy("key").applyInPandasWithState(
+            Latest(), "key long, n long", "n long", mode, "NoTimeout"
+        )
+    query = start(frame, tmp_path, mode)
+    placement = Placement(session, query)
+    placement.watch()
+    try:
+        until(lambda: placement.observe())
+        nodes = sorted(handles.active_executor_ids(session))
+        for shift in range(2):
+            wanted = all_to(placement, nodes[shift:] + nodes[:shift])
+            moved = placement.move(wanted)
+            assert moved.waiting == ()
+            assert executors_of(placement) == {(m.component, m.key_group): m.node for m in wanted}
+    finally:
+        placement.close()
+        query.stop()
+    assert query.exception() is None
