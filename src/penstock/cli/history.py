@@ -21,7 +21,7 @@ if TYPE_CHECKING:
         FailureRecord,
         RunRecord,
     )
-    from penstock.model.observation import Observation
+    from penstock.model.observation import AdmissionRecord, Observation
 
 
 class Kind(StrEnum):
@@ -31,6 +31,7 @@ class Kind(StrEnum):
     decisions = "decisions"
     shadows = "shadows"
     allocations = "allocations"
+    admissions = "admissions"
     actions = "actions"
     failures = "failures"
 
@@ -99,6 +100,7 @@ def _read(
         Kind.decisions: store.read_decisions,
         Kind.shadows: store.read_shadows,
         Kind.allocations: store.read_allocations,
+        Kind.admissions: store.read_admissions,
         Kind.actions: store.read_actions,
         Kind.failures: store.read_failures,
     }
@@ -140,6 +142,7 @@ def _print_events(number: int, record: RunRecord, found: dict[str, list[Any]]) -
         Kind.decisions: ("decided", _decision_line),
         Kind.shadows: ("would", _decision_line),
         Kind.allocations: ("placed", _allocation_line),
+        Kind.admissions: ("admitted", _admission_line),
         Kind.actions: ("did", _action_line),
         Kind.failures: ("failed", _failure_line),
     }
@@ -163,6 +166,11 @@ def _observation_line(o: Observation) -> str:
         late = 1 - o.latency.in_time_share
         line += f", latency mean {o.latency.mean_s:.3g} s, p95 {o.latency.p95_s:.3g} s"
         line += f", {late:.1%} late"
+    for s in o.sources:
+        line += f", {s.source}: {len(s.lanes)} lanes for {s.live} streams, {s.waiting_rows} queued"
+        line += f", {s.suspended} suspended" if s.suspended else ""
+        line += f", {s.malformed_rows} malformed" if s.malformed_rows else ""
+        line += "".join(f", {note}" for note in s.notes)
     return line + (f", not measured: {', '.join(o.missing)}" if o.missing else "")
 
 
@@ -183,6 +191,14 @@ def _allocation_line(a: AllocationRecord) -> str:
         reasons.append(f"{a.left_on_leaving} key groups left on {', '.join(a.leaving)}")
     what = f"{len(a.moves)} key groups move ({a.policy}{', dry run' if a.dry_run else ''})"
     return f"{what}: {'; '.join(reasons)}"
+
+
+def _admission_line(record: AdmissionRecord) -> str:
+    changed = f"{record.redirected} of {record.streams} streams redirected"
+    lanes = f"lanes of {record.source} {record.lanes_before} -> {record.lanes_after}"
+    reasons = "; ".join(record.reasons)
+    infeasible = f"; infeasible: {record.infeasible}" if record.infeasible else ""
+    return f"{record.strategy}: {lanes}, {changed}: {reasons}{infeasible}"
 
 
 def _action_line(a: ActionRecord) -> str:

@@ -24,7 +24,7 @@ from penstock.control.records import (
     RunRecord,
 )
 from penstock.errors import InvalidInput, Unavailable
-from penstock.model.observation import Observation
+from penstock.model.observation import AdmissionRecord, Observation
 
 MOST_WAITING_ROWS = 100_000  # kept while the database is away; then the oldest periods go
 
@@ -123,6 +123,19 @@ class HistoryStore:
     ) -> list[ActionRecord]:
         """What was done in a run, oldest first."""
         return self._read(t.actions, rows.read_action, run, since_s, until_s, span)
+
+    def read_admissions(
+        self,
+        run: int,
+        since_s: float | None = None,
+        until_s: float | None = None,
+        span: Span | None = None,
+    ) -> list[AdmissionRecord]:
+        """What sources of many streams decided over their lanes, oldest first."""
+        with self.reading() as connection:
+            parents = _fetch(connection, t.observations, run, since_s, until_s, span)
+        told = [record for row in parents for record in rows.read_admissions(row)]
+        return sorted(told, key=lambda record: record.at_s)
 
     def read_failures(
         self,

@@ -31,13 +31,16 @@ from penstock.control.records import (
 )
 from penstock.model.decision import Decision, ScalingPlan
 from penstock.model.observation import (
+    AdmissionRecord,
     BatchObservation,
     ComponentObservation,
     KeyGroups,
+    LaneObservation,
     LatencyObservation,
     NodeObservation,
     Observation,
     OperatorObservation,
+    SourceObservation,
 )  # fmt: skip
 
 Row = RowMapping
@@ -55,6 +58,7 @@ def observation_rows(observation: Observation, run_id: int, seq: int) -> Rows:
         "arrival_rate_per_s": _number(o.arrival_rate_per_s),
         "backlog_rows": _number(o.backlog_rows),
         "missing": list(o.missing),
+        "sources": [_source(source) for source in o.sources],
     }
     parent |= _prefixed("latency", o.latency) | _prefixed("batch", o.batches)
     rows: Rows = [(t.observations, parent)]
@@ -67,6 +71,34 @@ def observation_rows(observation: Observation, run_id: int, seq: int) -> Rows:
         for position, part in enumerate(parts):
             rows.append((table, key | {"position": position} | _part(part)))
     return rows
+
+
+def _source(source: SourceObservation) -> dict[str, Any]:
+    document = asdict(source)
+    for part in (*document["lanes"], *document["decisions"]):
+        part["rate_per_s"] = _json_numbers([part["rate_per_s"]])[0]
+    return document
+
+
+def read_admissions(row: Row) -> list[AdmissionRecord]:
+    """The decisions of sources that an observation tells of."""
+    return [record for document in row["sources"] for record in _read_source(document).decisions]
+
+
+def _read_source(document: dict[str, Any]) -> SourceObservation:
+    rates = [_read_json_number(part) for part in (*document["lanes"], *document["decisions"])]
+    lanes = [LaneObservation(**part) for part in rates[: len(document["lanes"])]]
+    decisions = [
+        AdmissionRecord(**{**part, "reasons": tuple(part["reasons"])})
+        for part in rates[len(lanes) :]
+    ]
+    parts = {"lanes": tuple(lanes), "decisions": tuple(decisions)}
+    return SourceObservation(**{**document, **parts, "notes": tuple(document["notes"])})
+
+
+def _read_json_number(part: dict[str, Any]) -> dict[str, Any]:
+    rate = part["rate_per_s"]
+    return {**part, "rate_per_s": math.nan if rate is None else float(rate)}
 
 
 def _prefixed(
@@ -134,6 +166,7 @@ def read_observation(
         latency=latency,
         batches=batches,
         routes=(),  # of the newest batch only, and of no use to a policy: not kept
+        sources=tuple(map(_read_source, row["sources"])),
         missing=tuple(row["missing"]),
     )
 

@@ -39,7 +39,7 @@ from sqlalchemy.pool import ConnectionPoolEntry, StaticPool
 
 from penstock.errors import InvalidInput, Unavailable
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 SQLITE_BUSY_S = 5.0  # readers never block in WAL mode; this is for a second writer
 
 CREATION_ATTEMPTS = 5  # several programs may find the same database empty at once
@@ -83,6 +83,8 @@ observations = Table(
     Column("batch_count", BigInteger), _float("batch_mean_duration_s"),
     _float("batch_mean_overhead_s"), _float("batch_mean_rows"),
     Column("missing", JSON, nullable=False),
+    # Lanes, counts and decisions of sources of many streams, as the observation holds them.
+    Column("sources", JSON, nullable=False),
     Index(_PREFIX + "observations_by_time", "run_id", "at_s"),
 )  # fmt: skip
 

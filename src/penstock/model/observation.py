@@ -125,6 +125,52 @@ class RouteObservation:
 
 
 @dataclass(frozen=True)
+class LaneObservation:
+    """One lane of a source: the streams it reads, and what of them waits."""
+
+    name: str
+    streams: int
+    queue_rows: int
+    rate_per_s: float
+
+
+@dataclass(frozen=True)
+class AdmissionRecord:
+    """One decision of a source over its lanes, with its reasons."""
+
+    number: int
+    at_s: float
+    strategy: str
+    streams: int
+    lanes_before: int
+    lanes_after: int
+    redirected: int
+    opened: int
+    retired: int
+    lower_bound: int
+    rate_per_s: float
+    reasons: tuple[str, ...]
+    infeasible: str | None = None
+    source: str = ""
+
+
+@dataclass(frozen=True)
+class SourceObservation:
+    """A source of many streams, as it tells of itself; decisions are those of the period."""
+
+    source: str
+    live: int
+    leaving: int
+    suspended: int
+    waiting_rows: int
+    malformed_rows: int
+    redirected: int  # streams that changed lanes since its runner began
+    lanes: tuple[LaneObservation, ...] = ()
+    decisions: tuple[AdmissionRecord, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class Observation:
     """Everything measured in the period that ended at `at_s`."""
 
@@ -138,6 +184,7 @@ class Observation:
     latency: LatencyObservation | None = None
     batches: BatchObservation | None = None
     routes: tuple[RouteObservation, ...] = ()
+    sources: tuple[SourceObservation, ...] = ()  # those of many streams
     missing: tuple[str, ...] = field(default=())  # names of what could not be measured
     traffic: tuple[GroupTraffic, ...] = ()  # of the newest batch; not kept in the history
 

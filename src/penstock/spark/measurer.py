@@ -131,6 +131,7 @@ class SparkMeasurer:
             latency=summarise(entries, running.topology.max_latency_s),
             batches=_batches(reports, works.values(), sum(node.slots for node in nodes)),
             routes=tuple(_routes(works.values(), running.queries)),
+            sources=running.sources.observe(),
             missing=tuple(missing),
             traffic=traffic,
         )

@@ -98,7 +98,7 @@ class RunningTopology:
         self.epoch_s = self._checkpoint.epoch_s(time.time())
         announce(self.session, self._checkpoint.routes)
         announce_sources(self.session, self._checkpoint.sources)
-        self.sources = SourceWatch(self._checkpoint.sources)
+        self.sources = SourceWatch(self._checkpoint.sources, time.time())
         reading = Reading(self.epoch_s, self._measured)
         self.built = self._build(reading)
         self._checkpoint.check_identity(_identity(self.topology, self.built, self.session))

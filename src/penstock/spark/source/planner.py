@@ -4,7 +4,6 @@ Everything is decided in the source's runner, so a controller that dies leaves a
 """
 
 from collections import deque
-from dataclasses import asdict, dataclass
 
 import numpy as np
 
@@ -14,7 +13,7 @@ from penstock.admission.names import Names
 from penstock.admission.problem import NEW, AdmissionProblem
 from penstock.admission.registry import strategy_named
 from penstock.forecast.metadata import StreamMetadata
-from penstock.model.observation import Floats, Ints
+from penstock.model.observation import AdmissionRecord, Floats, Ints
 from penstock.spark.source.settings import Limits
 from penstock.spark.source.streams import NO_LANE, StreamTable
 
@@ -24,35 +23,12 @@ DECISIONS_KEPT = 16
 PREFIX = "lane-"
 
 
-@dataclass(frozen=True)
-class DecisionRecord:
-    """One decision as the status tells it."""
-
-    number: int
-    at_s: float
-    strategy: str
-    streams: int
-    lanes_before: int
-    lanes_after: int
-    redirected: int
-    opened: int
-    retired: int
-    lower_bound: int
-    rate_per_s: float
-    reasons: tuple[str, ...]
-    infeasible: str | None = None
-
-    def to_dict(self) -> dict[str, object]:
-        """As JSON."""
-        return {**asdict(self), "reasons": list(self.reasons)}
-
-
 class LanePlanner:
     """Keeps rates and queues, and decides when a period is over."""
 
     def __init__(self, limits: Limits, now_s: float) -> None:
         self.limits = limits
-        self.decisions: deque[DecisionRecord] = deque(maxlen=DECISIONS_KEPT)
+        self.decisions: deque[AdmissionRecord] = deque(maxlen=DECISIONS_KEPT)
         self.redirected = 0  # streams that changed lanes, in all
         self._queues: dict[int, deque[float]] = {}
         self._rates: Floats = np.empty((0, 0))
@@ -176,7 +152,7 @@ class LanePlanner:
         for gone in set(self._queues) - set(has.tolist()):
             del self._queues[gone]
         self.decisions.append(
-            DecisionRecord(
+            AdmissionRecord(
                 self._number, now_s, self.limits.strategy, len(after), len(had), len(has),
                 redirected, len(np.setdiff1d(has, had)), len(np.setdiff1d(had, has)),
                 plan.lower_bound, plan.total_rate_per_s, tuple(reasons), infeasible,

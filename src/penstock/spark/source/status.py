@@ -2,6 +2,7 @@
 
 import json
 import os
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -51,7 +52,7 @@ def summary(table: StreamTable, planner: LanePlanner) -> dict[str, Any]:
             }
             for row, reason in list(table.fault.items())[:MOST_TOLD]
         ],
-        "decisions": [decision.to_dict() for decision in planner.decisions],
+        "decisions": [asdict(decision) for decision in planner.decisions],
     }
 
 

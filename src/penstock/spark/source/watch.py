@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from penstock.model.observation import AdmissionRecord, LaneObservation, SourceObservation
 from penstock.spark.source.reader import LOGS
 from penstock.spark.source.status import read_status
 
@@ -11,8 +12,10 @@ from penstock.spark.source.status import read_status
 class SourceWatch:
     """Follows the sources of one run, whose files are below a folder."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, since_s: float = 0.0) -> None:
         self.folder = folder
+        self._since_s = since_s  # what was said before is of a reader that is no more
+        self._told: dict[str, tuple[float, int]] = {}  # by log: the runner, its newest decision
         self._counted: dict[str, tuple[float, int, int]] = {}  # began, last count, sum before it
 
     def statuses(self, source: str) -> list[dict[str, Any]]:
@@ -31,18 +34,52 @@ class SourceWatch:
 
     def arrived_rows(self) -> int:
         """Rows that came to all sources since this run began; never falls."""
-        total = 0
-        for path in sorted(self.folder.glob(f"*/{LOGS}/0")):
+        total: dict[str, int] = {}
+        for path in sorted(self.folder.glob(f"*/{LOGS}/*")):
             status = read_status(path)
-            if status is None:
+            if status is None or status["at_s"] < self._since_s:
                 continue
             began, last, before = self._counted.get(str(path), (status["began_s"], 0, 0))
-            if began != status["began_s"]:  # the runner is another one and counts anew
-                before, last = before + last, 0
-            count = max(last, int(status["arrived_rows"]))
-            self._counted[str(path)] = (status["began_s"], count, before)
-            total += before + count
-        return total
+            arrived = int(status["arrived_rows"])
+            if began != status["began_s"]:  # another runner, which counts anew from what waits
+                before, last = before + last - arrived, arrived
+            self._counted[str(path)] = (status["began_s"], max(last, arrived), before)
+            source = path.parent.parent.name  # read twice, its rows still came once
+            total[source] = max(total.get(source, 0), before + max(last, arrived))
+        return sum(total.values())
+
+    def observe(self) -> tuple[SourceObservation, ...]:
+        """Every source with the decisions it made since the last call."""
+        found = []
+        for path in sorted(self.folder.glob(f"*/{LOGS}/*")):
+            status = read_status(path)
+            if status is not None and status["at_s"] >= self._since_s:
+                found.append(self._observed(str(path), status))
+        return tuple(found)
+
+    def _observed(self, log: str, status: dict[str, Any]) -> SourceObservation:
+        began, newest = self._told.get(log, (0.0, 0))
+        newest = newest if began == status["began_s"] else 0
+        made = [
+            AdmissionRecord(
+                **{**told, "reasons": tuple(told["reasons"]), "source": status["source"]}
+            )
+            for told in status["decisions"]
+            if told["number"] > newest
+        ]
+        self._told[log] = (status["began_s"], made[-1].number if made else newest)
+        return SourceObservation(
+            source=status["source"],
+            live=status["streams"]["live"],
+            leaving=status["streams"]["leaving"],
+            suspended=status["streams"]["suspended"],
+            waiting_rows=status["waiting_rows"],
+            malformed_rows=status["malformed_rows"],
+            redirected=status["redirected"],
+            lanes=tuple(LaneObservation(**lane) for lane in status["lanes"]),
+            decisions=tuple(made),
+            notes=tuple(status["notes"]),
+        )
 
 
 def waiting_rows(status: dict[str, Any]) -> int:

@@ -1,0 +1,266 @@
+"""The gate of a source against streams kept in memory: who enters, how much, and what is kept."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from penstock.errors import Unavailable
+from penstock.model.observation import Ints
+from penstock.spark.backends.backend import (
+    Advance,
+    Backend,
+    Chunk,
+    Discovered,
+    Latest,
+    Positions,
+    Ranges,
+    positions,
+)
+from penstock.spark.source import gate as gate_module
+from penstock.spark.source.gate import Admitted, Gate
+from penstock.spark.source.log import AdmissionLog
+from penstock.spark.source.program import StreamsProgram
+from penstock.spark.source.settings import Limits, SourceSettings
+from penstock.spark.source.status import read_status
+
+
+class Clock:
+    """Time that passes when told to."""
+
+    def __init__(self) -> None:
+        self.now_s = 1_000.0
+
+    def time(self) -> float:
+        return self.now_s
+
+
+class Shelf(Backend):
+    """Streams that are only numbers of rows."""
+
+    def __init__(self) -> None:
+        self.rows: dict[str, int] = {}
+        self.fault: dict[str, str] = {}
+        self.metas: dict[str, dict[str, Any]] = {}
+        self.away = False
+
+    @classmethod
+    def from_options(cls, options: Mapping[str, Any]) -> "Shelf":
+        return cls()
+
+    def discover(self) -> Sequence[Discovered]:
+        return [Discovered(name, self.metas.get(name, {})) for name in self.rows]
+
+    def first(self, streams: Sequence[str]) -> Positions:
+        return positions([0] * len(streams))
+
+    def latest(self, streams: Sequence[str], since: Positions, whole: bool = False) -> Latest:
+        if self.away:
+            raise Unavailable("the shelf is away.")
+        end = np.array([self.rows.get(name, 0) for name in streams], dtype=np.int64)
+        end = np.maximum(end, since.minor)
+        unknown = np.full(len(streams), np.nan)
+        fault = [self.fault.get(name, "") for name in streams]
+        none = np.zeros(len(streams), dtype=bool)
+        return Latest(positions(end), end - since.minor, unknown, unknown, fault, none)
+
+    def advance(
+        self, streams: Sequence[str], start: Positions, latest: Positions, rows: Ints
+    ) -> Advance:
+        end = np.minimum(start.minor + rows, latest.minor)
+        unknown = np.full(len(streams), np.nan)
+        return Advance(positions(end), end - start.minor, unknown, unknown)
+
+    def read(self, ranges: Ranges, schema: pa.Schema) -> Iterator[Chunk]:
+        raise NotImplementedError
+
+
+class World:
+    """A gate with its surroundings, which can be restarted."""
+
+    def __init__(self, folder: Path, clock: Clock, **limits: Any) -> None:
+        self.shelf, self.clock, self.folder = Shelf(), clock, folder
+        self.declared = folder / "streams.toml"
+        chosen = {"lane_capacity_per_s": 100.0, "lane_rows": 100, "period_s": 1.0, **limits}
+        self.settings = SourceSettings(
+            "many", str(folder / "many"), "shelf", {}, str(folder / "dead"),
+            declared=str(self.declared), discovery_period_s=0.0, limits=Limits(**chosen),
+        )  # fmt: skip
+        self.program = StreamsProgram(folder, ["many"])
+        self.log: AdmissionLog | None = None
+        self.restart(0)
+
+    def restart(self, seq: int) -> None:
+        if self.log is not None:
+            self.log.close()
+        self.log = AdmissionLog(self.folder / "many/logs/0")
+        self.gate = Gate(self.settings, self.shelf, self.log, 0, seq)
+
+    def admit(self, everything: bool = False) -> dict[str, tuple[int, int]]:
+        self.clock.now_s += 0.3
+        made = self.gate.admit(None, everything)
+        return {} if made is None else self.ranges(made)
+
+    def ranges(self, made: Admitted) -> dict[str, tuple[int, int]]:
+        batch = made.batch
+        rows = zip(
+            batch.stream.tolist(), batch.start.minor.tolist(), batch.end.minor.tolist(), strict=True
+        )
+        return {self.gate.names[stream]: (a, b) for stream, a, b in rows}
+
+    @property
+    def status(self) -> dict[str, Any]:
+        self.clock.now_s += 1.0
+        self.gate.admit(0, False)
+        found = read_status(self.folder / "many/logs/0")
+        assert found is not None
+        return found
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    made = Clock()
+    monkeypatch.setattr(gate_module, "time", made)
+    return made
+
+
+def test_what_is_not_admitted_stays_queued_and_counted(tmp_path: Path, clock: Clock) -> None:
+    world = World(tmp_path, clock, lanes_max=1)
+    world.shelf.rows = {"small": 10, "large": 500, "huge": 5_000}
+    assert world.admit() == {"small": (0, 10), "large": (0, 45), "huge": (0, 45)}
+    assert world.status["waiting_rows"] == 5_510 - 100
+    assert world.admit() == {"large": (45, 95), "huge": (45, 95)}
+
+
+def test_lanes_open_for_what_streams_bring_and_each_has_its_own_bound(
+    tmp_path: Path, clock: Clock
+) -> None:
+    world = World(tmp_path, clock, drain_below=None)
+    world.shelf.rows = {"a": 90, "b": 80, "c": 300}
+    assert world.admit() == {"a": (0, 90), "b": (0, 80), "c": (0, 100)}
+    assert len(world.status["lanes"]) == 3
+    world.program.limit(lanes_max=2)
+    clock.now_s += 1.0
+    world.shelf.rows = {name: rows + 90 for name, rows in world.shelf.rows.items()}
+    world.admit()
+    status = world.status
+    assert len(status["lanes"]) == 2
+    assert status["redirected"] >= 1
+    assert "lanes_max is 2" in " ".join(
+        reason for made in status["decisions"] for reason in made["reasons"]
+    )
+
+
+def test_restart_goes_on_from_what_spark_knows(tmp_path: Path, clock: Clock) -> None:
+    world = World(tmp_path, clock)
+    world.shelf.rows = {"a": 60}
+    world.admit()
+    world.shelf.rows = {"a": 80, "b": 5}
+    world.admit()
+    world.restart(1)  # the second batch was never in Spark's log
+    assert world.admit() == {"a": (60, 80), "b": (0, 5)}
+    world.restart(2)
+    assert world.admit() == {}
+
+
+def test_stream_that_leaves_is_read_to_where_it_was(tmp_path: Path, clock: Clock) -> None:
+    world = World(tmp_path, clock)
+    world.shelf.rows = {"a": 250, "b": 1}
+    assert world.admit()["a"] == (0, 100)
+    world.program.remove("a")
+    assert world.admit()["a"] == (100, 200)
+    world.shelf.rows["a"] = 1_000
+    assert world.admit()["a"] == (200, 250)
+    assert world.admit() == {}
+    assert world.status["streams"]["gone"] == 1
+    world.program.add("a")
+    assert world.admit()["a"] == (250, 350)
+
+
+def test_declared_streams_follow_their_file_and_a_wrong_edit_changes_nothing(
+    tmp_path: Path, clock: Clock
+) -> None:
+    world = World(tmp_path, clock)
+    world.declared.write_text('[streams.x]\ngreatest_rate = 5\n[streams."y 2"]\n')
+    assert world.status["streams"]["live"] == 2
+    world.declared.write_text("[streams.x]\ngreatest_rate = 'fast'\n")
+    status = world.status
+    assert status["streams"]["live"] == 2
+    assert "stream 'x': greatest_rate is 'fast'; give a number" in status["notes"][0]
+    world.declared.write_text("[streams.x]\n")
+    status = world.status
+    assert status["streams"]["live"] == 1
+    assert status["notes"] == []
+
+
+def test_stream_is_read_for_its_lifetime(tmp_path: Path, clock: Clock) -> None:
+    world = World(tmp_path, clock)
+    world.shelf.rows, world.shelf.metas = {"brief": 5}, {"brief": {"lifetime": 2}}
+    assert world.admit() == {"brief": (0, 5)}
+    world.shelf.rows["brief"] = 8
+    clock.now_s += 3.0
+    assert world.admit() == {"brief": (5, 8)}
+    world.shelf.rows["brief"] = 20
+    assert world.admit() == {}
+
+
+def test_suspended_stream_waits_while_the_rest_flows(tmp_path: Path, clock: Clock) -> None:
+    world = World(tmp_path, clock)
+    world.shelf.rows = {"good": 5, "bad": 5}
+    world.admit()
+    world.shelf.rows = {"good": 9, "bad": 9}
+    world.shelf.fault = {"bad": "it shrank"}
+    assert world.admit() == {"good": (5, 9)}
+    status = world.status
+    assert status["suspended"][0]["reason"] == "it shrank"
+    assert status["streams"]["suspended"] == 1
+    world.shelf.fault = {}
+    assert world.admit() == {"bad": (5, 9)}
+    assert world.status["streams"]["suspended"] == 0
+
+
+def test_program_may_have_a_suspended_stream_read_from_its_new_beginning(
+    tmp_path: Path, clock: Clock
+) -> None:
+    world = World(tmp_path, clock)
+    world.shelf.rows = {"cut": 50}
+    world.admit()
+    world.shelf.rows, world.shelf.fault = {"cut": 7}, {"cut": "it shrank"}
+    assert world.admit() == {}
+    assert world.status["streams"]["suspended"] == 1
+    world.program.resume("cut")
+    world.admit()
+    world.shelf.fault = {}
+    assert world.admit() == {"cut": (0, 7)}
+    world.restart(2)
+    assert world.admit() == {}  # the order held for one place only
+
+
+def test_backend_that_is_away_is_waited_for(tmp_path: Path, clock: Clock) -> None:
+    world = World(tmp_path, clock)
+    world.shelf.rows, world.shelf.away = {"a": 5}, True
+    assert world.admit() == {}
+    world.shelf.away = False
+    assert world.admit() == {}  # within the pause
+    clock.now_s += 1.0
+    assert world.admit() == {"a": (0, 5)}
+
+
+def test_run_over_what_is_there_ends(tmp_path: Path, clock: Clock) -> None:
+    world = World(tmp_path, clock)
+    world.shelf.rows = {"a": 150, "b": 3}
+    world.gate.once = True
+    assert world.admit() == {"a": (0, 100), "b": (0, 3)}
+    world.shelf.rows = {"a": 999, "b": 999, "new": 999}
+    assert world.admit() == {"a": (100, 150)}
+    assert world.admit() == {}
+    assert world.status["finished"]
+
+
+def test_everything_overrides_the_bounds(tmp_path: Path, clock: Clock) -> None:
+    world = World(tmp_path, clock, max_rows=10)
+    world.shelf.rows = {"a": 5_000}
+    assert world.admit(everything=True) == {"a": (0, 5_000)}

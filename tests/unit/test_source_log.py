@@ -1,0 +1,93 @@
+"""The admission log: what Spark may ask for again is there, and a torn tail is not."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from penstock.spark.backends.backend import Positions, positions
+from penstock.spark.source import log as log_module
+from penstock.spark.source.entry import Batch, Joined, no_one
+from penstock.spark.source.log import AdmissionLog, DamagedLog
+from penstock.spark.source.streams import StreamTable
+
+
+def batch(seq: int, joined: Joined | None = None) -> Batch:
+    """Stream 0 goes from 10 (seq - 1) to 10 seq, with a major part that needs 64 bits."""
+    start, end = np.array([10 * (seq - 1)]), np.array([10 * seq])
+    major = np.array([2**62])
+    return Batch(
+        seq, np.array([0]), np.array([3]), Positions(major, start), Positions(major, end),
+        np.array([10]), joined or no_one(),
+    )  # fmt: skip
+
+
+def written(folder: Path, entries: int) -> None:
+    log = AdmissionLog(folder)
+    log.open(StreamTable().snapshot(0), 0)
+    log.append(batch(1, Joined(["a"], positions([0]), np.array([5.0]))))
+    for seq in range(2, entries + 1):
+        log.append(batch(seq))
+    log.close()
+
+
+def restored(folder: Path, seq: int) -> tuple[AdmissionLog, StreamTable]:
+    log, table = AdmissionLog(folder), StreamTable()
+    for entry in log.open(table.snapshot(0), seq):
+        table.restore(entry)
+    return log, table
+
+
+def test_reopened_log_has_the_same_ranges(tmp_path: Path) -> None:
+    written(tmp_path, 4)
+    log, table = restored(tmp_path, 4)
+    assert table.names == ["a"]
+    assert table.position.minor.tolist() == [40]
+    assert table.lane.tolist() == [3]
+    again = log.recent[4]
+    assert again.start.minor.tolist() == [30]
+    assert again.end.major.tolist() == [2**62]
+    log.close()
+
+
+def test_entry_that_spark_does_not_know_is_cut_off(tmp_path: Path) -> None:
+    written(tmp_path, 4)
+    log, table = restored(tmp_path, 2)
+    assert table.position.minor.tolist() == [20]
+    log.append(batch(3))
+    log.close()
+    log, table = restored(tmp_path, 3)
+    assert sorted(log.recent) == [1, 2, 3]
+    log.close()
+
+
+@pytest.mark.parametrize("lost", [1, 7, 40])
+def test_torn_tail_is_no_entry(tmp_path: Path, lost: int) -> None:
+    written(tmp_path, 3)
+    segment = next(tmp_path.glob("*.segment"))
+    segment.write_bytes(segment.read_bytes()[:-lost])
+    log, table = restored(tmp_path, 2)
+    assert table.position.minor.tolist() == [20]
+    log.close()
+    with pytest.raises(DamagedLog, match="holds no entry 3, which Spark refers to"):
+        restored(tmp_path, 3)
+
+
+def test_committed_segments_are_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(log_module, "MOST_ENTRIES", 3)
+    log, table = AdmissionLog(tmp_path), StreamTable()
+    log.open(table.snapshot(0), 0)
+    for seq in range(1, 13):
+        joined = Joined(["a"], positions([0]), np.array([5.0])) if seq == 1 else no_one()
+        made = batch(seq, joined)
+        log.append(made)
+        table.restore(made)
+        if log.full:
+            log.roll(table.snapshot(seq))
+        log.committed(seq - 1)
+    assert len(list(tmp_path.glob("*.segment"))) <= 2
+    assert sorted(log.recent) == [12]
+    log.close()
+    log, table = restored(tmp_path, 12)
+    assert table.position.minor.tolist() == [120]
+    log.close()
