@@ -63,6 +63,16 @@ def test_an_observation_tells_rates_work_state_and_latency(
     with RunningTopology(road(), session, tmp_path / "c") as running:
         measurer = SparkMeasurer(running)
         observations = list(_until_measured(measurer, limit=40))
+        # Stateless work follows the processors at the next batch, without a restart.
+        running.tell_parallelism(3)
+        clock = WallClock()
+        for _ in range(20):
+            clock.wait_s(1.0)
+            resized = measurer.observe()
+            if resized is not None and resized.components[0].tasks == 3:
+                break
+        else:
+            pytest.fail("the stream is still read by as many tasks as before")
     last = observations[-1]
     assert last.arrival_rate_per_s == pytest.approx(200.0, rel=0.05)
     operators = {operator.name: operator for operator in last.operators}

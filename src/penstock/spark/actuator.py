@@ -5,7 +5,7 @@ An executor that is to leave is emptied first, so that no task waits for one tha
 
 import logging
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from pyspark.sql import SparkSession
 
@@ -30,10 +30,17 @@ log = logging.getLogger(__name__)
 class SparkActuator:
     """SparkExecutors that empties what it removes, and moves key groups: control.ports.Actuator."""
 
-    def __init__(self, session: SparkSession, placements: Sequence[Placement]) -> None:
+    def __init__(
+        self,
+        session: SparkSession,
+        placements: Sequence[Placement],
+        resized: Callable[[int], None] | None = None,
+    ) -> None:
+        """`resized` hears how many processors there are once their number has changed."""
         self._session = session
         self._executors = SparkExecutors(session)
         self._placements = tuple(placements)
+        self._resized = resized
         self._cannot_place = cannot_place(session)
 
     def unavailable(self) -> Mapping[str, str]:
@@ -57,7 +64,7 @@ class SparkActuator:
             return self._move(action)
         cannot = self._executors.unavailable() or not self._placements or self._cannot_place
         if cannot or not isinstance(action, SetExecutors):
-            return self._executors.act(action)
+            return self._told(self._executors.act(action))
         leaving = self._who_leaves(action)
         try:
             for placement in self._placements if leaving else ():
@@ -65,10 +72,16 @@ class SparkActuator:
         except PenstockError as reason:
             log.warning("executors %s leave before they are empty: %s", leaving, reason)
         try:
-            return self._executors.act(SetExecutors(action.total, leaving))
+            return self._told(self._executors.act(SetExecutors(action.total, leaving)))
         finally:
             for placement in self._placements:
                 placement.stay()
+
+    def _told(self, outcome: Outcome) -> Outcome:
+        """Stateless work follows from the next batch on; it needs no restart."""
+        if outcome.done and self._resized is not None:
+            self._resized(self.executors() * self.slots_per_executor())
+        return outcome
 
     def _who_leaves(self, action: SetExecutors) -> tuple[str, ...]:
         """Those named, and the youngest where they are too few."""

@@ -25,10 +25,14 @@ TAG = "__node"
 
 @dataclass(frozen=True)
 class Reading:
-    """How sources are read: when their streams began, and whether rows are counted at edges."""
+    """How sources are read: when their streams began, and whether rows are counted at edges.
+
+    `parallelism_file` tells generated streams how many tasks are to read a batch.
+    """
 
     epoch_s: float
     measured: bool = True
+    parallelism_file: str | None = None
 
 
 @dataclass(frozen=True)
@@ -156,7 +160,10 @@ def _query(
     sinks: tuple[SinkBinding, ...],
 ) -> BuiltQuery:  # fmt: skip
     sharing = plan_sharing(topology, found, sinks)
-    assembler = Assembler(topology, session, found, sharing, reading.epoch_s, reading.measured)
+    assembler = Assembler(
+        topology, session, found, sharing, reading.epoch_s, reading.measured,
+        reading.parallelism_file,
+    )  # fmt: skip
     nodes = list(dict.fromkeys(sink.upstream for sink in sinks))
     rows = {node: assembler.frame(node, "sinks") for node in nodes}
     _check_formats(rows, sinks)

@@ -163,7 +163,8 @@ class ElasticRun:
         settings = self.settings
         allocating = chosen_allocating(settings)
         self.placements = placements_of(self.running)
-        actuator = SparkActuator(self.session, self.placements)
+        actuator = SparkActuator(self.session, self.placements, self.running.tell_parallelism)
+        self.running.tell_parallelism(actuator.executors() * actuator.slots_per_executor())
         measurer = SparkMeasurer(
             self.running,
             (lambda: traffic_of(self.placements)) if allocating is not None else None,

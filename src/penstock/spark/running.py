@@ -24,6 +24,7 @@ from penstock.spark.builder import BuiltQuery, BuiltTopology, Reading, build
 from penstock.spark.checkpoint import Checkpoint
 from penstock.spark.ledger import Ledger
 from penstock.spark.outputs import BatchWriter, ChannelSide, rows_in_memory
+from penstock.spark.parallelism_file import write_parallelism
 from penstock.spark.progress import ProgressListener
 from penstock.spark.revival import Revival
 from penstock.spark.routes.exchange import RouteExchange
@@ -37,6 +38,7 @@ from penstock.workloads.generator import Generator
 log = logging.getLogger(__name__)
 
 STOP_LIMIT_S = 60.0
+SOURCES = "sources"  # all of them are told one number, where components run together
 
 
 @dataclass(frozen=True)
@@ -99,7 +101,7 @@ class RunningTopology:
         announce(self.session, self._checkpoint.routes)
         announce_sources(self.session, self._checkpoint.sources)
         self.sources = SourceWatch(self._checkpoint.sources, time.time())
-        reading = Reading(self.epoch_s, self._measured)
+        reading = Reading(self.epoch_s, self._measured, str(self._checkpoint.parallelism(SOURCES)))
         self.built = self._build(reading)
         self._checkpoint.check_identity(_identity(self.topology, self.built, self.session))
         self.ledger = Ledger(generators(self.topology), self.epoch_s)
@@ -110,6 +112,10 @@ class RunningTopology:
             self._writers.append(writer)
             self.queries.append(self._start_query(query, writer))
         self._revival.start()
+
+    def tell_parallelism(self, processors: int) -> None:
+        """Let stateless work that follows generated streams use so many tasks from now on."""
+        write_parallelism(self._checkpoint.parallelism(SOURCES), processors)
 
     def _build(self, reading: Reading) -> BuiltTopology:
         return build(self.topology, self.session, reading)
