@@ -7,7 +7,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
 
-.PHONY: help setup demo test test-kafka check bench docs clean
+.PHONY: help setup demo test test-kafka check bench bench-elastic docs clean
 
 help: ## Show what there is
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -35,6 +35,9 @@ check: $(STAMP) ## Lint, types and import rules
 
 bench: $(STAMP) ## All benchmarks, or one with NAME=...; one JSON object a line
 	@$(BIN)/python -m benchmarks $(NAME)
+
+bench-elastic: $(STAMP) ## A plain script with and without attach, beside dynamic allocation and fixed sizes
+	@$(BIN)/python -m benchmarks elastic
 
 docs: $(STAMP) ## Make the pages that are made from code
 	$(BIN)/python -m penstock.config > docs/options.md
