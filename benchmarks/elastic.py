@@ -133,7 +133,7 @@ def _start(script: str, where: Path, duration_s: float) -> "subprocess.Popen[byt
 
 
 def _until_executors(cluster: EmbeddedCluster, program: "subprocess.Popen[bytes]") -> None:
-    """The clock starts when the script's executors are there, as it would for a stream that runs."""
+    """The clock starts when executors are there, as it would for a stream that runs."""
     deadline = time.monotonic() + 120
     while cluster.status().slots_used == 0:
         if time.monotonic() > deadline or program.poll() is not None:

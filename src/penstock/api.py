@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from penstock.config import Settings
+from penstock.config import Settings, read_settings
 from penstock.control.summary import RunSummary
 from penstock.errors import InvalidInput
 from penstock.model import topology
@@ -68,12 +68,12 @@ def attach(
     least, most = executors
     bound_s = parse_duration_s(max_latency, "attach(max_latency)")
     chosen = {"policy": "drs", **options, "executors_min": least, "executors_max": most}
-    return Attached(target, bound_s, _settings(chosen))
+    return Attached(target, bound_s, _settings(chosen, read_settings()))
 
 
-def _settings(options: dict[str, Any]) -> Settings:
+def _settings(options: dict[str, Any], base: Settings | None = None) -> Settings:
     known = Settings.__dataclass_fields__
     for name in options:
         if name not in known:
             raise InvalidInput(f"option {name!r} is unknown; known: {', '.join(known)}.")
-    return replace(Settings(), **options)
+    return replace(base or Settings(), **options)
