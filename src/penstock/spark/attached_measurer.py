@@ -17,11 +17,11 @@ from penstock.errors import Unavailable
 from penstock.model.observation import (
     BatchObservation,
     ComponentObservation,
-    NodeObservation,
     Observation,
 )
 from penstock.spark import handles
 from penstock.spark.attached_batches import AttachedBatch, latency_of, read_batches
+from penstock.spark.node_reader import NodeReader
 
 
 @dataclass
@@ -51,7 +51,7 @@ class AttachedMeasurer:
         self._max_latency_s = max_latency_s
         self._followed: dict[str, _Followed] = {}
         self._intervals_s: dict[str, float] = {}
-        self._busy_ms: dict[str, int] = {}
+        self._nodes = NodeReader(session)
         self._last_s = time.time()
 
     def observe(self) -> Observation | None:
@@ -63,7 +63,7 @@ class AttachedMeasurer:
             return None
         self._last_s = now_s
         missing: list[str] = []
-        nodes = self._nodes(missing)
+        nodes = self._nodes.take(missing)
         slots = sum(node.slots for node in nodes if not node.draining)
         followed = [self._follow(query, missing) for query in running]
         busy_s = [
@@ -148,23 +148,6 @@ class AttachedMeasurer:
             one.service_time_s = one.unpaired_busy_s / rows
             one.unpaired_busy_s = 0.0
         return busy_s
-
-    def _nodes(self, missing: list[str]) -> tuple[NodeObservation, ...]:
-        context = self._session.sparkContext
-        if str(context.master).startswith("local"):
-            return (NodeObservation("driver", context.defaultParallelism, float("nan")),)
-        try:
-            found = handles.executors(self._session)
-        except Unavailable as reason:
-            missing.append(f"executors: {reason}")
-            return ()
-        before, self._busy_ms = self._busy_ms, {one.id: one.busy_ms for one in found}
-        return tuple(
-            NodeObservation(
-                one.id, one.cores, max(0, one.busy_ms - before.get(one.id, 0)) / 1e3, not one.active
-            )
-            for one in found
-        )
 
 
 def _active(query: StreamingQuery) -> bool:

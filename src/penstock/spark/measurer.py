@@ -7,7 +7,7 @@ row, so that a batch that takes too long is seen as load and not as silence.
 
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 from pyspark.sql import SparkSession
@@ -26,9 +26,9 @@ from penstock.model.observation import (
 )
 from penstock.model.plan import Component
 from penstock.model.sources import Streams
-from penstock.spark import handles
 from penstock.spark.builder import BuiltQuery
 from penstock.spark.ledger import summarise
+from penstock.spark.node_reader import NodeReader
 from penstock.spark.progress import BatchReport
 from penstock.spark.routes.frames import table_in_use
 from penstock.spark.running import RunningTopology
@@ -56,7 +56,6 @@ class _Counters:
     at_s: float
     available_rows: int
     foreign_rate_per_s: float = 0.0
-    busy_ms: dict[str, int] = field(default_factory=dict)
 
 
 class SparkMeasurer:
@@ -81,6 +80,7 @@ class SparkMeasurer:
         # Tasks and progress of a batch are told apart, in any order: each waits for the other.
         self._untold: dict[str, list[QueryWork]] = {name: [] for name in self._readers}
         self._told: dict[str, dict[int, BatchReport]] = {name: {} for name in self._readers}
+        self._nodes = NodeReader(self._session)
         now_s = time.time()
         self._last = _Counters(now_s, running.arrived_rows(now_s))
 
@@ -108,7 +108,7 @@ class SparkMeasurer:
         available = running.arrived_rows(now_s)
         arrived = available - self._last.available_rows
         arrival_rate_per_s = arrived / period_s + self._foreign_rate(reports, period_s, missing)
-        nodes = self._nodes(period_s, missing)
+        nodes = self._nodes.take(missing)
         components = []
         for query in running.built.queries:
             self._pair(query, reports, works[query.plan.name])
@@ -224,27 +224,6 @@ class SparkMeasurer:
             busy_s=busy,
             tasks=learnt.tasks,
             key_groups=learnt.groups,
-        )
-
-    def _nodes(self, period_s: float, missing: list[str]) -> tuple[NodeObservation, ...]:
-        context = self._session.sparkContext
-        if str(context.master).startswith("local"):
-            return (NodeObservation("driver", context.defaultParallelism, float("nan")),)
-        try:
-            found = handles.executors(self._session)
-        except Unavailable as reason:
-            missing.append(f"executors: {reason}")
-            return ()
-        before = self._last.busy_ms
-        self._last.busy_ms = {executor.id: executor.busy_ms for executor in found}
-        return tuple(
-            NodeObservation(
-                executor.id,
-                executor.cores,
-                max(0, executor.busy_ms - before.get(executor.id, 0)) / 1e3,
-                not executor.active,
-            )
-            for executor in found
         )
 
 

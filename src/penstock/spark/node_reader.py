@@ -1,0 +1,33 @@
+"""The executors of a session as nodes, with what each did since the last look."""
+
+from pyspark.sql import SparkSession
+
+from penstock.errors import Unavailable
+from penstock.model.observation import NodeObservation
+from penstock.spark import handles
+
+
+class NodeReader:
+    """Follows executors as they come and go."""
+
+    def __init__(self, session: SparkSession) -> None:
+        self._session = session
+        self._busy_ms: dict[str, int] = {}
+
+    def take(self, missing: list[str]) -> tuple[NodeObservation, ...]:
+        """Nodes now; when they cannot be listed, `missing` is told why and there are none."""
+        context = self._session.sparkContext
+        if str(context.master).startswith("local"):
+            return (NodeObservation("driver", context.defaultParallelism, float("nan")),)
+        try:
+            found = handles.executors(self._session)
+        except Unavailable as reason:
+            missing.append(f"executors: {reason}")
+            return ()
+        before, self._busy_ms = self._busy_ms, {one.id: one.busy_ms for one in found}
+        return tuple(
+            NodeObservation(
+                one.id, one.cores, max(0, one.busy_ms - before.get(one.id, 0)) / 1e3, not one.active
+            )
+            for one in found
+        )
