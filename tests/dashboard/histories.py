@@ -14,14 +14,17 @@ from penstock.control.records import (
     FailureRecord,
     RunRecord,
 )
-from penstock.model.decision import Decision, ScalingPlan
+from penstock.model.decision import Decision, RoomDecision, ScalingPlan
 from penstock.model.observation import (
+    AdmissionRecord,
     BatchObservation,
     ComponentObservation,
     KeyGroups,
+    LaneObservation,
     LatencyObservation,
     NodeObservation,
     Observation,
+    SourceObservation,
 )
 
 START_S = 1_750_000_000.0
@@ -50,7 +53,21 @@ def period(number: int, homes: tuple[str, ...] = ("1", "2", "1")) -> Observation
         nodes=(NodeObservation("1", 2, 4.0), NodeObservation("2", 2, 1.0, draining=True)),
         latency=LatencyObservation(100, 0.7 + number / 8, 1.5 + number / 8, 2.5 + number, 0.96),
         batches=BatchObservation(4, 1.1, 0.9, 120.0),
-    )
+        sources=(
+            SourceObservation(
+                "reports", 7, 0, 0, 12, 0, 3, (LaneObservation("lane-0", 7, 12, 95.5),),
+                (AdmissionRecord(number, START_S + 5 * number, "drf", 7, 1, 2, 3, 1, 0, 1, 95.5,
+                                 ("lane-0 is full",), source="reports"),),
+                (MARKUP,),
+            ),
+        ),
+        decided=(
+            RoomDecision(
+                START_S + 5 * number, "routing", "osg", "reports: routes by table 7",
+                {"load ratio": 0.25}, ("key 7 is split",),
+            ),
+        ),
+    )  # fmt: skip
 
 
 def decision(number: int, shadow: bool = False) -> DecisionRecord:

@@ -47,7 +47,14 @@ def test_the_page_shows_the_figures_and_text_stays_text(browser: Browser, tmp_pa
         assert "would: processors 2 → 4" in page.inner_text("#shadows li >> nth=0")
         assert MARKUP in page.inner_text("#topology")
         assert page.locator("main img, main b b, #decisions b").count() == 0
-        assert page.locator("#lanes").is_hidden()
+        assert values(page, "[data-lane=lane-0] data") == [7.0, 95.5, 12.0]
+        assert MARKUP in page.inner_text("#lanes")
+        routing = page.inner_text("#decisions [data-kind=routing] >> nth=0")
+        assert "reports: routes by table 7" in routing
+        assert "load ratio 0.25" in routing
+        admission = page.inner_text("#decisions [data-kind=admission] >> nth=0")
+        assert "reports: lanes 1 → 2, 3 streams redirected" in admission
+        assert "lane-0 is full" in admission
 
 
 def test_new_periods_and_moves_come_without_asking(browser: Browser, tmp_path: Path) -> None:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         FailureRecord,
         RunRecord,
     )
+    from penstock.model.decision import RoomDecision
     from penstock.model.observation import AdmissionRecord, Observation
 
 
@@ -32,6 +33,7 @@ class Kind(StrEnum):
     shadows = "shadows"
     allocations = "allocations"
     admissions = "admissions"
+    elsewhere = "elsewhere"
     actions = "actions"
     failures = "failures"
 
@@ -101,6 +103,7 @@ def _read(
         Kind.shadows: store.read_shadows,
         Kind.allocations: store.read_allocations,
         Kind.admissions: store.read_admissions,
+        Kind.elsewhere: store.read_room_decisions,
         Kind.actions: store.read_actions,
         Kind.failures: store.read_failures,
     }
@@ -143,6 +146,7 @@ def _print_events(number: int, record: RunRecord, found: dict[str, list[Any]]) -
         Kind.shadows: ("would", _decision_line),
         Kind.allocations: ("placed", _allocation_line),
         Kind.admissions: ("admitted", _admission_line),
+        Kind.elsewhere: ("decided", _room_line),
         Kind.actions: ("did", _action_line),
         Kind.failures: ("failed", _failure_line),
     }
@@ -199,6 +203,12 @@ def _admission_line(record: AdmissionRecord) -> str:
     reasons = "; ".join(record.reasons)
     infeasible = f"; infeasible: {record.infeasible}" if record.infeasible else ""
     return f"{record.strategy}: {lanes}, {changed}: {reasons}{infeasible}"
+
+
+def _room_line(d: RoomDecision) -> str:
+    numbers = ", ".join(f"{name} {value:.4g}" for name, value in d.numbers.items())
+    reasons = [*d.reasons, *([f"infeasible: {d.infeasible}"] if d.infeasible else [])]
+    return f"{d.room} ({d.policy}): {d.what} ({numbers}): {'; '.join(reasons)}"
 
 
 def _action_line(a: ActionRecord) -> str:

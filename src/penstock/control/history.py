@@ -24,6 +24,7 @@ from penstock.control.records import (
     RunRecord,
 )
 from penstock.errors import InvalidInput, Unavailable
+from penstock.model.decision import RoomDecision
 from penstock.model.observation import AdmissionRecord, Observation
 
 MOST_WAITING_ROWS = 100_000  # kept while the database is away; then the oldest periods go
@@ -113,6 +114,16 @@ class HistoryStore:
     ) -> list[AllocationRecord]:
         """Where key groups were to live in a run, oldest first."""
         return self._read(t.allocations, rows.read_allocation, run, since_s, until_s, span)
+
+    def read_room_decisions(
+        self,
+        run: int,
+        since_s: float | None = None,
+        until_s: float | None = None,
+        span: Span | None = None,
+    ) -> list[RoomDecision]:
+        """What was decided elsewhere than in the loop (routes), oldest first."""
+        return self._read(t.room_decisions, rows.read_room_decision, run, since_s, until_s, span)
 
     def read_actions(
         self,

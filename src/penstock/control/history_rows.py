@@ -29,7 +29,7 @@ from penstock.control.records import (
     FailureRecord,
     RunRecord,
 )
-from penstock.model.decision import Decision, ScalingPlan
+from penstock.model.decision import Decision, RoomDecision, ScalingPlan
 from penstock.model.observation import (
     AdmissionRecord,
     BatchObservation,
@@ -70,6 +70,7 @@ def observation_rows(observation: Observation, run_id: int, seq: int) -> Rows:
     for table, parts in several:
         for position, part in enumerate(parts):
             rows.append((table, key | {"position": position} | _part(part)))
+    rows += [(t.room_decisions, _room_decision_row(d, run_id)) for d in o.decided]
     return rows
 
 
@@ -99,6 +100,28 @@ def _read_source(document: dict[str, Any]) -> SourceObservation:
 def _read_json_number(part: dict[str, Any]) -> dict[str, Any]:
     rate = part["rate_per_s"]
     return {**part, "rate_per_s": math.nan if rate is None else float(rate)}
+
+
+def _room_decision_row(decision: RoomDecision, run_id: int) -> dict[str, Any]:
+    return {
+        "run_id": run_id,
+        "at_s": _number(decision.at_s),
+        "room": decision.room,
+        "policy": decision.policy,
+        "what": _text(decision.what),
+        "numbers": {name: _number(value) for name, value in decision.numbers.items()},
+        "reasons": [_text(reason) for reason in decision.reasons],
+        "infeasible": decision.infeasible,
+    }
+
+
+def read_room_decision(row: Row) -> RoomDecision:
+    """The decision of its row."""
+    numbers = {name: math.nan if v is None else float(v) for name, v in row["numbers"].items()}
+    return RoomDecision(
+        row["at_s"], row["room"], row["policy"], row["what"], numbers, tuple(row["reasons"]),
+        row["infeasible"],
+    )  # fmt: skip
 
 
 def _prefixed(

@@ -39,10 +39,10 @@ from sqlalchemy.pool import ConnectionPoolEntry, StaticPool
 
 from penstock.errors import InvalidInput, Unavailable
 
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 SQLITE_BUSY_S = 5.0  # readers never block in WAL mode; this is for a second writer
 
-CREATION_ATTEMPTS = 5  # several programs may find the same database empty at once
+CREATION_ATTEMPTS = 12  # several programs may find the same database empty at once
 
 metadata = MetaData()
 _PREFIX = "penstock_"  # the database may hold other things too
@@ -168,6 +168,15 @@ actions = _event(
     Column("done", Boolean, nullable=False),
     Column("detail", Text, nullable=False),
     _float("took_s"),
+)
+room_decisions = _event(
+    "room_decisions",
+    Column("room", Text, nullable=False),
+    Column("policy", Text, nullable=False),
+    Column("what", Text, nullable=False),
+    Column("numbers", JSON, nullable=False),
+    Column("reasons", JSON, nullable=False),
+    Column("infeasible", Text),
 )
 failures = _event(
     "failures", Column("stage", Text, nullable=False), Column("message", Text, nullable=False)

@@ -2,8 +2,9 @@
 
 from collections.abc import Mapping
 from dataclasses import astuple, dataclass
+from typing import Any
 
-from sqlalchemy import Table, func, select
+from sqlalchemy import ScalarSelect, Table, func, select
 
 from penstock.control import history_tables as t
 from penstock.control.history import HistoryStore
@@ -14,6 +15,7 @@ from penstock.control.records import (
     FailureRecord,
 )
 from penstock.errors import InvalidInput
+from penstock.model.decision import RoomDecision
 from penstock.model.observation import Observation
 
 
@@ -23,13 +25,14 @@ class Position:
 
     Numbers and not times: a clock that is set back must not hide what follows.
 
-    >>> Position.parse(str(Position(3, 7, 2, 1, 0))) == Position(3, 7, 2, 1, 0)
+    >>> Position.parse(str(Position(3, 7, 2, 1, 1, 0))) == Position(3, 7, 2, 1, 1, 0)
     True
     """
 
     observations: int = 0
     decisions: int = 0
     allocations: int = 0
+    room_decisions: int = 0
     actions: int = 0
     failures: int = 0
 
@@ -40,8 +43,8 @@ class Position:
     def parse(cls, text: str) -> "Position":
         """The position of its text."""
         parts = text.split("-")
-        if len(parts) != 5 or not all(p.isascii() and p.isdigit() and len(p) < 19 for p in parts):
-            raise InvalidInput("a position is five whole numbers joined by '-'.")
+        if len(parts) != 6 or not all(p.isascii() and p.isdigit() and len(p) < 19 for p in parts):
+            raise InvalidInput("a position is six whole numbers joined by '-'.")
         return cls(*map(int, parts))
 
 
@@ -53,21 +56,27 @@ class News:
     decisions: tuple[DecisionRecord, ...] = ()
     shadows: tuple[DecisionRecord, ...] = ()
     allocations: tuple[AllocationRecord, ...] = ()
+    room_decisions: tuple[RoomDecision, ...] = ()
     actions: tuple[ActionRecord, ...] = ()
     failures: tuple[FailureRecord, ...] = ()
 
 
 def position(store: HistoryStore, run: int) -> Position:
-    """Where a reader of everything stands now."""
+    """Where a reader of everything stands now.
+
+    One statement, so that no table is looked at before a period was written and another after.
+    """
+
+    def highest(table: Table) -> ScalarSelect[Any]:
+        number = table.c.seq if "seq" in table.c else table.c.id
+        return select(func.max(number)).where(table.c.run_id == run).scalar_subquery()
+
+    tables = (
+        t.observations, t.decisions, t.allocations, t.room_decisions, t.actions, t.failures,
+    )  # fmt: skip
     with store.reading() as connection:
-
-        def highest(table: Table) -> int:
-            number = table.c.seq if "seq" in table.c else table.c.id
-            query = select(func.max(number)).where(table.c.run_id == run)
-            return int(connection.execute(query).scalar() or 0)
-
-        tables = (t.observations, t.decisions, t.allocations, t.actions, t.failures)
-        return Position(*map(highest, tables))
+        row = connection.execute(select(*map(highest, tables))).one()
+    return Position(*(int(number or 0) for number in row))
 
 
 def news(
@@ -85,6 +94,7 @@ def news(
         tuple(store.read_decisions(*when, decided)),
         tuple(store.read_shadows(*when, decided)),
         tuple(store.read_allocations(*when, span("allocations"))),
+        tuple(store.read_room_decisions(*when, span("room_decisions"))),
         tuple(store.read_actions(*when, span("actions"))),
         tuple(store.read_failures(*when, span("failures"))),
     )

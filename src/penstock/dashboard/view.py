@@ -16,7 +16,8 @@ from penstock.dashboard.series import (
 )
 from penstock.documents import plain
 from penstock.errors import InvalidInput
-from penstock.model.observation import Observation
+from penstock.model.decision import RoomDecision
+from penstock.model.observation import AdmissionRecord, Observation
 
 MOST_CHANGES = 1_000  # decisions that wanted something else; the newest are kept
 MOST_UNCHANGED = 200  # decisions that wanted nothing
@@ -118,7 +119,11 @@ def _events(told: News) -> dict[str, Any]:
         "decisions": [decision_told(d) for d in _worth_telling(told.decisions)],
         "decision_count": len(told.decisions),
         "shadows": [decision_told(d) for d in _worth_telling(told.shadows)],
-        "others": [allocation_told(a) for a in told.allocations if a.moves or a.infeasible],
+        "others": [
+            *(allocation_told(a) for a in told.allocations if a.moves or a.infeasible),
+            *(admission_told(d) for o in told.observations for s in o.sources for d in s.decisions),
+            *(room_told(d) for d in told.room_decisions),
+        ],
         "actions": [action_told(a) for a in told.actions[-MOST_CHANGES:]],
         "failures": list(told.failures[-MOST_CHANGES:]),
     }
@@ -182,6 +187,43 @@ def allocation_told(record: AllocationRecord) -> dict[str, Any]:
         },
         "reasons": [*record.reasons, *([", ".join(moves)] if moves else [])],
         "infeasible": record.infeasible,
+    }
+
+
+def admission_told(record: AdmissionRecord) -> dict[str, Any]:
+    """Streams divided among lanes."""
+    before, after = record.lanes_before, record.lanes_after
+    lanes = f"lanes {before} → {after}" if before != after else f"lanes stay {after}"
+    moved = f", {record.redirected} streams redirected" if record.redirected else ""
+    return {
+        "at_s": record.at_s,
+        "kind": "admission",
+        "policy": record.strategy,
+        "dry_run": False,
+        "what": f"{record.source}: {lanes}{moved}",
+        "components": [record.source],
+        "numbers": {
+            "streams": [record.streams],
+            "rate": [record.rate_per_s],
+            "fewest lanes possible": [record.lower_bound],
+        },
+        "reasons": list(record.reasons),
+        "infeasible": record.infeasible,
+    }
+
+
+def room_told(decision: RoomDecision) -> dict[str, Any]:
+    """A decision that was taken elsewhere than in the loop."""
+    return {
+        "at_s": decision.at_s,
+        "kind": decision.room,
+        "policy": decision.policy,
+        "dry_run": False,
+        "what": decision.what,
+        "components": [],
+        "numbers": {name: [value] for name, value in decision.numbers.items()},
+        "reasons": list(decision.reasons),
+        "infeasible": decision.infeasible,
     }
 
 

@@ -34,6 +34,23 @@ class ScalingPlan:
 
 
 @dataclass(frozen=True)
+class RoomDecision:
+    """A decision that was taken where it is carried out, as it was told afterwards.
+
+    A source's runner makes tables of routes, for one: the loop does not decide that, but it
+    remembers it with its own.
+    """
+
+    at_s: float
+    room: str  # such as routing
+    policy: str
+    what: str
+    numbers: Mapping[str, float]
+    reasons: tuple[str, ...] = ()
+    infeasible: str | None = None
+
+
+@dataclass(frozen=True)
 class Limits:
     """What a decision may not exceed."""
 

@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from penstock.model.decision import RoomDecision
+
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
@@ -187,6 +189,7 @@ class Observation:
     sources: tuple[SourceObservation, ...] = ()  # those of many streams
     missing: tuple[str, ...] = field(default=())  # names of what could not be measured
     traffic: tuple[GroupTraffic, ...] = ()  # of the newest batch; not kept in the history
+    decided: tuple[RoomDecision, ...] = ()  # since the observation before; kept as decisions
 
     @property
     def processors(self) -> int:

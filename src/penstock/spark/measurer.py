@@ -31,6 +31,7 @@ from penstock.spark.ledger import summarise
 from penstock.spark.node_reader import NodeReader
 from penstock.spark.progress import BatchReport
 from penstock.spark.routes.frames import table_in_use
+from penstock.spark.routes.telling import RouteTeller
 from penstock.spark.running import RunningTopology
 from penstock.spark.state_size import state_bytes
 from penstock.spark.workload import QueryWork, WorkReader
@@ -81,6 +82,10 @@ class SparkMeasurer:
         self._untold: dict[str, list[QueryWork]] = {name: [] for name in self._readers}
         self._told: dict[str, dict[int, BatchReport]] = {name: {} for name in self._readers}
         self._nodes = NodeReader(self._session)
+        self._tables = RouteTeller(
+            running.routes_folder,
+            {s.name: s.route.method for s in running.topology.sources if s.route is not None},
+        )
         now_s = time.time()
         self._last = _Counters(now_s, running.arrived_rows(now_s))
 
@@ -119,6 +124,7 @@ class SparkMeasurer:
         if any(np.isnan(c.service_time_s) for c in components):
             missing.append("service times: no batch has been measured yet")
         traffic = self._seen_traffic(missing)
+        routes = tuple(_routes(works.values(), running.queries))
         self._last.at_s, self._last.available_rows = now_s, available
         return Observation(
             at_s=now_s,
@@ -130,10 +136,11 @@ class SparkMeasurer:
             nodes=nodes,
             latency=summarise(entries, running.topology.max_latency_s),
             batches=_batches(reports, works.values(), sum(node.slots for node in nodes)),
-            routes=tuple(_routes(works.values(), running.queries)),
+            routes=routes,
             sources=running.sources.observe(),
             missing=tuple(missing),
             traffic=traffic,
+            decided=self._tables.take(routes, now_s),
         )
 
     def _seen_traffic(self, missing: list[str]) -> tuple[GroupTraffic, ...]:

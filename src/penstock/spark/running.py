@@ -179,6 +179,11 @@ class RunningTopology:
             except Exception as error:  # noqa: BLE001 - whoever looks on must not end the query
                 log.warning("at batch %s of %s: %s", batch_id, query, first_line(error))
 
+    @property
+    def routes_folder(self) -> Path:
+        """Where the tables of routes are, by source."""
+        return self._checkpoint.routes
+
     def use_tasks(self, source: str, tasks: int) -> None:
         """Route a source's rows to this many tasks from the next batch on, without a restart."""
         RouteExchange(self._checkpoint.routes / source).want_tasks(tasks)
