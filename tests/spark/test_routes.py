@@ -158,7 +158,7 @@ def test_lanes_of_many_streams_write_routes(spark: SparkSession, tmp_path: Path)
         assert running.wait(120)
         raw = running.rows("raw")
     found = sorted((row.stream, row.row) for row in raw)
-    assert found == [(name, row) for name in "abc" for row in range(200)]
+    assert found == [(f"{name}.json", row) for name in "abc" for row in range(200)]
     tasks = Counter(row.task for row in raw)
     assert len(tasks) == 3
     assert max(tasks.values()) <= 1.1 * 600 / 3

@@ -313,3 +313,16 @@ def test_two_choices_are_more_even_than_one() -> None:
     routes, _ = two_choices_routes(hashes, np.zeros(8))
     one = load_ratio(node_loads(plain_hash_routes(hashes, 8), 8))
     assert load_ratio(node_loads(routes, 8)) < one / 2
+
+
+def test_a_large_table_routes_as_a_small_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nodes at all turns are kept in memory only while they are few."""
+    rng = np.random.default_rng(0)
+    hot = tuple(
+        HotKey(str(key), int(key_hashes([key])[0]), tuple(rng.integers(0, 16, 40).tolist()))
+        for key in range(1, 30)
+    )
+    keys = rng.zipf(1.5, 40_000)
+    small = RouteTable(ring_of(16), hot).routes(keys, first_row=5)
+    monkeypatch.setattr("penstock.routing.route_table._MOST_AT_TURN", 1)
+    assert (RouteTable(ring_of(16), hot).routes(keys, first_row=5) == small).all()

@@ -40,7 +40,8 @@ SCHEMA: Schema = {
 }
 _STEP = np.uint64(0x9E3779B97F4A7C15)  # 2**64 divided by the golden ratio
 _BLOCK_ROWS = 16_384  # intermediate columns stay in the cache; larger ones cost page faults
-_LEAST_TURN_BITS, _MOST_TURN_BITS = 10, 16
+_LEAST_TURN_BITS, _MOST_TURN_BITS = 10, 22
+_MOST_AT_TURN = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -92,10 +93,18 @@ class RouteTable:
         for start in range(0, len(hashes), _BLOCK_ROWS):
             block = hashes[start : start + _BLOCK_ROWS]
             entries = self._entries_of(block)
-            entries <<= self._turn_bits
-            entries += self._turns[first : first + len(block)]
-            routes[start : start + _BLOCK_ROWS] = self._at_turn.take(entries)
+            turns = self._turns[first : first + len(block)]
+            routes[start : start + _BLOCK_ROWS] = self._at(entries, turns)
         return routes
+
+    def _at(self, entries: Ints, turns: Ints) -> NDArray[np.int32]:
+        """The node of each entry at a turn of its own."""
+        if self._is_large:
+            places = (turns * self._parts.take(entries)) >> self._turn_bits
+            return self._flat.take(self._starts.take(entries) + places)
+        entries <<= self._turn_bits
+        entries += turns
+        return self._at_turn.take(entries)
 
     def _entries_of(self, hashes: Hashes) -> Ints:
         """For each row the number of its hot key, or else of its node (after the hot keys)."""
@@ -147,6 +156,11 @@ class RouteTable:
         most = max(len(key.nodes) for key in self.hot)
         return min(_MOST_TURN_BITS, max(_LEAST_TURN_BITS, (4 * most - 1).bit_length()))
 
+    @property
+    def _is_large(self) -> bool:
+        """Whether nodes at all turns would take more memory than they save time."""
+        return (len(self.hot) + len(self.ring.nodes)) << self._turn_bits > _MOST_AT_TURN
+
     @cached_property
     def _turns(self) -> Ints:
         """The turn of each row of two blocks, so that a slice begins at any row of the first."""
@@ -156,12 +170,26 @@ class RouteTable:
     @cached_property
     def _at_turn(self) -> NDArray[np.int32]:
         """The node of each hot key at each turn, then of each node: itself."""
-        turns = 1 << self._turn_bits
-        nodes = np.empty((len(self.hot) + len(self.ring.nodes), turns), dtype=np.int32)
-        for entry, key in enumerate(self.hot):
-            nodes[entry] = np.array(key.nodes)[np.arange(turns) * len(key.nodes) // turns]
-        nodes[len(self.hot) :] = np.array(self.ring.nodes)[:, None]
-        return nodes.ravel()
+        turns = np.arange(1 << self._turn_bits)
+        places = turns * self._parts[:, None] >> self._turn_bits
+        return self._flat.take(self._starts[:, None] + places).ravel()
+
+    @cached_property
+    def _parts(self) -> Ints:
+        """Of the hot keys, then one of each node."""
+        parts = [len(key.nodes) for key in self.hot]
+        return np.array(parts + [1] * len(self.ring.nodes), dtype=np.int64)
+
+    @cached_property
+    def _starts(self) -> Ints:
+        """Where the parts of an entry begin in `_flat`."""
+        return np.cumsum(self._parts) - self._parts
+
+    @cached_property
+    def _flat(self) -> NDArray[np.int32]:
+        """Nodes of all parts of all hot keys, then each node by itself."""
+        nodes = [node for key in self.hot for node in key.nodes]
+        return np.array([*nodes, *self.ring.nodes], dtype=np.int32)
 
     @cached_property
     def _entries(self) -> Ints:

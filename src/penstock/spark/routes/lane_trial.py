@@ -129,8 +129,8 @@ class _Trial:
     def __init__(self, session: SparkSession, route: Route, folder: Path, columns: str) -> None:
         self._session, self._route = session, route
         self._exchange = RouteExchange(folder)
-        self._desk = RouteDesk(route, self._exchange, clock=lambda: self._now_s)
         self._now_s = 0.0
+        self._desk = RouteDesk(route, self._exchange, clock=lambda: self._now_s)
         self._version = self._desk.version(None)
         self._options = {
             "route": route.to_json(), "routes_at": str(folder), "columns": columns,
