@@ -31,8 +31,8 @@ class Setting:
     repeats: int = 40
 
 
-SPARK_SHRINK, QUICK_SHRINK = 0.15, 0.05  # of the phases of R5
-SPARK_TURNS, QUICK_TURNS = 12, 3
+SPARK_SHRINK, QUICK_SHRINK = 0.1, 0.05  # of the phases of R5
+SPARK_TURNS, QUICK_TURNS = 8, 3
 QUICK = Setting(120, (0.5, 1.5), 60_000, 6, 0.25, 3)
 
 
