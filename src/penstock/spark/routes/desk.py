@@ -70,7 +70,6 @@ class RouteDesk:
         self._keep(made.content, tasks, reasons, told[-1][0] if told else after)
 
     def _keep(self, content: Document, tasks: int, reasons: tuple[str, ...], until: str) -> None:
-        number = int(self._version.partition("-")[0]) + 1 if self._version else 0
         self._document = {
             "route": self._route.to_json(),
             "tasks": tasks,  # in use; at most the route's partitions
@@ -78,4 +77,4 @@ class RouteDesk:
             "reasons": list(reasons),
             "reports_until": until,
         }
-        self._version = self._exchange.write_table(self._document, number)
+        self._version = self._exchange.write_table(self._document)

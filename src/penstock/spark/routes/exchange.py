@@ -36,9 +36,14 @@ class RouteExchange:
         for folder in (self.path, self.path / "tables", self.path / "reports"):
             folder.mkdir(mode=0o700, exist_ok=True)
 
-    def write_table(self, document: Document, number: int) -> str:
-        """Keep a table; returns its version, which depends on its content."""
+    def write_table(self, document: Document) -> str:
+        """Keep a table; returns its version: a number after all others, and what it holds.
+
+        Two readers of one source may take the same number; what they hold then tells them apart.
+        """
         text = json.dumps(document, sort_keys=True)
+        numbers = [int(file.name[:8]) for file in (self.path / "tables").glob("*.json")]
+        number = max(numbers, default=-1) + 1
         version = f"{number:08d}-{hashlib.sha256(text.encode()).hexdigest()[:12]}"
         write_atomically(self._table(version), document)
         return version
