@@ -141,6 +141,18 @@ def test_acting_from_the_page_needs_the_address_that_was_told(
     assert told == [{"on": True}]
 
 
+def test_a_private_page_is_read_with_its_address_alone(browser: Browser, tmp_path: Path) -> None:
+    store, run = make(tmp_path)
+    with store, Dashboard(store, token="a-good-token", private=True) as site:
+        with opened(browser, site.url) as page:
+            write(run, 4)
+            page.wait_for_selector("[data-figure=rate] data[value='104.5']")
+        stranger = browser.new_context().new_page()
+        stranger.goto(site.url.split("#")[0])
+        expect(stranger.locator("#trouble")).to_have_text("this page needs its token to be read.")
+        stranger.context.close()
+
+
 def test_a_history_without_a_run_waits_for_one(browser: Browser, tmp_path: Path) -> None:
     from dashboard.histories import RUN
     from penstock.control.history import HistoryStore

@@ -228,6 +228,27 @@ def test_without_acts_nothing_acts(tmp_path: Path) -> None:
         assert "#" not in reader.page.url
 
 
+def test_where_reading_needs_the_token_nothing_is_read_without(tmp_path: Path) -> None:
+    store, run = make(tmp_path)
+    with store, Dashboard(store, token=TOKEN, private=True) as page:
+        site = Site(page, store, run)
+        try:
+            for path in ("/api/runs", "/api/runs/1", "/api/runs/1/events", "/metrics", "/api/x"):
+                assert site.told(path)[0] == 401
+                assert site.told(path, Cookie=f"penstock-{page.port}=wrong")[0] == 401
+            assert site.ask("/").status == site.ask("/assets/page.js").status == 200  # no data
+            assert site.ask("/metrics", Authorization=f"Bearer {TOKEN}").status == 200
+            answer = site.ask("/api/session", "POST", "{}", Authorization=f"Bearer {TOKEN}")
+            cookie = answer.getheader("Set-Cookie", "")
+            assert "HttpOnly; SameSite=Strict" in cookie
+            assert site.told("/api/runs", Cookie=cookie.partition(";")[0])[0] == 200
+            # The cookie is for reading alone.
+            assert act(site, Cookie=cookie.partition(";")[0]) == 401
+            assert site.ask("/api/session", "POST", "{}").status == 401
+        finally:
+            site.close()
+
+
 @pytest.mark.parametrize(
     "path",
     [

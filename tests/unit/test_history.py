@@ -239,7 +239,9 @@ observations = st.builds(
 )
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(written=st.lists(observations, min_size=1, max_size=3))
 def test_any_observation_comes_back_exactly(
     tmp_path_factory: pytest.TempPathFactory, written: list[Observation]

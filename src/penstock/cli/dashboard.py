@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
@@ -32,6 +33,12 @@ def dashboard(
         typer.Option("--history", help="A file or SQLAlchemy URL; by default the option."),
     ] = None,
     port: Annotated[int, PortOption] = DEFAULT_PORT,
+    token: Annotated[
+        str | None,
+        typer.Option(
+            "--token", help="Let only those read who know it; by default all of this machine may."
+        ),
+    ] = None,
     grafana: Annotated[
         bool, typer.Option("--grafana", help="Print the Grafana dashboard file and end.")
     ] = False,
@@ -47,8 +54,17 @@ def dashboard(
         print((files("penstock.dashboard") / "grafana.json").read_text(encoding="utf-8"), end="")
         return
     where = history if history is not None else read_settings().history
-    with served(where, port), suppress(KeyboardInterrupt):
+    with served(where, port, _checked(token)), suppress(KeyboardInterrupt):
         threading.Event().wait()
+
+
+def _checked(token: str | None) -> str | None:
+    """A token that fits into an address and a cookie, and cannot be guessed."""
+    if token is None or re.fullmatch(rf"[A-Za-z0-9_-]{{{LEAST_TOKEN},200}}", token):
+        return token
+    raise InvalidInput(
+        f"--token must be at least {LEAST_TOKEN} letters, digits, '-' or '_'; it is not shown here."
+    )
 
 
 class Controls:
@@ -57,9 +73,7 @@ class Controls:
     def __init__(self, token: str | None) -> None:
         import secrets
 
-        if token is not None and (len(token) < LEAST_TOKEN or not token.isascii()):
-            raise InvalidInput(f"--token must be at least {LEAST_TOKEN} plain characters long.")
-        self.token = token or secrets.token_urlsafe(24)
+        self.token = _checked(token) or secrets.token_urlsafe(24)
         self.run: ElasticRun | None = None
 
     def acts(self) -> Mapping[str, Any]:
@@ -86,19 +100,23 @@ def beside(shown: bool, where: str, port: int, token: str | None) -> Iterator[Co
     from penstock.control.history import HistoryStore
 
     HistoryStore(where).close()  # made now, so that the page has something to open
-    with served(where, port, controls):
+    with served(where, port, controls=controls):
         yield controls
 
 
 @contextmanager
-def served(where: str, port: int, controls: Controls | None = None) -> Iterator[str]:
+def served(
+    where: str, port: int, token: str | None = None, controls: Controls | None = None
+) -> Iterator[str]:
     """Serve a history for the time of a `with` block; tells where on stderr."""
     from penstock.control.history import HistoryStore
     from penstock.dashboard.server import Dashboard
 
-    token, acts = (controls.token, controls.acts()) if controls is not None else (None, None)
+    private, acts = token is not None, None
+    if controls is not None:
+        token, acts = controls.token, controls.acts()
     with ExitStack() as things:
         store = things.enter_context(HistoryStore(where, create=False))
-        page = things.enter_context(Dashboard(store, port, token, acts))
+        page = things.enter_context(Dashboard(store, port, token, acts, private))
         print(f"page: {page.url}", file=sys.stderr, flush=True)
         yield page.url

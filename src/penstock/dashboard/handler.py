@@ -14,7 +14,7 @@ from urllib.parse import parse_qs, urlsplit
 from penstock.control.history import HistoryStore
 from penstock.control.history_tail import Position, position
 from penstock.dashboard.metrics import CONTENT_TYPE, exposition
-from penstock.dashboard.safety import HEADERS, may_act, refusal
+from penstock.dashboard.safety import HEADERS, may_act, may_read, reading_cookie, refusal
 from penstock.dashboard.view import (
     Range,
     record_of,
@@ -49,6 +49,7 @@ class Shared:
     assets: Mapping[str, bytes]
     acts: Mapping[str, Act]
     token: str | None
+    private: bool = False  # whether reading needs the token too
     port: int = 0
     stopping: threading.Event = field(default_factory=threading.Event)
     streams: threading.BoundedSemaphore = field(
@@ -106,6 +107,8 @@ class Handler(BaseHTTPRequestHandler):
             return self._send_asset("index.html")
         if found := re.fullmatch(r"/assets/([a-z_]+\.[a-z]+)", path):
             return self._send_asset(found[1])
+        if not self._may_read():
+            raise Refused(HTTPStatus.UNAUTHORIZED, "this page needs its token to be read.")
         if path == "/metrics":
             return self._send(exposition(store), CONTENT_TYPE)
         if path == "/api/runs":
@@ -120,6 +123,14 @@ class Handler(BaseHTTPRequestHandler):
             return self._stream(self._run(found[1]), Position.parse(after))
         raise Refused(HTTPStatus.NOT_FOUND, "there is nothing at this address.")
 
+    def _may_read(self) -> bool:
+        shared = self.shared
+        return not shared.private or may_read(
+            self.headers,  # type: ignore[arg-type]
+            shared.token or "",
+            shared.port,
+        )
+
     def _run(self, digits: str) -> int:
         run = int(digits)
         try:
@@ -132,6 +143,10 @@ class Handler(BaseHTTPRequestHandler):
         body = self._body()
         if not may_act(self.headers, self.shared.token):  # type: ignore[arg-type]
             raise Refused(HTTPStatus.UNAUTHORIZED, "what acts needs the token of this server.")
+        if path == "/api/session":
+            cookie = reading_cookie(self.shared.port, self.shared.token or "")
+            self._send(b"{}", JSON, also={"Set-Cookie": cookie})
+            return
         found = re.fullmatch(r"/api/acts/([a-z-]+)", path)
         act = self.shared.acts.get(found[1]) if found else None
         if act is None:
@@ -206,14 +221,20 @@ class Handler(BaseHTTPRequestHandler):
     def _send_json(self, value: Any, status: HTTPStatus = HTTPStatus.OK) -> None:
         self._send(json.dumps(value, allow_nan=False).encode(), JSON, status)
 
-    def _send(self, content: bytes, kind: str, status: HTTPStatus = HTTPStatus.OK) -> None:
-        self._headers(status, kind, len(content))
+    def _send(
+        self, content: bytes, kind: str, status: HTTPStatus = HTTPStatus.OK,
+        also: Mapping[str, str] | None = None,
+    ) -> None:  # fmt: skip
+        self._headers(status, kind, len(content), also)
         if self.command != "HEAD":
             self.wfile.write(content)
 
-    def _headers(self, status: HTTPStatus, kind: str, length: int | None = None) -> None:
+    def _headers(
+        self, status: HTTPStatus, kind: str, length: int | None = None,
+        also: Mapping[str, str] | None = None,
+    ) -> None:  # fmt: skip
         self.send_response(status)
-        for name, value in {"Content-Type": kind, **HEADERS}.items():
+        for name, value in {"Content-Type": kind, **HEADERS, **(also or {})}.items():
             self.send_header(name, value)
         if length is None:
             self.send_header("Connection", "close")

@@ -3,11 +3,13 @@
 The server listens on loopback, so whatever a browser on this machine shows could try to reach it:
 a foreign page by a request of its own (Origin), or by a name that it points at 127.0.0.1 (Host,
 DNS rebinding). Both are refused. What acts needs a token in a header, which no foreign page can
-know or have sent along; there are no cookies.
+know or have sent along. Other users of the machine can reach the port too: where they must not
+read, reading needs the token as well, from the header or from a cookie that no script can see.
 """
 
 import hmac
 from collections.abc import Mapping
+from http.cookies import CookieError, SimpleCookie
 
 LOOPBACK = "127.0.0.1"
 
@@ -46,6 +48,27 @@ def refusal(headers: Mapping[str, str], port: int) -> str | None:
     if origin is not None and origin.lower() not in {f"http://{host}" for host in hosts}:
         return "the request comes from another site."
     return None
+
+
+def cookie_name(port: int) -> str:
+    """Cookies know no ports, so the name must."""
+    return f"penstock-{port}"
+
+
+def reading_cookie(port: int, token: str) -> str:
+    """The header that lets a browser read from now on; it never lets anyone act."""
+    return f"{cookie_name(port)}={token}; HttpOnly; SameSite=Strict; Path=/"
+
+
+def may_read(headers: Mapping[str, str], token: str, port: int) -> bool:
+    """Whether a request carries the token in either way."""
+    try:
+        cookies = SimpleCookie(headers.get("Cookie", ""))
+    except CookieError:
+        cookies = SimpleCookie()
+    given = cookies.get(cookie_name(port))
+    known = given is not None and hmac.compare_digest(given.value.encode(), token.encode())
+    return known or may_act(headers, token)
 
 
 def may_act(headers: Mapping[str, str], token: str | None) -> bool:

@@ -25,7 +25,8 @@ def assets() -> dict[str, bytes]:
 class Dashboard:
     """The server over one history, as a context manager.
 
-    `acts` are what a person may do from the page, by name; without any, nothing there acts.
+    `acts` are what a person may do from the page, by name; without any, nothing there acts. They
+    need the token; if `private`, so does reading.
     """
 
     def __init__(
@@ -34,9 +35,10 @@ class Dashboard:
         port: int = 0,
         token: str | None = None,
         acts: Mapping[str, Act] | None = None,
+        private: bool = False,
     ) -> None:
         self.acts = dict(acts or {})
-        self._shared = Shared(store, assets(), self.acts, token)
+        self._shared = Shared(store, assets(), self.acts, token, private)
         handler = type("BoundHandler", (Handler,), {"shared": self._shared})
         try:
             self._server = _Server((LOOPBACK, port), handler)
@@ -55,7 +57,7 @@ class Dashboard:
     def url(self) -> str:
         """Where the page is; the part after # stays in the browser."""
         shared = self._shared
-        end = f"#token={shared.token}" if shared.token and shared.acts else ""
+        end = f"#token={shared.token}" if shared.token and (shared.acts or shared.private) else ""
         return f"http://{LOOPBACK}:{self.port}/{end}"
 
     def __enter__(self) -> Self:
