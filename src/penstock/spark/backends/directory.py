@@ -1,9 +1,12 @@
 """A directory as one look sees it: names, sizes, and files that were renamed, by their inode."""
 
 import os
+import time
 from pathlib import Path
 
 from penstock.errors import Unavailable
+
+SETTLED_NS = 50_000_000  # clocks of file systems tick some times in a hundredth of a second
 
 
 class Directory:
@@ -11,6 +14,7 @@ class Directory:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self._prefix = f"{path}/"
         self._by_inode: dict[int, str] | None = None
 
     def names(self) -> list[str]:
@@ -23,10 +27,18 @@ class Directory:
         except OSError as error:
             raise Unavailable(f"{self.path} cannot be listed: {error.strerror}.") from error
 
+    def stamp(self) -> int | None:
+        """Changes whenever a name comes or goes; None while it may still change unnoticed."""
+        try:
+            changed_ns = os.stat(self.path).st_mtime_ns
+        except OSError:
+            return None
+        return changed_ns if time.time_ns() - changed_ns > SETTLED_NS else None
+
     def stat(self, name: str) -> tuple[int, int] | None:
         """Inode and size; None when there is no such file."""
         try:
-            found = os.stat(f"{self.path}/{name}")
+            found = os.stat(self._prefix + name)
         except FileNotFoundError:
             return None
         except OSError as error:

@@ -51,6 +51,7 @@ class FilesBackend(Backend):
         self._heads: dict[str, tuple[int, bytes]] = {}  # first bytes, by inode, since first seen
         self._seen: dict[str, tuple[int, int]] = {}  # inode and size at the last look
         self._shrunk: set[str] = set()
+        self._listed: tuple[int | None, Sequence[Discovered]] | None = None
 
     @classmethod
     def from_options(cls, options: Mapping[str, Any]) -> "FilesBackend":
@@ -63,12 +64,17 @@ class FilesBackend(Backend):
 
     def discover(self) -> Sequence[Discovered]:
         """Files whose names fit the pattern; hidden ones are still being made."""
+        stamp = self._directory.stamp()
+        if self._listed is not None and stamp is not None and stamp == self._listed[0]:
+            return self._listed[1]
         names = {
             name
             for name in self._directory.names()
             if not name.startswith(".") and fnmatch.fnmatchcase(name, self._pattern)
         }
-        return [Discovered(name) for name in sorted(names) if not _is_rotated(name, names)]
+        found = [Discovered(name) for name in sorted(names) if not _is_rotated(name, names)]
+        self._listed = (stamp, found)
+        return found
 
     def first(self, streams: Sequence[str]) -> Positions:
         """The start of the file that has the name now; (0, 0) where there is none yet."""
@@ -79,18 +85,18 @@ class FilesBackend(Backend):
     def latest(self, streams: Sequence[str], since: Positions, whole: bool = False) -> Latest:
         """Sizes, and what has happened to files since they were last looked at."""
         count = len(streams)
-        inode, size = np.zeros(count, dtype=np.int64), np.zeros(count, dtype=np.int64)
+        inode, size = since.major.copy(), np.zeros(count, dtype=np.int64)
         fault = [""] * count
         self._directory.forget()
-        stat = self._directory.stat
+        stat, heads, shrunk, seen = self._directory.stat, self._heads, self._shrunk, self._seen
         rows = zip(streams, since.major.tolist(), since.minor.tolist(), strict=True)
         for row, (name, major, minor) in enumerate(rows):
             found = stat(name)
             if found is not None and found[0] == major and found[1] >= minor:
-                if name in self._shrunk or name not in self._heads:
+                if name in shrunk or name not in heads:
                     fault[row] = self._head_fault(name, found)
-                self._seen[name] = found
-                inode[row], size[row] = found
+                seen[name] = found
+                size[row] = found[1]
             else:
                 inode[row], size[row], fault[row] = self._changed(name, major, minor, found)
         end, waiting, wrong = self._layout.reach(streams, since, Positions(inode, size), fault)

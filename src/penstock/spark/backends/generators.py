@@ -48,10 +48,9 @@ class GeneratorsBackend(Backend):
         self._generators: dict[str, Generator] = {}
         self._number: dict[str, int] = {}
         self._know(generators)
-        self._listed = list(generators)
+        self._listed = [Discovered(name, metas.get(name, {})) for name in generators]
         self._template = template
         self._epoch_s = epoch_s
-        self._metas = metas
 
     @classmethod
     def from_options(cls, options: Mapping[str, Any]) -> "GeneratorsBackend":
@@ -75,7 +74,7 @@ class GeneratorsBackend(Backend):
 
     def discover(self) -> Sequence[Discovered]:
         """The streams that are listed."""
-        return [Discovered(name, self._metas.get(name, {})) for name in self._listed]
+        return self._listed
 
     def first(self, streams: Sequence[str]) -> Positions:
         """Row 0."""

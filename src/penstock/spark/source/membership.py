@@ -30,6 +30,7 @@ class Membership:
         self._looked_s = -float("inf")
         self._stamps: dict[Path, object] = {}
         self._found: dict[str, Meta] = {}
+        self._discovered: object = None
         self._declared: dict[str, Meta] = {}
         self.control = Control()
         self.wanted: dict[str, dict[str, Any]] = {}
@@ -56,7 +57,11 @@ class Membership:
         if not self._settings.discover or not due:
             return False
         self._looked_s = now_s
-        found = {stream.name: stream.meta for stream in self._backend.discover()}
+        discovered = self._backend.discover()
+        if discovered is self._discovered:
+            return False
+        self._discovered = discovered
+        found = {stream.name: stream.meta for stream in discovered}
         if found == self._found:
             return False
         self._found = found
