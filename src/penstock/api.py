@@ -13,6 +13,7 @@ from penstock.model.durations import parse_duration_s
 
 if TYPE_CHECKING:
     from penstock.spark.attach import Attached
+    from penstock.spark.elastic import ElasticRun
 
 
 class Topology(topology.Topology):
@@ -41,6 +42,24 @@ class Topology(topology.Topology):
             with suppress(KeyboardInterrupt):  # the user's way to end a run without end
                 run.wait(limit_s)
             return run.finish()
+
+    def start(
+        self,
+        *,
+        master: str = "local[2]",
+        checkpoint: str | Path | None = None,
+        once: bool = False,
+        **options: Any,
+    ) -> "ElasticRun":
+        """The same run as a context manager, for programs that act while it goes on.
+
+        `run.streams` lets streams join and leave, `run.rows(sink)` shows what a Memory sink holds,
+        `run.wait(seconds)` waits, and leaving the context ends it.
+        """
+        from penstock.spark.elastic import ElasticRun, Place
+
+        place = Place(master, None if checkpoint is None else Path(checkpoint), once=once)
+        return ElasticRun(self, _settings(options), place)
 
 
 def attach(

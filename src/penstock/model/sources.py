@@ -9,6 +9,7 @@ from penstock.errors import InvalidTopology
 from penstock.model.durations import parse_duration_s
 
 FORMATS = ("json", "csv", "arrow")
+OVERLOAD_BY = ("either", "queue")
 STRATEGIES = ("drf-m", "drf", "ard", "ari", "par")
 
 
@@ -28,12 +29,18 @@ class Admission:
     period: str | float = "5s"
     horizon: int = 2
     latency_bound: str | float = "5s"  # a lane whose queue takes longer gives streams away
+    overload_by: str = "either"  # a lane is overloaded by load or "queue"; or by "queue" alone
     drain_below: float | None = 0.6  # lanes are emptied when the rest is then at most so full
 
     def __post_init__(self) -> None:
         if self.strategy not in STRATEGIES:
             allowed = ", ".join(STRATEGIES)
             raise InvalidTopology(f"Admission(strategy) is {self.strategy!r}; allowed: {allowed}.")
+        if self.overload_by not in OVERLOAD_BY:
+            allowed = ", ".join(OVERLOAD_BY)
+            raise InvalidTopology(
+                f"Admission(overload_by) is {self.overload_by!r}; allowed: {allowed}."
+            )
         for name, value, most in (
             ("lane_capacity", self.lane_capacity, 1e12), ("lane_rows", self.lane_rows, 2**40),
             ("max_rows", self.max_rows, 2**40), ("lanes_max", self.lanes_max, 10_000),
@@ -62,6 +69,7 @@ class Admission:
             "period_s": parse_duration_s(self.period, "Admission(period)"),
             "horizon": self.horizon,
             "latency_bound_s": parse_duration_s(self.latency_bound, "Admission(latency_bound)"),
+            "overload_by": self.overload_by,
             "drain_below": self.drain_below,
         }
 
@@ -110,6 +118,11 @@ class Streams:
         if self.format not in FORMATS:
             raise InvalidTopology(
                 f"Streams(format) is {self.format!r}; allowed: {', '.join(FORMATS)}."
+            )
+        if self.files is not None and self.schema is None:
+            raise InvalidTopology(
+                "Streams(schema) is not given; name the columns of the files, as in "
+                "schema='device STRING, value DOUBLE'."
             )
         if self.kafka is not None and (isinstance(self.topics, str) or not self.topics):
             raise InvalidTopology(

@@ -26,6 +26,7 @@ from penstock.control.summary import RunSummary, summarise_run
 from penstock.model.decision import Limits
 from penstock.model.observation import Observation
 from penstock.model.sinks import Memory
+from penstock.model.sources import Streams
 from penstock.model.topology import Topology
 from penstock.spark.actuator import SparkActuator, placements_of, traffic_of
 from penstock.spark.detached import cluster_settings
@@ -35,6 +36,7 @@ from penstock.spark.measurer import SparkMeasurer
 from penstock.spark.routes.following import RouteFollower
 from penstock.spark.running import Pace, RunningTopology
 from penstock.spark.session import build_session
+from penstock.spark.source.program import StreamsProgram
 from penstock.spark.survey import first_line
 from penstock.workloads.generator import Generator
 
@@ -216,6 +218,11 @@ class ElasticRun:
         """What a Memory sink holds."""
         return self.running.rows(sink)
 
+    @property
+    def streams(self) -> StreamsProgram:
+        """Streams that join and leave while the topology runs."""
+        return self.running.streams
+
     def wait(self, timeout_s: float | None = None) -> bool:
         """Until bounded streams are worked off or the time is over; raises if a query failed."""
         return self.running.wait(timeout_s)
@@ -255,6 +262,8 @@ def _end_history(history: RunHistory) -> None:
 
 def warm_up(topology: Topology, session: SparkSession, batches: int = 6, rows: int = 50) -> None:
     """Run a few batches through the same operators, so that the first real ones start warm."""
+    if any(isinstance(source.reader, Streams) for source in topology.sources):
+        return  # they are read once, and not for exercise
     small = Topology(f"{topology.name}-warm-up", topology.max_latency_s)
     for source in topology.sources:
         reader = source.reader

@@ -12,10 +12,12 @@ from typing import Any
 
 from penstock.errors import InvalidInput
 from penstock.forecast.metadata import NAMES, metadata_from
+from penstock.model.sources import OVERLOAD_BY, STRATEGIES
 from penstock.spark.checkpoint import write_atomically
 from penstock.spark.source.settings import Limits
 
 FILE = "control.json"
+WHOLE = ("lane_rows", "max_rows", "lanes_max", "horizon")
 
 
 @dataclass(frozen=True)
@@ -83,6 +85,11 @@ def check_limits(limits: Mapping[str, Any]) -> dict[str, Any]:
             raise InvalidInput(f"limit {key!r} is unknown; allowed: {', '.join(sorted(known))}.")
         optional = key in ("max_rows", "drain_below")
         number = isinstance(value, int | float) and not isinstance(value, bool) and value > 0
-        if key != "strategy" and not number and not (optional and value is None):
+        if key in WHOLE and isinstance(value, float) and not value.is_integer():
+            raise InvalidInput(f"limit {key} is {value!r}; give a whole number.")
+        words = {"strategy": STRATEGIES, "overload_by": OVERLOAD_BY}.get(key)
+        if words is not None and value not in words:
+            raise InvalidInput(f"limit {key} is {value!r}; allowed: {', '.join(words)}.")
+        if words is None and not number and not (optional and value is None):
             raise InvalidInput(f"limit {key} is {value!r}; give a number above 0.")
     return dict(limits)

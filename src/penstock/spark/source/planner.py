@@ -104,6 +104,7 @@ class LanePlanner:
             metadata=metadata,
             age_periods=np.maximum(now_s - table.joined_s[rows], 0.0) / limits.period_s,
             drain_below=limits.drain_below,
+            overload_by=limits.overload_by,
         )
         names = Names([table.names[row] for row in rows.tolist()], [_named(n) for n in lanes])
         decision = decide_admission(problem, strategy_named(limits.strategy), names)

@@ -23,6 +23,7 @@ class Limits:
     period_s: float = 5.0
     horizon: int = 2
     latency_bound_s: float = 5.0
+    overload_by: str = "either"
     drain_below: float | None = 0.6
 
 

@@ -1,0 +1,170 @@
+"""The `penstock` source: its own cost for very many streams, and its speed beside Spark's own."""
+
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from benchmarks._sessions import local_session
+from penstock.model.sources import Admission, Streams
+from penstock.spark.generator_source import FORMAT
+from penstock.spark.source.frames import announce_sources, read_streams
+from penstock.workloads.generator import Generator
+from penstock.workloads.profiles import constant
+
+STREAMS = 10_000
+RATE_PER_S = 10.0  # of each stream
+BATCHES = 14  # the first four warm up
+GROWING = 500  # of the files, in every batch
+FILES, ROWS_PER_FILE, ROWS_PER_RECORD_BATCH = 8, 1_000_000, 100_000
+ROUNDS = 3
+ALLOWED_MS = 100.0
+
+
+def run() -> Iterator[dict[str, Any]]:
+    """Milliseconds a batch, and rows a second."""
+    with local_session() as session:
+        yield from _overheads(session)
+        yield _throughput(session)
+
+
+def _overheads(session: Any) -> Iterator[dict[str, Any]]:
+    admission = Admission(lane_capacity=STREAMS * RATE_PER_S, lanes_max=2, period="1s")
+
+    def trivial() -> dict[str, float]:
+        stream = Generator(constant(STREAMS * RATE_PER_S), lanes=2)
+        reader = session.readStream.format(FORMAT).option("generator", stream.to_json())
+        return _batch_times(reader.option("epoch_s", repr(time.time())).load())
+
+    def generators() -> dict[str, float]:
+        made = {f"s{n}": Generator(constant(RATE_PER_S), seed=n) for n in range(STREAMS)}
+        return _with(session, Streams(generators=made, admission=admission), lambda: None)
+
+    def files() -> dict[str, float]:
+        with tempfile.TemporaryDirectory(prefix="penstock-bench-") as folder:
+            paths = [Path(folder) / f"s{n}.json" for n in range(STREAMS)]
+            for path in paths:
+                path.write_text('{"seq": 0}\n')
+            turn = iter(range(10**9))
+
+            def grow() -> None:
+                for number in range(GROWING):
+                    place = (next(turn) * 7 + number) % STREAMS
+                    with paths[place].open("a") as stream:
+                        stream.write('{"seq": 1}\n' * 20)
+
+            streams = Streams(files=folder, schema="seq BIGINT", admission=admission)
+            return _with(session, streams, grow)
+
+    for name, ours in (("generated streams", generators), ("files, 500 of which grow", files)):
+        plain, many = trivial(), ours()
+        extra_ms = many["whole"] - plain["whole"]
+        yield {
+            "name": f"source overhead per batch, {STREAMS} {name}",
+            "baseline": plain["whole"],
+            "ours": many["whole"],
+            "unit": "ms per batch",
+            "ratio": plain["whole"] / many["whole"],
+            "conditions": (
+                f"baseline: one generated stream of the same rate in as many tasks; median of "
+                f"{BATCHES - 4} batches, one each second, local[2]; {extra_ms:.0f} ms beyond it, "
+                f"{ALLOWED_MS:g} allowed; deciding (latestOffset) {many['deciding']:.0f} ms "
+                f"against {plain['deciding']:.0f}"
+            ),
+        }
+
+
+def _with(session: Any, streams: Streams, before: Callable[[], None]) -> dict[str, float]:
+    with tempfile.TemporaryDirectory(prefix="penstock-bench-") as folder:
+        announce_sources(session, Path(folder))
+        frame = read_streams("many", streams, session, time.time(), None)
+        return _batch_times(frame, before)
+
+
+def _batch_times(frame: Any, before: Callable[[], None] = lambda: None) -> dict[str, float]:
+    """Median milliseconds of a batch with rows, whole and for deciding what it takes."""
+    with tempfile.TemporaryDirectory(prefix="penstock-bench-") as folder:
+        writer = frame.writeStream.format("noop").option("checkpointLocation", folder)
+        query = writer.trigger(processingTime="1 second").start()
+        try:
+            while len(filled := [p for p in query.recentProgress if p.numInputRows]) < BATCHES:
+                assert query.isActive, query.exception()
+                before()
+                time.sleep(0.4)
+        finally:
+            query.stop()
+    warm = filled[4:BATCHES]
+    return {
+        "whole": median(p.durationMs["triggerExecution"] for p in warm),
+        "deciding": median(p.durationMs["latestOffset"] for p in warm),
+    }
+
+
+def _throughput(session: Any) -> dict[str, Any]:
+    with tempfile.TemporaryDirectory(prefix="penstock-bench-") as folder:
+        arrow, parquet = Path(folder) / "arrow", Path(folder) / "parquet"
+        schema = _write(arrow, parquet)
+        admission = Admission(
+            lane_capacity=ROWS_PER_FILE, lane_rows=FILES * ROWS_PER_FILE, lanes_max=FILES
+        )
+        streams = Streams(files=str(arrow), format="arrow", schema=schema, admission=admission)
+
+        def ours() -> float:
+            with tempfile.TemporaryDirectory(prefix="penstock-bench-") as kept:
+                announce_sources(session, Path(kept))
+                return _seconds(read_streams("files", streams, session, time.time(), None))
+
+        def native() -> float:
+            return _seconds(session.readStream.schema(schema).parquet(str(parquet)))
+
+        ours(), native()
+        pairs = [(native(), ours()) for _ in range(ROUNDS)]
+    rows = FILES * ROWS_PER_FILE
+    baseline, mine = (rows / median(side) for side in zip(*pairs, strict=True))
+    return {
+        "name": "source throughput",
+        "baseline": round(baseline),
+        "ours": round(mine),
+        "unit": "rows/s",
+        "ratio": round(mine / baseline, 3),
+        "conditions": (
+            f"baseline: Spark's file source on the same rows as Parquet; ours: Arrow IPC streams; "
+            f"{FILES} files of {ROWS_PER_FILE:,} rows of three columns in one batch, local[2], "
+            f"median of {ROUNDS}, whole batches; 0.9 is asked for"
+        ),
+    }
+
+
+def _seconds(frame: Any) -> float:
+    with tempfile.TemporaryDirectory(prefix="penstock-bench-") as folder:
+        writer = frame.writeStream.format("noop").option("checkpointLocation", folder)
+        query = writer.trigger(availableNow=True).start()
+        query.awaitTermination()
+        progress = [p for p in query.recentProgress if p.numInputRows]
+    assert sum(p.numInputRows for p in progress) == FILES * ROWS_PER_FILE
+    return sum(p.durationMs["triggerExecution"] for p in progress) / 1e3
+
+
+def _write(arrow: Path, parquet: Path) -> str:
+    """The same rows twice; returns their columns as Spark names them."""
+    arrow.mkdir()
+    parquet.mkdir()
+    rng = np.random.default_rng(0)
+    for number in range(FILES):
+        table = pa.table(
+            {
+                "seq": np.arange(ROWS_PER_FILE),
+                "key": rng.integers(0, 10_000, ROWS_PER_FILE),
+                "value": rng.random(ROWS_PER_FILE),
+            }
+        )
+        pq.write_table(table, parquet / f"{number}.parquet")
+        with pa.ipc.new_stream(str(arrow / f"{number}.arrow"), table.schema) as writer:
+            writer.write_table(table, max_chunksize=ROWS_PER_RECORD_BATCH)
+    return "seq BIGINT, key BIGINT, value DOUBLE"
