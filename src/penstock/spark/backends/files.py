@@ -78,6 +78,9 @@ class FilesBackend(Backend):
 
     def first(self, streams: Sequence[str]) -> Positions:
         """The start of the file that has the name now; (0, 0) where there is none yet."""
+        for name in streams:  # whatever it was before, it begins now
+            self._heads.pop(name, None)
+            self._shrunk.discard(name)
         found = [self._directory.stat(name) for name in streams]
         inodes = [0 if f is None else f[0] for f in found]
         return Positions(np.array(inodes, dtype=np.int64), np.zeros(len(streams), dtype=np.int64))

@@ -27,6 +27,11 @@ def letter_file(folder: Path, log: int, seq: int, lane: int) -> Path:
     return folder / f"{log}-{seq:012d}-{lane}.arrow"
 
 
+def letter_files(folder: Path, log: int) -> list[tuple[int, Path]]:
+    """The files of one log with the entries they belong to."""
+    return [(int(file.stem.split("-")[1]), file) for file in folder.glob(f"{log}-*.arrow")]
+
+
 def write_letters(file: Path, records: Sequence[Malformed]) -> None:
     """Publish a lane's malformed records, whole."""
     file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -15,12 +15,13 @@ import numpy as np
 from penstock.errors import Unavailable
 from penstock.forecast.metadata import StreamMetadata, metadata_from
 from penstock.model.observation import Floats, Ints
-from penstock.spark.backends.backend import Backend, Bools, Latest
-from penstock.spark.source.arrivals import Sightings, grouped
-from penstock.spark.source.dead_letters import count_letters, letter_file
+from penstock.spark.backends.backend import Backend, Latest
+from penstock.spark.source.arrivals import grouped
+from penstock.spark.source.dead_letters import count_letters, letter_file, letter_files
 from penstock.spark.source.entry import Batch
 from penstock.spark.source.fair import fair_shares
 from penstock.spark.source.log import AdmissionLog
+from penstock.spark.source.lookout import Lookout
 from penstock.spark.source.membership import Membership
 from penstock.spark.source.planner import LanePlanner
 from penstock.spark.source.settings import SourceSettings
@@ -55,20 +56,27 @@ class Gate:
         for entry in log.open(self._table.snapshot(0), seq):
             self._table.restore(entry)
         self.seq = seq
-        self.once = False  # admit what is there now, and nothing that comes later
         self._membership = Membership(settings, backend)
         self._began_s = time.time()
         self._planner = LanePlanner(settings.limits, self._began_s)
-        self._sightings = Sightings()
+        self._lookout = Lookout(self._table, backend)
         self._metadata: StreamMetadata = metadata_from([])
         self._metadata_of: Ints = np.empty(0, dtype=np.int64)  # streams it has rows for
-        self._looked = False
-        self._frozen = False
+        self._failure = ""  # of the last decision
         self._retry_s, self._pause_s, self._away = 0.0, FIRST_PAUSE_S, ""
         self._told_s = 0.0
-        self._ended = np.empty(0, dtype=bool)
-        self._malformed = self._batch_rows = 0
+        self._batch_rows = 0
+        self._malformed = self._malformed_before()
         self._expires_s = np.inf
+
+    @property
+    def once(self) -> bool:
+        """Whether only what is there now is admitted, and nothing that comes later."""
+        return self._lookout.once
+
+    @once.setter
+    def once(self, value: bool) -> None:
+        self._lookout.once = value
 
     @property
     def names(self) -> Sequence[str]:
@@ -88,7 +96,7 @@ class Gate:
         try:
             self._follow(now_s)
             rows = self._table.present()
-            latest = self._look(rows, now_s)
+            latest = self._lookout.look(rows, now_s, self._membership.control.resumed)
             self._pause_s, self._away = FIRST_PAUSE_S, ""
         except Unavailable as reason:
             self._wait_for_backend(str(reason), now_s)
@@ -112,10 +120,16 @@ class Gate:
                     )
         self._log.committed(seq)
 
+    def _malformed_before(self) -> int:
+        """Dead letters of batches that the log no longer holds."""
+        folder, later = Path(self._settings.dead_letters), self._log.recent
+        files = letter_files(folder, self._log_number)
+        return sum(count_letters(f) for seq, f in files if seq <= self.seq and seq not in later)
+
     def _follow(self, now_s: float) -> None:
         """Streams join and leave."""
         table, membership = self._table, self._membership
-        if self._frozen:
+        if self._lookout.frozen:
             return
         changed = membership.refresh(now_s)
         self._planner.limits = membership.control.applied(self._settings.limits)
@@ -135,96 +149,32 @@ class Gate:
         over = {name for name, end_s in ends.items() if end_s <= now_s}
         self._expires_s = min((e for e in ends.values() if e > now_s), default=np.inf)
         table.follow({n: m for n, m in wanted.items() if n not in over}, now_s, self._backend.first)
-        self._ended = np.append(self._ended, np.zeros(len(table) - len(self._ended), dtype=bool))
         self._metadata_of = np.empty(0, dtype=np.int64)
 
-    def _look(self, rows: Ints, now_s: float) -> Latest:
-        """How far the streams reach; faults and leaving streams seen to."""
-        table = self._table
-        names = [table.names[row] for row in rows.tolist()]
-        start = table.position.take(rows)
-        latest = self._backend.latest(names, start, whole=self.once)
-        self._note_faults(rows, latest)
-        self._resume(rows)
-        waiting = latest.waiting_rows.astype(np.int64)
-        sound = ~table.suspended[rows]
-        if self.once and not self._frozen:
-            # What is there now is all that this run reads: everything leaves, and nothing joins.
-            table.state[rows] = LEAVING
-            table.remaining[rows] = -1
-            self._frozen = True
-        if (table.state[rows] == LEAVING).any():
-            latest = self._hold_leaving(rows, latest, waiting, sound)
-            waiting = latest.waiting_rows.astype(np.int64)
-        # A stream that is suspended is remembered with what it had.
-        table.waiting[rows] = np.where(sound, waiting, table.waiting[rows])
-        self._ended[rows] = latest.ended
-        done = rows[latest.ended & sound & (waiting == 0)]
-        if len(done):
-            table.leave(done)
-        self._sightings.look(rows, np.where(sound, waiting, 0), len(table), now_s)
-        self._looked = True
-        return latest
-
-    def _note_faults(self, rows: Ints, latest: Latest) -> None:
-        fault = self._table.fault
-        if not fault and not any(latest.fault):
-            return
-        for row, reason in zip(rows.tolist(), latest.fault, strict=True):
-            if not reason:
-                if fault.pop(row, None) is not None:
-                    log.warning("stream %s is sound again", self._table.names[row])
-            elif fault.get(row) != reason:
-                log.warning("stream %s is suspended: %s", self._table.names[row], reason)
-                fault[row] = reason
-
-    def _resume(self, rows: Ints) -> None:
-        """Read suspended streams on from where they now begin, where the program says so."""
-        table = self._table
-        for name, place in self._membership.control.resumed.items():
-            row = table.number.get(name)
-            if row is None or row not in table.fault:
-                continue
-            here = (int(table.position.major[row]), int(table.position.minor[row]))
-            if here == place:
-                at = np.array([row])
-                table.position = table.position.put(at, self._backend.first([name]))
-                table.waiting[row] = 0
-                log.warning("stream %s is read on from its beginning, as asked", name)
-
-    def _hold_leaving(self, rows: Ints, latest: Latest, waiting: Ints, sound: Bools) -> Latest:
-        """A leaving stream reaches to where it was when it left, and is gone once that is read."""
-        table = self._table
-        leaving = table.state[rows] == LEAVING
-        fresh = leaving & (table.remaining[rows] < 0)
-        seen = rows[fresh & sound]
-        table.final = table.final.put(seen, latest.end.take(fresh & sound))
-        table.remaining[seen] = waiting[fresh & sound]
-        # One that vanished with nothing unread has simply ended.
-        table.remaining[rows[fresh & ~sound & (table.waiting[rows] == 0)]] = 0
-        ends = rows[leaving]
-        end = latest.end.put(leaving, table.final.take(ends))
-        held = waiting.copy()
-        held[leaving] = np.minimum(waiting[leaving], np.maximum(table.remaining[ends], 0))
-        done = leaving & (
-            (table.remaining[rows] == 0) | table.position.take(rows).same(end) & sound
-        )
-        held[done] = 0
-        table.leave(rows[done])
-        return Latest(end, held, latest.first_s, latest.last_s, latest.fault, latest.ended)
-
     def _plan(self, rows: Ints, now_s: float) -> None:
-        """Lanes for the streams that have something or may get it; a failure changes nothing."""
+        """Lanes for the streams that are read; a decision that fails changes nothing."""
         table = self._table
         read = rows[(table.state[rows] != GONE) & ~table.suspended[rows]]
         if len(read) == 0:
             return
-        if not np.array_equal(read, self._metadata_of):
-            wanted = self._membership.wanted
-            self._metadata = metadata_from([wanted.get(table.names[r], {}) for r in read.tolist()])
-            self._metadata_of = read
-        if self._planner.place(table, read, self._metadata, now_s):
+        try:
+            decided = self._planner.place(table, read, self._known(read), now_s)
+            self._failure = "" if decided else self._failure
+        except Exception as error:  # noqa: BLE001 - whatever it is, rows must flow
+            self._failure = f"lanes are not decided anew: {error}"
+            log.warning("source %s: %s", self._settings.source, self._failure)
+            self._planner.keep(table, read)
+            return
+        if decided:
             write_streams(self._log.directory, table, self._planner)
+
+    def _known(self, read: Ints) -> StreamMetadata:
+        """What is known of the streams that are read."""
+        if not np.array_equal(read, self._metadata_of):
+            wanted, names = self._membership.wanted, self._table.names
+            self._metadata = metadata_from([wanted.get(names[r], {}) for r in read.tolist()])
+            self._metadata_of = read
+        return self._metadata
 
     def _shares(self, rows: Ints, most_rows: int | None, everything: bool) -> Ints:
         """Rows for each stream in this batch."""
@@ -289,7 +239,7 @@ class Gate:
             self._log.roll(table.snapshot(batch.seq))
 
     def _arrivals(self, batch: Batch, first_s: Floats, last_s: Floats) -> list[list[float]]:
-        seen_first, seen_last = self._sightings.take(batch.stream, batch.rows)
+        seen_first, seen_last = self._lookout.sightings.take(batch.stream, batch.rows)
         first = np.where(np.isnan(first_s), seen_first, first_s)
         last = np.where(np.isnan(last_s), seen_last, last_s)
         return grouped(batch.rows, first, last)
@@ -306,10 +256,11 @@ class Gate:
         """The status, for whoever looks on; that it cannot be written must not end the query."""
         self._told_s = now_s
         notes = [f"{place}: {said}" for place, said in self._membership.notes.items()]
+        notes += [self._failure] if self._failure else []
         if self._away:
             notes.append(f"waiting for the {self._settings.backend} backend: {self._away}")
         table = self._table
-        finished = self._looked and len(table) > 0 and bool((table.state == GONE).all())
+        finished = self._lookout.looked and len(table) > 0 and bool((table.state == GONE).all())
         status = {
             "source": self._settings.source, "log": self._log_number, "seq": self.seq,
             "batch_rows": self._batch_rows, "at_s": now_s, "began_s": self._began_s,

@@ -65,6 +65,14 @@ class LanePlanner:
             self._squeeze_in(table, rows, homeless)
         return False
 
+    def keep(self, table: StreamTable, rows: Ints) -> None:
+        """Lanes as they are, and some lane for those that have none."""
+        homeless = rows[table.lane[rows] == NO_LANE]
+        if len(homeless) == len(rows):
+            table.lane[homeless] = 1
+        elif len(homeless):
+            self._squeeze_in(table, rows, homeless)
+
     def _squeeze_in(self, table: StreamTable, rows: Ints, homeless: Ints) -> None:
         """Streams that come within a period go where least is carried, until it is over."""
         has = rows[table.lane[rows] != NO_LANE]

@@ -7,7 +7,6 @@ reads. What a task needs travels in its partition.
 import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -24,7 +23,7 @@ from pyspark.sql.streaming.datasource import (
 )
 from pyspark.sql.types import StructType
 
-from penstock.spark.backends.backend import Backend, Chunk, Malformed, Positions, Ranges
+from penstock.spark.backends.backend import Backend, Chunk, Malformed, Ranges
 from penstock.spark.backends.registry import backend_class, make_backend
 from penstock.spark.routes.names import OFFSET
 from penstock.spark.routes.reading import RoutedReading
@@ -32,22 +31,12 @@ from penstock.spark.source.dead_letters import letter_file, write_letters
 from penstock.spark.source.entry import Batch
 from penstock.spark.source.gate import Gate
 from penstock.spark.source.log import AdmissionLog, DamagedLog
+from penstock.spark.source.partition import LanePartition, packed, unpacked
 from penstock.spark.source.settings import SourceSettings
 
 FORMAT = "penstock"
 NO_LIMIT = 2**62
 LOGS = "logs"
-
-
-@dataclass(frozen=True)
-class LanePartition(InputPartition):
-    """What one task reads: the ranges of one lane, as Arrow."""
-
-    log: int
-    seq: int
-    lane: int
-    ranges: bytes
-    routes: str | None = None  # the version of its table, where rows are routed
 
 
 class PenstockSource(DataSource):
@@ -156,7 +145,7 @@ class PenstockReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _rows(self, partition: LanePartition) -> Iterator[pa.RecordBatch]:
         settings, backend = _settings(self._text), _backend(self._text)
-        ranges = _unpacked(partition.ranges)
+        ranges = unpacked(partition.ranges)
         arrow = to_arrow_schema(self._schema, timezone="UTC")
         if self._routed.route is not None:  # the last column is written by whoever routes
             arrow = arrow.remove(len(arrow) - 1)
@@ -199,7 +188,7 @@ class PenstockReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         parts: list[InputPartition] = []
         for start, end in zip(cuts, [*cuts[1:], len(batch)], strict=True):
             rows = np.arange(start, end)
-            table = _packed(
+            table = packed(
                 [names[stream] for stream in batch.stream[rows].tolist()],
                 batch.start.take(rows), batch.end.take(rows), batch.rows[rows],
             )  # fmt: skip
@@ -222,38 +211,6 @@ def _finished(chunk: Chunk, ranges: Ranges, arrow: pa.Schema, named: str | None)
     place = arrow.get_field_index(named)
     columns = list(chunk.rows.columns)
     return pa.RecordBatch.from_arrays([*columns[:place], column, *columns[place:]], schema=arrow)
-
-
-def _packed(names: list[str], start: Positions, end: Positions, rows: Any) -> bytes:
-    table = pa.table(
-        {
-            "stream": pa.array(names, pa.string()),
-            "start_major": start.major,
-            "start_minor": start.minor,
-            "end_major": end.major,
-            "end_minor": end.minor,
-            "rows": rows,
-        }
-    )
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, table.schema) as writer:
-        writer.write_table(table)
-    packed: bytes = sink.getvalue().to_pybytes()
-    return packed
-
-
-def _unpacked(data: bytes) -> Ranges:
-    table = pa.ipc.open_stream(data).read_all()
-
-    def column(name: str) -> Any:
-        return table[name].to_numpy()
-
-    return Ranges(
-        table["stream"].to_pylist(),
-        Positions(column("start_major"), column("start_minor")),
-        Positions(column("end_major"), column("end_minor")),
-        column("rows"),
-    )
 
 
 def _new_log(logs: Path) -> int:
