@@ -4,7 +4,14 @@ import sys
 import threading
 import time
 
+import hypothesis
 import pytest
+
+# How long an example takes says how busy the machine is, not whether the code is right.
+hypothesis.settings.register_profile(
+    "penstock", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+)
+hypothesis.settings.load_profile("penstock")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
