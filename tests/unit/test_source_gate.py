@@ -52,6 +52,8 @@ class Shelf(Backend):
         return cls()
 
     def discover(self) -> Sequence[Discovered]:
+        if self.away:
+            raise Unavailable("the shelf is away.")
         return [Discovered(name, self.metas.get(name, {})) for name in self.rows]
 
     def first(self, streams: Sequence[str]) -> Positions:
@@ -247,6 +249,23 @@ def test_backend_that_is_away_is_waited_for(tmp_path: Path, clock: Clock) -> Non
     assert world.admit() == {}  # within the pause
     clock.now_s += 1.0
     assert world.admit() == {"a": (0, 5)}
+
+
+def test_what_is_asked_while_the_backend_is_away_holds_afterwards(
+    tmp_path: Path, clock: Clock
+) -> None:
+    world = World(tmp_path, clock)
+    world.shelf.rows = {"a": 5, "b": 5}
+    world.admit()
+    world.shelf.away = True
+    world.program.remove("a")
+    world.admit()
+    world.shelf.away = False
+    clock.now_s += 1.0
+    world.shelf.rows = {"a": 9, "b": 9}
+    world.admit()
+    world.shelf.rows = {"a": 99, "b": 99}
+    assert world.admit() == {"b": (9, 99)}
 
 
 def test_run_over_what_is_there_ends(tmp_path: Path, clock: Clock) -> None:

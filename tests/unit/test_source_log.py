@@ -73,6 +73,20 @@ def test_torn_tail_is_no_entry(tmp_path: Path, lost: int) -> None:
         restored(tmp_path, 3)
 
 
+def test_last_entry_of_a_segment_can_be_read_again(tmp_path: Path) -> None:
+    written(tmp_path, 3)
+    log, table = restored(tmp_path, 3)
+    log.roll(table.snapshot(3))
+    log.close()
+    log, table = restored(tmp_path, 3)
+    assert log.recent[3].end.minor.tolist() == [30]
+    log.append(batch(4))
+    log.close()
+    log, table = restored(tmp_path, 4)
+    assert table.position.minor.tolist() == [40]
+    log.close()
+
+
 def test_committed_segments_are_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(log_module, "MOST_ENTRIES", 3)
     log, table = AdmissionLog(tmp_path), StreamTable()

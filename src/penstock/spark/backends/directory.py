@@ -65,12 +65,12 @@ class Directory:
                 self._by_inode = {}
         return self._by_inode.get(inode)
 
-    def head(self, name: str, length: int) -> bytes:
-        """The first bytes of a file."""
+    def head(self, name: str, length: int) -> bytes | None:
+        """The first bytes of a file; None when it cannot be opened."""
         try:
             descriptor = os.open(f"{self.path}/{name}", os.O_RDONLY)
         except OSError:
-            return b""
+            return None
         try:
             return os.pread(descriptor, length, 0)
         finally:

@@ -147,6 +147,8 @@ class FilesBackend(Backend):
     def _head_fault(self, name: str, found: tuple[int, int]) -> str:
         """Whether a file still begins as it did when it was first seen."""
         head = self._directory.head(name, HEAD_BYTES)
+        if head is None:
+            return "it cannot be opened"
         inode, before = self._heads.get(name, (0, b""))
         if inode != found[0]:
             if len(head) > 0:

@@ -85,7 +85,7 @@ class LineFiles:
             return
         self._sampled += 1
         name = streams[int(grown[self._sampled % len(grown)])]
-        head = self._directory.head(name, SAMPLE_BYTES)
+        head = self._directory.head(name, SAMPLE_BYTES) or b""
         lines = head.count(b"\n")
         if lines:
             mean = (head.rfind(b"\n") + 1) / lines

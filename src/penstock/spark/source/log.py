@@ -49,7 +49,9 @@ class AdmissionLog:
                 raise DamagedLog(f"{self.directory} holds no entry {seq}, which Spark refers to.")
             self._begin(first)
             return [first]
-        base = max((base for base in bases if base <= seq), default=None)
+        # A segment that begins at `seq` has its state but not its ranges, which may be wanted again
+        # as long as the one before is there.
+        base = max((base for base in bases if base < seq), default=seq if seq in bases else None)
         if base is None:
             raise DamagedLog(
                 f"{self.directory} begins after entry {seq}, which Spark refers to; the checkpoint "

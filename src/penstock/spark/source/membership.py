@@ -31,6 +31,7 @@ class Membership:
         self._stamps: dict[Path, object] = {}
         self._found: dict[str, Meta] = {}
         self._discovered: object = None
+        self._changed = False
         self._declared: dict[str, Meta] = {}
         self.control = Control()
         self.wanted: dict[str, dict[str, Any]] = {}
@@ -38,7 +39,11 @@ class Membership:
 
     def refresh(self, now_s: float) -> bool:
         """Look again; True if what is wanted has changed."""
-        changed = self._look_at_control() | self._look_at_declared() | self._look_around(now_s)
+        # What was read before a backend turns out to be away is not read again: remember it.
+        self._changed |= self._look_at_control()
+        self._changed |= self._look_at_declared()
+        self._changed |= self._look_around(now_s)
+        changed, self._changed = self._changed, False
         if changed:
             self.wanted = self._merged()
         return changed
