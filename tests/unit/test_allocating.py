@@ -162,11 +162,28 @@ def test_scaling_in_waits_until_the_node_is_empty() -> None:
     step = scene.step()
     assert step.outcome is None
     assert "have yet to leave" in (step.held_because or "")
-    empty = (component("sum", [1.0] * 24, ["1"] * 22 + ["2"] * 2),)
-    scene = Scene(1, [observation(components=empty, nodes=nodes("1", "2"))])
-    step = scene.step()
-    assert [action.NAME for action in scene.actuator.acted] == ["key_groups", "executors"]
+
+
+def test_a_period_has_one_kind_of_disruptive_act() -> None:
+    nearly, empty = (
+        (component("sum", [1.0] * 24, ["1"] * (24 - left) + ["2"] * left),) for left in (2, 0)
+    )
+    seen = [
+        observation(1000.0 + k, components=parts, nodes=nodes("1", "2"))
+        for k, parts in enumerate((nearly, empty))
+    ]
+    scene = Scene(1, seen)
+    assert "executors leave in the next" in (scene.step().held_because or "")
+    assert [action.NAME for action in scene.actuator.acted] == ["key_groups"]
+    scene.step()
     assert scene.actuator.acted[-1] == SetExecutors(1, leaving=("2",))
+
+    skew = (component("sum", [2.2] * 4, ["1", "1", "1", "2"]),)
+    scene = Scene(3, [observation(components=skew, nodes=nodes("1", "2"))])
+    step = scene.step()
+    assert scene.actuator.acted == [SetExecutors(3)], "what adds processors comes first"
+    assert step.allocation is not None
+    assert not step.allocation.moves
 
 
 def test_placement_is_tried_before_scaling_out() -> None:

@@ -200,6 +200,9 @@ class Loop:
         outcome, held = None, None
         divided = self._divide(step.at_s, record, min(wanted, cluster.executors) * cluster.slots)
         allocation = self._attempt("allocation", partial(self._allocate, wanted), step.at_s)
+        if allocation is not None and wanted > cluster.executors and not allocation.holds_scaling:
+            # One kind of disruptive act in a period, and what adds processors comes first.
+            allocation = allocation.put_off("executors are added first")
         moved = self._move(step.at_s, allocation)
         waits = _waits(allocation, moved, wanted - cluster.executors)
         if wanted != cluster.executors and waits is not None:
@@ -305,6 +308,8 @@ def _waits(record: AllocationRecord | None, moved: Outcome | None, change: int) 
         return f"{record.left_on_leaving} key groups have yet to leave {names} before it is removed"
     if change < 0 and moved is not None and not moved.done:
         return "the executors to be removed still hold key groups"
+    if change < 0 and moved is not None:
+        return "key groups moved in this period; executors leave in the next"
     return None
 
 

@@ -1,6 +1,6 @@
 """What a history keeps of each period beside the observation; written and read in the same form."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from penstock.control.actions import Move, Outcome
 from penstock.model.decision import Decision, ScalingPlan
@@ -65,6 +65,13 @@ class AllocationRecord:
     reasons: tuple[str, ...] = ()
     infeasible: str | None = None
     dry_run: bool = False
+
+    def put_off(self, because: str) -> "AllocationRecord":
+        """The same without its moves, which are planned again in the next period."""
+        if not self.moves:
+            return self
+        line = f"{len(self.moves)} moves wait: {because}"
+        return replace(self, moves=(), reasons=(line, *self.reasons))
 
 
 @dataclass(frozen=True)
