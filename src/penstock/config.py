@@ -166,6 +166,11 @@ class Settings:
         least=0.001,
         greatest=3600,
     )
+    trend_window_s: float = _option(
+        60.0, "trend-window", "duration",
+        "Time over which autoscale, autoscale_plus and rlearn look back, and for which they plan.",
+        least=0.1, greatest=86_400,
+    )  # fmt: skip
     step_out: int = _option(
         2, "step-out", "integer", "Most executors added at once.", least=1, greatest=10_000
     )

@@ -97,7 +97,7 @@ def demo_settings(policy: str, out: Path) -> Settings:
     return Settings(
         period_s=3.0, policy=policy, executors_min=1, executors_max=4, slots=2, key_groups=2,
         executor_memory_mb=768, cooldown_out_s=3.0, cooldown_in_s=9.0, step_in=1,
-        threshold_min=0.35, threshold_max=0.75,
+        threshold_min=0.35, threshold_max=0.75, trend_window_s=20.0,
         history=str(out / "history.sqlite"),
     )  # fmt: skip
 
