@@ -23,9 +23,9 @@ from penstock.workloads.generator import Generator
 from penstock.workloads.profiles import steps
 
 GROUP_BYTES = 50e6
-KEYS = 60_000
+KEYS = 70_000
 HASHES = 16  # of 128 characters each, to a row of state
-FILL_S, FILL_RATE, CALM_RATE = 10, 15_000.0, 100.0
+FILL_S, FILL_RATE, CALM_RATE = 6, 15_000.0, 100.0
 MOVES = 5
 CALM_BATCHES = 6
 LIMIT_S = 300.0
@@ -54,8 +54,11 @@ def _measured(session: SparkSession, checkpoint: Path) -> Iterator[dict[str, Any
     placement = Placement(session, query)
     placement.watch()
     try:
-        _until(lambda: _smallest_group(placement) >= GROUP_BYTES and _snapshots(checkpoint))
+        _until(lambda: _smallest_group(placement) >= GROUP_BYTES)
         _calm(query)
+        # A key group that grew to its size in seconds has no snapshot of it yet; wait for one.
+        filled = int(query.lastProgress.batchId)
+        _until(lambda: _oldest_snapshot(checkpoint) >= filled)
         moved = [_move(session, placement, query) for _ in range(MOVES)]
     finally:
         placement.close()
@@ -113,9 +116,14 @@ def _smallest_group(placement: Placement) -> float:
     return float(min(sizes, default=0.0))
 
 
-def _snapshots(checkpoint: Path) -> bool:
-    """Whether all key groups have a snapshot to load."""
-    return all(any((checkpoint / "state/0" / str(group)).glob("*.zip")) for group in range(2))
+def _oldest_snapshot(checkpoint: Path) -> int:
+    """The version that all key groups have a snapshot of, or a newer one; -1 without."""
+    newest = [
+        max((int(f.name.split("_")[0].removesuffix(".zip")) for f in folder.glob("*.zip")),
+            default=-1)
+        for folder in (checkpoint / "state/0" / str(group) for group in range(2))
+    ]  # fmt: skip
+    return min(newest)
 
 
 def _calm(query: StreamingQuery) -> None:

@@ -52,6 +52,7 @@ def main(directory: Path, master: str, once: bool) -> None:
     settings = Settings(
         period_s=2.0, policy="static", executors_min=2, executors_max=2, slots=1, key_groups=2,
         executor_memory_mb=512, history=str(directory / "history.sqlite"),
+        allocation="milp", allocation_tolerance=0.0,  # so that key groups move all the time
     )  # fmt: skip
     place = Place(master, directory / "checkpoint", directory / "spark.log", once=once)
     with ElasticRun(topology(directory), settings, place) as run:

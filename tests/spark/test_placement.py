@@ -18,6 +18,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming import StreamingQuery
+from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
 from penstock.control.actions import Move, MoveKeyGroups, SetExecutors
 from penstock.errors import InvalidInput
@@ -126,6 +127,7 @@ def test_an_attached_query_is_placed_loses_an_executor_and_is_drained(
     query = start(frame.select("window.start", "n").toDF("since", "n"), tmp_path, "append", collect)
     placement = Placement(session, query)
     placement.watch()
+    print("start", time.monotonic(), flush=True)
     try:
         until(lambda: len(placement.components) == 2)
         until(lambda: len(handles.active_executor_ids(session)) == EXECUTORS)
@@ -138,6 +140,7 @@ def test_an_attached_query_is_placed_loses_an_executor_and_is_drained(
         first = traffic.source
         assert {first, traffic.target} == set(placement.components)
 
+        print("seen", time.monotonic(), flush=True)
         # Everything on one executor, then spread: each plan is carried out exactly.
         for plan in (nodes[:1], nodes):
             wanted = all_to(placement, plan)
@@ -145,13 +148,16 @@ def test_an_attached_query_is_placed_loses_an_executor_and_is_drained(
             assert moved.waiting == ()
             assert executors_of(placement) == {(m.component, m.key_group): m.node for m in wanted}
 
+        print("moved", time.monotonic(), flush=True)
         # A killed executor's key groups find a new home, without anybody asking.
         kill_executor(session, nodes[1])
         until(lambda: nodes[1] not in handles.active_executor_ids(session))
         until(lambda: nodes[1] not in executors_of(placement).values())
 
+        print("rehomed", time.monotonic(), flush=True)
         # An executor that leaves is emptied first; no task is left on it, and none failed.
         until(lambda: len(handles.active_executor_ids(session)) == EXECUTORS)
+        print("back", time.monotonic(), flush=True)
         actuator = SparkActuator(session, [placement])
         leaving = sorted(handles.active_executor_ids(session))[0]
         outcome = actuator.act(SetExecutors(EXECUTORS - 1, (leaving,)))
@@ -159,6 +165,7 @@ def test_an_attached_query_is_placed_loses_an_executor_and_is_drained(
         assert leaving not in executors_of(placement).values()
         assert leaving not in handles.active_executor_ids(session)
 
+        print("drained", time.monotonic(), outcome, flush=True)
         bad = actuator.act(MoveKeyGroups((Move(first, 0, leaving),)))
         assert not bad.done
         assert leaving in bad.detail
@@ -166,6 +173,7 @@ def test_an_attached_query_is_placed_loses_an_executor_and_is_drained(
             placement.move([Move("nothing", 0, nodes[2])])
         enough = len(counted) + 3
         until(lambda: len(counted) >= enough)
+        print("end", time.monotonic(), flush=True)
         assert query.isActive
     finally:
         placement.close()
@@ -177,18 +185,40 @@ def test_an_attached_query_is_placed_loses_an_executor_and_is_drained(
     assert sorted(counted) == sorted((float(second), n) for second, n in expected.items())
 
 
-class Latest:
-    """State of each key kept by Python: how many rows there were."""
+def counting_function() -> Any:
+    """Made here, so that it travels to workers by value: they cannot import this module."""
 
-    def __call__(self, key: Any, frames: Any, state: Any) -> Iterator[pd.DataFrame]:
-        before = state.get[0] if state.exists else 0
-        count = before + sum(len(frame) for frame in frames)
-        state.update((count,))
-        yield pd.DataFrame({"key": [key[0]], "n": [count]})
+    def count(key: Any, frames: Any, state: Any) -> Iterator[pd.DataFrame]:
+        total = (state.get[0] if state.exists else 0) + sum(len(frame) for frame in frames)
+        state.update((total,))
+        yield pd.DataFrame({"key": [key[0]], "n": [total]})
+
+    return count
+
+
+def counting_processor() -> StatefulProcessor:
+    """Likewise, for transformWithState."""
+
+    class Counting(StatefulProcessor):
+        def init(self, handle: Any) -> None:
+            self._count = handle.getValueState("count", "n long")
+
+        def handleInputRows(self, key: Any, rows: Any, timerValues: Any) -> Any:
+            before = self._count.get()[0] if self._count.exists() else 0
+            total = before + sum(len(frame) for frame in rows)
+            self._count.update((total,))
+            yield pd.DataFrame({"key": [key[0]], "n": [total]})
+
+        def close(self) -> None:
+            """Nothing to let go of."""
+
+    return Counting()
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("kind", ["deduplication", "join", "state by Python", "sessions"])
+@pytest.mark.parametrize(
+    "kind", ["deduplication", "join", "grouped state", "transformWithState", "sessions"]
+)
 def test_every_kind_of_state_moves(session: SparkSession, tmp_path: Path, kind: str) -> None:
     source = rows(session, time.time() - 2).withWatermark("at", "2 seconds")
     mode = "append"
@@ -202,16 +232,23 @@ def test_every_kind_of_state_moves(session: SparkSession, tmp_path: Path, kind: 
         frame = source.join(other, F.expr(near))
     elif kind == "sessions":
         frame = source.groupBy("key", F.session_window("at", "1 second")).count()
-    else:
+    elif kind == "grouped state":
         mode = "update"
         frame = source.groupBy("key").applyInPandasWithState(
-            Latest(), "key long, n long", "n long", mode, "NoTimeout"
+            counting_function(), "key long, n long", "n long", mode, "NoTimeout"
+        )
+    else:
+        pytest.importorskip("google.protobuf", reason="PySpark needs it for transformWithState")
+        mode = "update"
+        frame = source.groupBy("key").transformWithStateInPandas(
+            counting_processor(), "key long, n long", mode, "None"
         )
     query = start(frame, tmp_path, mode)
     placement = Placement(session, query)
     placement.watch()
     try:
-        until(lambda: placement.observe())
+        until(lambda: placement.observe() or not query.isActive)
+        assert query.exception() is None
         nodes = sorted(handles.active_executor_ids(session))
         for shift in range(2):
             wanted = all_to(placement, nodes[shift:] + nodes[:shift])

@@ -226,3 +226,19 @@ def _left(table: KeyGroupTable, leaving: tuple[str, ...], moves: tuple[Move, ...
             table.component, table.key_group.tolist(), table.home.tolist(), strict=True
         )
     )
+
+
+def waits_for(record: AllocationRecord | None, moved: Outcome | None, change: int) -> str | None:
+    """Why the number of executors must not change yet: seed 004 scales what placement cannot."""
+    if record is None:
+        return None
+    if change > 0:
+        return record.holds_scaling
+    if change < 0 and record.left_on_leaving:
+        names = ", ".join(record.leaving)
+        return f"{record.left_on_leaving} key groups have yet to leave {names} before it is removed"
+    if change < 0 and moved is not None and not moved.done:
+        return "the executors to be removed still hold key groups"
+    if change < 0 and moved is not None:
+        return "key groups moved in this period; executors leave in the next"
+    return None

@@ -14,7 +14,7 @@ from functools import partial
 from typing import Literal, TypeVar
 
 from penstock.control.actions import Action, MoveKeyGroups, Outcome, SetExecutors, SetParallelism
-from penstock.control.allocating import Allocating
+from penstock.control.allocating import Allocating, waits_for
 from penstock.control.foresight import Foresight
 from penstock.control.guards import Guard, GuardContext, apply_guards, resized
 from penstock.control.ports import Actuator, Clock, History, Measurer
@@ -42,6 +42,7 @@ class _Cluster:
     executors: int
     slots: int
     cannot_scale: str | None
+    cannot_move: str | None
 
 
 class Loop:
@@ -140,6 +141,7 @@ class Loop:
             self._actuator.executors(),
             self._actuator.slots_per_executor(),
             self._actuator.unavailable().get(SetExecutors.NAME),
+            self._actuator.unavailable().get(MoveKeyGroups.NAME),
         )
 
     def _watch(self, at_s: float, cluster: _Cluster) -> None:
@@ -203,8 +205,8 @@ class Loop:
         if allocation is not None and wanted > cluster.executors and not allocation.holds_scaling:
             # One kind of disruptive act in a period, and what adds processors comes first.
             allocation = allocation.put_off("executors are added first")
-        moved = self._move(step.at_s, allocation)
-        waits = _waits(allocation, moved, wanted - cluster.executors)
+        moved = self._move(step.at_s, allocation, cluster.cannot_move)
+        waits = waits_for(allocation, moved, wanted - cluster.executors)
         if wanted != cluster.executors and waits is not None:
             held = waits
         elif wanted != cluster.executors:
@@ -239,8 +241,13 @@ class Loop:
             return None
         return self._allocating.plan(self._window[-1], wanted, self._dry_run)
 
-    def _move(self, at_s: float, record: AllocationRecord | None) -> Outcome | None:
+    def _move(
+        self, at_s: float, record: AllocationRecord | None, cannot_move: str | None
+    ) -> Outcome | None:
         if self._allocating is None or record is None or not record.moves or self._dry_run:
+            return None
+        if cannot_move is not None:
+            log.debug("key groups stay: %s", cannot_move)
             return None
         outcome = self._act(at_s, MoveKeyGroups(record.moves))
         self._allocating.learn(outcome)
@@ -295,22 +302,6 @@ class Loop:
             self._failures.append(FailureRecord(at_s, stage, message))
             log.warning("%s failed, going on: %s", stage, message)
             return None
-
-
-def _waits(record: AllocationRecord | None, moved: Outcome | None, change: int) -> str | None:
-    """Why the number of executors must not change yet: seed 004 scales what placement cannot."""
-    if record is None:
-        return None
-    if change > 0:
-        return record.holds_scaling
-    if change < 0 and record.left_on_leaving:
-        names = ", ".join(record.leaving)
-        return f"{record.left_on_leaving} key groups have yet to leave {names} before it is removed"
-    if change < 0 and moved is not None and not moved.done:
-        return "the executors to be removed still hold key groups"
-    if change < 0 and moved is not None:
-        return "key groups moved in this period; executors leave in the next"
-    return None
 
 
 def executors_for(processors: int, slots_per_executor: int, limits: Limits) -> int:
