@@ -301,6 +301,13 @@ def checkpoint_of(query: StreamingQuery) -> str:
         return str(query._jsq.streamingQuery().resolvedCheckpointRoot())
 
 
+def last_batch(query: StreamingQuery) -> int:
+    """The newest batch that ended, -1 before the first; without reading all of its progress."""
+    with _asking("find a query's newest batch"):
+        progress = query._jsq.lastProgress()
+        return -1 if progress is None else int(progress.batchId())
+
+
 def last_execution(query: StreamingQuery) -> tuple[int, Any] | None:
     """The newest batch of a query that was begun, and what executes it.
 

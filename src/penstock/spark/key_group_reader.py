@@ -51,8 +51,10 @@ class KeyGroupReader:
         self.newest: int | None = None  # the batch they were seen in
 
     def read(self) -> None:
-        """Take in the tasks of batches that ended since the last call."""
+        """Take in the tasks of batches that ended since the last call; cheap when none did."""
         with self._lock:
+            if self.newest is not None and self.newest >= handles.last_batch(self._query):
+                return
             if self._follow_plans() and self._ended is not None:
                 self._work.look(*self._ended)
             elif self._work.curious:
@@ -95,8 +97,7 @@ class KeyGroupReader:
     def _follow_plans(self) -> bool:
         """Keep the newest execution that has ended, as only that may be read; whether it is new."""
         self._begun = self._begun or handles.last_execution(self._query)
-        progress = self._query.lastProgress
-        if self._begun is None or progress is None or progress.batchId < self._begun[0]:
+        if self._begun is None or handles.last_batch(self._query) < self._begun[0]:
             return False
         new = self._ended is None or self._ended[0] != self._begun[0]
         self._ended, self._begun = self._begun, None

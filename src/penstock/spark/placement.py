@@ -35,6 +35,7 @@ log = logging.getLogger(__name__)
 MOVE_LIMIT_S = 60.0
 POLL_S = 0.05
 WATCH_S = 0.1
+PROGRESS_LIMIT_S = 30.0
 NEIGHBOURS = 5  # batches before a move that say what one usually takes
 
 Wish = tuple[str, int]  # component and key group
@@ -65,6 +66,7 @@ class Placement:
         self._wishes: dict[Wish, str] = {}
         self._leaving: frozenset[str] = frozenset()
         self._active: frozenset[str] = frozenset()
+        self._hosts: dict[str, str] = {}
         self._watcher: threading.Thread | None = None
         self._closed = threading.Event()
         self.rehomed = 0  # key groups whose executor was lost
@@ -147,13 +149,12 @@ class Placement:
             if active != self._active and self._reader.held:
                 self._rehome(active)
                 self._active = active
-            if not self._wishes:
-                return
-            hosts = {one.id: one.host for one in handles.executors(self._session)}
             for (component, group), node in self._wishes.items():
-                if node in hosts:
+                if node not in self._hosts:
+                    self._hosts = {one.id: one.host for one in handles.executors(self._session)}
+                if node in self._hosts:
                     stores = self._reader.held[component].stores
-                    self._locations.report(stores, group, hosts[node], node)
+                    self._locations.report(stores, group, self._hosts[node], node)
 
     def watch(self) -> None:
         """Do what `boundary` does from a thread, for queries that do not call it."""
@@ -212,6 +213,11 @@ class Placement:
 
     def _delay_s(self, batch_id: int | None) -> float:
         """By how much a batch took longer than those before it; NaN where that is not known."""
+        deadline = time.monotonic() + PROGRESS_LIMIT_S
+        while batch_id is not None and handles.last_batch(self._query) < batch_id:
+            if time.monotonic() > deadline or not self._query.isActive:
+                break
+            time.sleep(POLL_S)  # its tasks are told of before the batch as a whole is
         took_s = {
             progress.batchId: progress.durationMs.get("triggerExecution", 0) / 1e3
             for progress in self._query.recentProgress[-3 * NEIGHBOURS :]
