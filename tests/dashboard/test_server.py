@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
-from dashboard.histories import MARKUP, START_S, make, period, write
+from dashboard.histories import MARKUP, START_S, decision, make, period, write
 from penstock.control.history import HistoryStore, RunHistory
+from penstock.dashboard.series import thinned
 from penstock.dashboard.server import Dashboard, assets
 from penstock.errors import InvalidInput, Unavailable
 
@@ -112,6 +113,21 @@ def test_a_part_by_time_holds_that_part_alone(site: Site) -> None:
     assert [d["at_s"] for d in told["decisions"]] == [at_s]
     status, told = site.told(f"/api/runs/{site.run.run_id}?since=soon")
     assert (status, told) == (400, {"error": "since is 'soon'; give a Unix time in seconds."})
+
+
+def test_a_long_run_is_told_by_its_worst_periods_and_every_decision(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(4, 40):
+        site.run.observed(period(number if number != 17 else 99))
+        site.run.decided(decision(number))
+    site.run.flush()
+    monkeypatch.setattr("penstock.dashboard.view.thinned", lambda worst: thinned(worst, most=6))
+    _, told = site.told(f"/api/runs/{site.run.run_id}")
+    assert told["periods"] == {"shown": 6, "of": 39}
+    assert START_S + 5 * 99 in told["series"]["at_s"]
+    assert told["series"]["at_s"][-1] == told["newest"]["at_s"] == START_S + 5 * 39
+    assert len(told["decisions"]) == 39
 
 
 def events(answer: http.client.HTTPResponse) -> Iterator[tuple[str, str, Any]]:

@@ -5,13 +5,24 @@ One writer for each run (the loop), any number of readers. A period is one trans
 
 import threading
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
+from functools import partial
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-from sqlalchemy import Connection, Engine, Select, Table, insert, inspect, select, update
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Engine,
+    Select,
+    Table,
+    insert,
+    inspect,
+    select,
+    update,
+)
 from sqlalchemy.exc import InterfaceError, OperationalError, SQLAlchemyError, TimeoutError
 
 from penstock.control import history_rows as rows
@@ -27,6 +38,7 @@ from penstock.errors import InvalidInput, Unavailable
 from penstock.model.decision import RoomDecision
 from penstock.model.observation import AdmissionRecord, Observation
 
+MOST_NAMED = 500  # numbers in one statement; databases have limits
 MOST_WAITING_ROWS = 100_000  # kept while the database is away; then the oldest periods go
 
 Record = TypeVar("Record")
@@ -74,14 +86,19 @@ class HistoryStore:
             if not parents:
                 return []
             first, last = parents[0]["seq"], parents[-1]["seq"]
-            parts = [
-                _parts_by_seq(connection, table, run, first, last)
-                for table in (t.operators, t.components, t.nodes)
-            ]
-        return [
-            rows.read_observation(p, *(by_seq.get(p["seq"], []) for by_seq in parts))
-            for p in parents
-        ]
+            return _assembled(connection, parents, lambda c: c.seq.between(first, last))
+
+    def read_periods(self, run: int, numbers: Sequence[int]) -> list[Observation]:
+        """The observations of these numbers, in their order, and nothing in between."""
+        found: list[Observation] = []
+        with self.reading() as connection:
+            for start in range(0, len(numbers), MOST_NAMED):
+                named = list(numbers[start : start + MOST_NAMED])
+                chosen = t.observations.c.seq.in_(named)
+                query = select(t.observations).where(t.observations.c.run_id == run, chosen)
+                parents = connection.execute(query.order_by(t.observations.c.seq)).mappings()
+                found += _assembled(connection, list(parents), partial(_numbered, named))
+        return found
 
     def read_decisions(
         self,
@@ -91,8 +108,8 @@ class HistoryStore:
         span: Span | None = None,
     ) -> list[DecisionRecord]:
         """The decisions of a run, oldest first, without those of shadows."""
-        found = self._read(t.decisions, rows.read_decision, run, since_s, until_s, span)
-        return [record for record in found if not record.shadow]
+        acting = t.decisions.c.shadow.is_(False)
+        return self._read(t.decisions, rows.read_decision, run, since_s, until_s, span, acting)
 
     def read_shadows(
         self,
@@ -102,8 +119,8 @@ class HistoryStore:
         span: Span | None = None,
     ) -> list[DecisionRecord]:
         """What policies that only watched a run would have decided, oldest first."""
-        found = self._read(t.decisions, rows.read_decision, run, since_s, until_s, span)
-        return [record for record in found if record.shadow]
+        watching = t.decisions.c.shadow.is_(True)
+        return self._read(t.decisions, rows.read_decision, run, since_s, until_s, span, watching)
 
     def read_allocations(
         self,
@@ -161,9 +178,11 @@ class HistoryStore:
     def _read(
         self, table: Table, read: Callable[[rows.Row], Record], run: int,
         since_s: float | None, until_s: float | None, span: Span | None,
+        also: ColumnElement[bool] | None = None,
     ) -> list[Record]:  # fmt: skip
         with self.reading() as connection:
-            return [read(row) for row in _fetch(connection, table, run, since_s, until_s, span)]
+            found = _fetch(connection, table, run, since_s, until_s, span, also)
+            return [read(row) for row in found]
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
@@ -271,6 +290,7 @@ def _fetch(
     since_s: float | None,
     until_s: float | None,
     span: Span | None,
+    also: ColumnElement[bool] | None = None,
 ) -> list[rows.Row]:
     order = table.c.seq if "seq" in table.c else table.c.id
     if table is t.allocations and not inspect(connection).has_table(table.name):
@@ -282,18 +302,31 @@ def _fetch(
         query = query.where(table.c.at_s <= until_s)
     if span is not None:
         query = query.where(order > span[0], order <= span[1])
+    if also is not None:
+        query = query.where(also)
     return list(connection.execute(query).mappings())
 
 
-def _parts_by_seq(
-    connection: Connection, table: Table, run: int, first: int, last: int
-) -> dict[int, list[rows.Row]]:
-    query = (
-        select(table)
-        .where(table.c.run_id == run, table.c.seq.between(first, last))
-        .order_by(table.c.seq, table.c.position)
-    )
-    found: dict[int, list[rows.Row]] = defaultdict(list)
-    for row in connection.execute(query).mappings():
-        found[row["seq"]].append(row)
-    return found
+def _numbered(named: list[int], columns: Any) -> ColumnElement[bool]:
+    chosen: ColumnElement[bool] = columns.seq.in_(named)
+    return chosen
+
+
+def _assembled(
+    connection: Connection, parents: list[rows.Row], chosen: Callable[[Any], ColumnElement[bool]]
+) -> list[Observation]:
+    """Observations of their rows, and of those of their parts that are chosen by number."""
+    if not parents:
+        return []
+    run = parents[0]["run_id"]
+    parts = []
+    for table in (t.operators, t.components, t.nodes):
+        query = select(table).where(table.c.run_id == run, chosen(table.c))
+        by_seq: dict[int, list[rows.Row]] = defaultdict(list)
+        ordered = query.order_by(table.c.seq, table.c.position)
+        for row in connection.execute(ordered).mappings():
+            by_seq[row["seq"]].append(row)
+        parts.append(by_seq)
+    return [
+        rows.read_observation(p, *(by_seq.get(p["seq"], []) for by_seq in parts)) for p in parents
+    ]

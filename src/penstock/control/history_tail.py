@@ -1,6 +1,7 @@
 """Following a run that is being written: what came since a reader last looked."""
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import astuple, dataclass
 from typing import Any
 
@@ -16,7 +17,7 @@ from penstock.control.records import (
 )
 from penstock.errors import InvalidInput
 from penstock.model.decision import RoomDecision
-from penstock.model.observation import Observation
+from penstock.model.observation import AdmissionRecord, Observation
 
 
 @dataclass(frozen=True)
@@ -56,6 +57,7 @@ class News:
     decisions: tuple[DecisionRecord, ...] = ()
     shadows: tuple[DecisionRecord, ...] = ()
     allocations: tuple[AllocationRecord, ...] = ()
+    admissions: tuple[AdmissionRecord, ...] = ()
     room_decisions: tuple[RoomDecision, ...] = ()
     actions: tuple[ActionRecord, ...] = ()
     failures: tuple[FailureRecord, ...] = ()
@@ -79,21 +81,59 @@ def position(store: HistoryStore, run: int) -> Position:
     return Position(*(int(number or 0) for number in row))
 
 
+@dataclass(frozen=True)
+class Worst:
+    """The periods of a part of a run by number, each with its greatest latency (NaN: none)."""
+
+    numbers: tuple[int, ...]
+    latency_s: tuple[float, ...]
+
+
+def worst_latencies(
+    store: HistoryStore, run: int, until: Position, since_s: float | None, until_s: float | None
+) -> Worst:
+    """What is needed to choose among very many periods, without reading them."""
+    table = t.observations
+    query = select(table.c.seq, table.c.latency_max_s).where(
+        table.c.run_id == run, table.c.seq <= until.observations
+    )
+    if since_s is not None:
+        query = query.where(table.c.at_s >= since_s)
+    if until_s is not None:
+        query = query.where(table.c.at_s <= until_s)
+    with store.reading() as connection:
+        found = connection.execute(query.order_by(table.c.seq)).all()
+    return Worst(
+        tuple(number for number, _ in found),
+        tuple(math.nan if worst is None else float(worst) for _, worst in found),
+    )
+
+
 def news(
     store: HistoryStore, run: int, since: Position, until: Position,
     since_s: float | None = None, until_s: float | None = None,
+    numbers: Sequence[int] | None = None,
 ) -> News:  # fmt: skip
-    """What came between two positions, or the part of it between two moments."""
+    """What came between two positions, or the part of it between two moments.
+
+    Where `numbers` are given, only those periods are read, and all that was decided.
+    """
 
     def span(name: str) -> tuple[int, int]:
         return getattr(since, name), getattr(until, name)
 
-    when, decided = (run, since_s, until_s), span("decisions")
+    when, seen, decided = (run, since_s, until_s), span("observations"), span("decisions")
+    periods = (
+        store.read_observations(*when, seen)
+        if numbers is None
+        else store.read_periods(run, numbers)
+    )
     return News(
-        tuple(store.read_observations(*when, span("observations"))),
+        tuple(periods),
         tuple(store.read_decisions(*when, decided)),
         tuple(store.read_shadows(*when, decided)),
         tuple(store.read_allocations(*when, span("allocations"))),
+        tuple(store.read_admissions(*when, seen)),
         tuple(store.read_room_decisions(*when, span("room_decisions"))),
         tuple(store.read_actions(*when, span("actions"))),
         tuple(store.read_failures(*when, span("failures"))),

@@ -14,21 +14,19 @@ MOST_POINTS = 1_200  # a chart is not wider than that
 Column = list[float]
 
 
-def thinned(observations: Sequence[Observation], most: int = MOST_POINTS) -> list[Observation]:
-    """At most so many: of each run of neighbours the one with the worst latency.
+def thinned(latency_s: Sequence[float], most: int = MOST_POINTS) -> list[int]:
+    """Places of at most so many periods: of each few neighbours the one with the worst latency.
 
     Taking every n-th would hide the late results that a person looks for. The newest one stays.
+
+    >>> thinned([1.0, 9.0, 2.0, math.nan, 3.0, 1.0], most=3)
+    [1, 4, 5]
     """
-    if len(observations) <= most:
-        return list(observations)
-    parts = np.array_split(np.arange(len(observations) - 1), most - 1)
-    kept = [max(part.tolist(), key=lambda i: _worst(observations[i])) for part in parts]
-    return [*(observations[i] for i in kept), observations[-1]]
-
-
-def _worst(observation: Observation) -> float:
-    latency = observation.latency
-    return -1.0 if latency is None or math.isnan(latency.max_s) else latency.max_s
+    if len(latency_s) <= most:
+        return list(range(len(latency_s)))
+    worst = np.nan_to_num(np.asarray(latency_s, dtype=np.float64), nan=-1.0)
+    parts = np.array_split(np.arange(len(worst) - 1), most - 1)
+    return [*(int(part[worst[part].argmax()]) for part in parts), len(worst) - 1]
 
 
 def columns(observations: Sequence[Observation]) -> dict[str, Column]:

@@ -1,11 +1,11 @@
 """What the page is told of a run, as plain values; every number is the history's own."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from typing import Any
 
 from penstock.control.history import HistoryStore
-from penstock.control.history_tail import News, Position, news, position
+from penstock.control.history_tail import News, Position, news, position, worst_latencies
 from penstock.control.records import ActionRecord, AllocationRecord, DecisionRecord, RunRecord
 from penstock.dashboard.series import (
     changed_places,
@@ -22,6 +22,7 @@ from penstock.model.observation import AdmissionRecord, Observation
 MOST_CHANGES = 1_000  # decisions that wanted something else; the newest are kept
 MOST_UNCHANGED = 200  # decisions that wanted nothing
 MOST_MOVES = 200
+MOST_READ = 6_000  # rows of each kind of event, the newest
 LONG_RUN_S = 7_200.0  # of a longer run, only the end is shown unless more is asked for
 
 
@@ -59,20 +60,22 @@ def run_document(store: HistoryStore, run: int, wanted: Range) -> dict[str, Any]
     now = position(store, run)
     if wanted == Range():
         wanted = _usual_range(store, run, now)
-    told = news(store, run, Position(), now, wanted.since_s, wanted.until_s)
-    everything = told.observations
-    shown = thinned(everything)
+    part = (wanted.since_s, wanted.until_s)
+    every = worst_latencies(store, run, now, *part)
+    kept = [every.numbers[place] for place in thinned(every.latency_s)]
+    told = news(store, run, _newest_events(now), now, *part, numbers=kept)
+    shown = told.observations
     document = {
         "run": run_told(run, record),
         "position": str(now),
         "since_s": wanted.since_s,
         "until_s": wanted.until_s,
-        "periods": {"shown": len(shown), "of": len(everything)},
+        "periods": {"shown": len(shown), "of": len(every.numbers)},
         "series": columns(shown),
         "forecast": forecast_columns(told.decisions, record.foresight_s),
         "components": component_columns(shown),
-        "newest": newest(everything),
-        "moves": changed_places(everything)[-MOST_MOVES:],
+        "newest": newest(shown),
+        "moves": changed_places(shown)[-MOST_MOVES:],
         **_events(told),
     }
     answer: dict[str, Any] = plain(document)
@@ -105,6 +108,11 @@ def newest(observations: Sequence[Observation]) -> Observation | None:
     return observations[-1] if observations else None
 
 
+def _newest_events(now: Position) -> Position:
+    """From where decisions are read: a page shows no more of them, however long the run."""
+    return Position(*(max(0, number - MOST_READ) for number in astuple(now)))
+
+
 def _usual_range(store: HistoryStore, run: int, now: Position) -> Range:
     """All of a run, or the end of a long one."""
     first = store.read_observations(run, span=(0, 1))
@@ -117,12 +125,11 @@ def _usual_range(store: HistoryStore, run: int, now: Position) -> Range:
 def _events(told: News) -> dict[str, Any]:
     return {
         "decisions": [decision_told(d) for d in _worth_telling(told.decisions)],
-        "decision_count": len(told.decisions),
         "shadows": [decision_told(d) for d in _worth_telling(told.shadows)],
         "others": [
             *(allocation_told(a) for a in told.allocations if a.moves or a.infeasible),
-            *(admission_told(d) for o in told.observations for s in o.sources for d in s.decisions),
-            *(room_told(d) for d in told.room_decisions),
+            *(admission_told(d) for d in told.admissions[-MOST_CHANGES:]),
+            *(room_told(d) for d in told.room_decisions[-MOST_CHANGES:]),
         ],
         "actions": [action_told(a) for a in told.actions[-MOST_CHANGES:]],
         "failures": list(told.failures[-MOST_CHANGES:]),

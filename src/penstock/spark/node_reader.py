@@ -13,6 +13,7 @@ class NodeReader:
     def __init__(self, session: SparkSession) -> None:
         self._session = session
         self._busy_ms: dict[str, int] = {}
+        self.take([])  # what was done before (a warm-up, say) is no work of the first period
 
     def take(self, missing: list[str]) -> tuple[NodeObservation, ...]:
         """Nodes now; when they cannot be listed, `missing` is told why and there are none."""
