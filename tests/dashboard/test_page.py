@@ -44,6 +44,9 @@ def test_the_page_shows_the_figures_and_text_stays_text(browser: Browser, tmp_pa
         for part in ("processors 2 → 4", "suggested 6", "cannot be met", "step: 2 -> 6", MARKUP):
             assert part in decision
         assert "1 key groups move" in page.inner_text("#decisions [data-kind=allocation] >> nth=0")
+        for chart in ("rate", "latency", "lag", "executors", "shadows"):
+            assert page.locator(f"#chart-{chart} path.line").count() >= 1
+        assert "ds2 4" in page.inner_text("#chart-shadows .readout")
         assert "would: processors 2 → 4" in page.inner_text("#shadows li >> nth=0")
         assert MARKUP in page.inner_text("#topology")
         assert page.locator("main img, main b b, #decisions b").count() == 0
@@ -115,7 +118,7 @@ def test_a_phone_shows_it_without_scrolling_sideways(browser: Browser, tmp_path:
     with store, Dashboard(store) as site, opened(browser, site.url, **PHONE) as page:
         page.click("#numbers summary")
         assert page.evaluate("document.documentElement.scrollWidth") <= 390
-        charts = page.locator("figure:visible").all()
+        charts = page.locator(".charts figure:visible").all()
         lefts = {chart.bounding_box()["x"] for chart in charts}  # type: ignore[index]
         assert len(charts) == 4
         assert len(lefts) == 1

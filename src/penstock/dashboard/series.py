@@ -99,6 +99,21 @@ def forecast_columns(
     }
 
 
+def wanted_columns(
+    shadows: Sequence[DecisionRecord], most: int = MOST_POINTS
+) -> dict[str, dict[str, Column]]:
+    """The processors that each policy which only watched would have had, over time."""
+    told: dict[str, dict[str, Column]] = {}
+    for name in dict.fromkeys(d.policy for d in shadows):
+        mine = [d for d in shadows if d.policy == name]
+        mine = mine[:: max(1, -(-len(mine) // most))]
+        told[name] = {
+            "at_s": [d.at_s for d in mine],
+            "processors": [float(d.guarded.processors) for d in mine],
+        }
+    return told
+
+
 def changed_places(observations: Sequence[Observation]) -> list[dict[str, Any]]:
     """Key groups that were found on another node than in the observation before."""
     moves: list[dict[str, Any]] = []

@@ -13,6 +13,7 @@ from penstock.dashboard.series import (
     component_columns,
     forecast_columns,
     thinned,
+    wanted_columns,
 )
 from penstock.documents import plain
 from penstock.errors import InvalidInput
@@ -126,6 +127,7 @@ def _events(told: News) -> dict[str, Any]:
     return {
         "decisions": [decision_told(d) for d in _worth_telling(told.decisions)],
         "shadows": [decision_told(d) for d in _worth_telling(told.shadows)],
+        "wanted": wanted_columns(told.shadows),
         "others": [
             *(allocation_told(a) for a in told.allocations if a.moves or a.infeasible),
             *(admission_told(d) for d in told.admissions[-MOST_CHANGES:]),

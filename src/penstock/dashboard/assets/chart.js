@@ -27,11 +27,11 @@ export class Chart {
     return el("figcaption", {}, el("b", {}, this.title), ...keys);
   }
 
-  // values: for each line an array, a number (a level line), null, or {at_s, rate_per_s} with times of
+  // values: for each line an array, a number (a level line), null, or {at_s, points} with times of
   // its own; marks: moments of changes.
   draw(times, values, marks = []) {
     this.own = values.map((value) => (value?.at_s ? value.at_s : times));
-    Object.assign(this, { times, values: values.map((value) => value?.rate_per_s ?? value), marks });
+    Object.assign(this, { times, values: values.map((value) => value?.points ?? value), marks });
     this.redraw();
   }
 

@@ -1,5 +1,6 @@
 // Decisions with their numbers and reasons, what was done, what failed, and what shadows would do.
 
+import { Chart } from "./chart.js";
 import { byId, el, put } from "./dom.js";
 import { moment, number, seconds } from "./format.js";
 
@@ -20,13 +21,28 @@ export function drawDecisions(state, chosen, calmToo) {
 
 export function drawShadows(state, chosen) {
   const panel = byId("shadows");
-  panel.hidden = state.shadows.length === 0;
+  panel.hidden = Object.keys(state.wanted).length === 0;
   if (panel.hidden) return;
   const shown = state.shadows.filter((d) => d.changes && concerns(d, chosen)).slice(-MOST_SHOWN).reverse();
-  const names = [...new Set(state.shadows.map((d) => d.policy))].join(", ");
+  const names = Object.keys(state.wanted);
+  drawWanted(state, names);
   put(panel.querySelector(".body"),
-    el("p", { class: "quiet" }, `${names} decide on what is measured and never act.`),
+    el("p", { class: "quiet" }, `${names.join(", ")} decide on what is measured and never act.`),
     el("ol", { class: "events" }, ...shown.map(decision)));
+}
+
+const LOOKS = ["s2", "s3", "s2 dashed", "s3 dashed", "s2 dotted", "s3 dotted"];
+let wanted = null; // the chart, and the policies it was made for
+
+// From where the cluster was at each moment: what each policy would have had next.
+function drawWanted(state, names) {
+  const key = names.join();
+  if (wanted?.key !== key) {
+    const lines = [{ label: "there", look: "s1" }, ...names.map((label, i) => ({ label, look: LOOKS[i % LOOKS.length] }))];
+    wanted = { key, chart: new Chart(byId("chart-shadows"), { title: "Processors", format: number, step: true, lines }) };
+  }
+  const columns = names.map((name) => ({ at_s: state.wanted[name].at_s, points: state.wanted[name].processors }));
+  wanted.chart.draw(state.series.at_s, [state.series.processors, ...columns]);
 }
 
 // A decision concerns a component if it gives it other processors, or speaks of it.

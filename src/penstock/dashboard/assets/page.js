@@ -130,6 +130,10 @@ function add(update) {
   for (const name of ["decisions", "shadows", "others", "actions", "failures", "moves"])
     state[name] = [...state[name], ...update[name]].slice(-MOST_EVENTS);
   for (const [name, values] of Object.entries(update.forecast)) state.forecast[name].push(...values);
+  for (const [policy, columns] of Object.entries(update.wanted)) {
+    const kept = (state.wanted[policy] ??= { at_s: [], processors: [] });
+    for (const [name, values] of Object.entries(columns)) kept[name].push(...values);
+  }
   if (fresh > 0) { state.newest = update.newest; }
   state.run = update.run;
   state.periods.of += fresh;
@@ -168,7 +172,7 @@ function draw() {
   const marks = state.decisions.filter((d) => d.changes && d.processors !== d.guarded).map((d) => d.at_s);
   const mine = state.components[component];
   const times = series.at_s;
-  charts.rate.draw(times, [mine ? mine.arrival_rate_per_s : series.arrival_rate_per_s, mine ? null : state.forecast], marks);
+  charts.rate.draw(times, [mine ? mine.arrival_rate_per_s : series.arrival_rate_per_s, mine ? null : { at_s: state.forecast.at_s, points: state.forecast.rate_per_s }], marks);
   charts.latency.draw(times, [series.latency_mean_s, series.latency_p95_s, series.latency_max_s, run.max_latency_s], marks);
   charts.lag.draw(times, [mine && mine.backlog_rows.some((v) => v > 0) ? mine.backlog_rows : series.backlog_rows], marks);
   charts.executors.draw(times, [series.executors, series.load.map((load, i) => (load === null ? null : load * series.executors[i])), run.executors_max], marks);
