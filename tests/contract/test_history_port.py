@@ -2,7 +2,7 @@
 
 import threading
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ from contract.fakes import FakeHistory, observation, rich_observation
 from contract.same import same
 from penstock.control.actions import MigrationCost, Move, MoveKeyGroups, Outcome, SetExecutors
 from penstock.control.history import HistoryStore
+from penstock.control.history_tail import Position, counts, news, position
 from penstock.control.records import (
     ActionRecord,
     AllocationRecord,
@@ -201,3 +202,43 @@ def test_several_may_make_the_same_history_at_once(
         maker.join(timeout=60)
     assert not trouble
     assert len(set(numbers)) == 8
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "postgres"])
+def test_a_reader_follows_a_run_by_position(
+    kind: str, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    where = (
+        str(tmp_path / "h.sqlite") if kind == "sqlite" else request.getfixturevalue("postgres_url")
+    )
+    with HistoryStore(where) as store:
+        other, run = store.begin(RUN), store.begin(RUN)
+        start = position(store, run.run_id)
+        assert start == Position()
+        for number in range(3):
+            for written in (other, run):
+                written.observed(observation(1000.0 + number))
+                written.decided(DECISION)
+                written.decided(replace(DECISION, policy="ds2", shadow=True))
+                written.acted(ACTION)
+                written.flush()
+        middle = position(store, run.run_id)
+        run.observed(observation(990.0))  # the clock was set back
+        run.allocated(ALLOCATION)
+        run.failed(FAILURE)
+        run.flush()
+        end = position(store, run.run_id)
+        first, second = news(store, run.run_id, start, middle), news(store, run.run_id, middle, end)
+        assert [o.at_s for o in first.observations] == [1000.0, 1001.0, 1002.0]
+        assert first.decisions == (DECISION,) * 3
+        assert [d.policy for d in first.shadows] == ["ds2"] * 3
+        assert (first.allocations, first.failures) == ((), ())
+        assert [o.at_s for o in second.observations] == [990.0]
+        assert (second.allocations, second.failures) == ((ALLOCATION,), (FAILURE,))
+        assert second.decisions == second.shadows == second.actions == ()
+        chosen = store.read_periods(run.run_id, [1, 3])
+        assert [o.at_s for o in chosen] == [1000.0, 1002.0]
+        told = counts(store, run.run_id)
+        assert told.decisions == {("incremental", False): 3, ("ds2", True): 3}
+        assert told.actions == {("executors", False): 3}
+        assert told.failures == {"policy": 1}
