@@ -241,6 +241,26 @@ def test_program_may_have_a_suspended_stream_read_from_its_new_beginning(
     assert world.admit() == {}  # the order held for one place only
 
 
+@pytest.mark.parametrize("call", ["discover", "first", "latest", "advance"])
+def test_nothing_is_forgotten_whichever_call_finds_the_backend_away(
+    tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch, call: str
+) -> None:
+    world = World(tmp_path, clock, lane_rows=4)
+    world.shelf.rows = {"a": 5}
+
+    def away(*_: object, **__: object) -> None:
+        raise Unavailable("the shelf is away.")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(world.shelf, call, away)
+        world.program.add("b")
+        assert world.admit() == {}
+    clock.now_s += 60.0
+    world.shelf.rows["b"] = 3
+    admitted = world.admit()
+    assert {name: start for name, (start, _) in admitted.items()} == {"a": 0, "b": 0}
+
+
 def test_backend_that_is_away_is_waited_for(tmp_path: Path, clock: Clock) -> None:
     world = World(tmp_path, clock)
     world.shelf.rows, world.shelf.away = {"a": 5}, True

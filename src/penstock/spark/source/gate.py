@@ -68,6 +68,7 @@ class Gate:
         self._batch_rows = 0
         self._malformed = self._malformed_before()
         self._expires_s = np.inf
+        self._behind = False  # what is wanted has changed and could not be followed yet
 
     @property
     def once(self) -> bool:
@@ -103,7 +104,11 @@ class Gate:
             return None
         self._plan(rows, now_s)
         shares = self._shares(rows, most_rows, everything)
-        made = self._batch(rows, shares, latest)
+        try:
+            made = self._batch(rows, shares, latest)
+        except Unavailable as reason:
+            self._wait_for_backend(str(reason), now_s)
+            return None
         self._planner.sample(self._table, rows)
         if made is not None or now_s - self._told_s > STATUS_PERIOD_S:
             self._tell(now_s)
@@ -131,10 +136,11 @@ class Gate:
         table, membership = self._table, self._membership
         if self._lookout.frozen:
             return
-        changed = membership.refresh(now_s)
+        changed = membership.refresh(now_s) or self._behind
         self._planner.limits = membership.control.applied(self._settings.limits)
         if not changed and now_s < self._expires_s:
             return
+        self._behind = True  # until done: where streams begin cannot be asked of one that is away
         wanted = membership.wanted
         lifetimes = {
             name: float(meta["lifetime"]) * self._planner.limits.period_s
@@ -150,6 +156,7 @@ class Gate:
         self._expires_s = min((e for e in ends.values() if e > now_s), default=np.inf)
         table.follow({n: m for n, m in wanted.items() if n not in over}, now_s, self._backend.first)
         self._metadata_of = np.empty(0, dtype=np.int64)
+        self._behind = False
 
     def _plan(self, rows: Ints, now_s: float) -> None:
         """Lanes for the streams that are read; a decision that fails changes nothing."""
