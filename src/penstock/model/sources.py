@@ -8,8 +8,17 @@ from typing import Any
 from penstock.errors import InvalidTopology
 from penstock.model.durations import parse_duration_s
 
+<<<<<<< HEAD
 FORMATS = ("json", "csv", "arrow")
 OVERLOAD_BY = ("either", "queue")
+=======
+FORMATS = {  # a file holds many records, a broker's record is one value
+    "files": ("json", "csv", "arrow"),
+    "generators": ("json",),
+    "redis": ("json", "csv", "raw"),
+    "kafka": ("json", "csv", "raw"),
+}
+>>>>>>> ecb7adf (wip)
 STRATEGIES = ("drf-m", "drf", "ard", "ari", "par")
 
 
@@ -81,7 +90,7 @@ class Streams:
     files        a directory; every file in it whose name fits `pattern` is a stream that grows
     generators   generated streams by name
     redis        URL of a server; every key that fits `keys` and holds a stream is one
-    kafka        host:port[,host:port]; every partition of `topics` is a stream
+    kafka        host:port[,host:port]; every partition of `topics`, which may be patterns, is one
 
     `schema` is the columns as Spark DDL; `stream_column` adds one with the stream's name.
     `declared` is a TOML file of streams and their meta-data that is watched; with `discover` off,
@@ -115,9 +124,10 @@ class Streams:
             )
         if not getattr(self, named[0]):
             raise InvalidTopology(f"Streams({named[0]}) is empty; say where the streams are.")
-        if self.format not in FORMATS:
+        allowed = FORMATS[named[0]]
+        if self.format not in allowed:
             raise InvalidTopology(
-                f"Streams(format) is {self.format!r}; allowed: {', '.join(FORMATS)}."
+                f"Streams(format) is {self.format!r}; allowed for {named[0]}: {', '.join(allowed)}."
             )
         if self.files is not None and self.schema is None:
             raise InvalidTopology(
