@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from brokers.free_port import free_port
-from brokers.server_process import ServerProcess
+from .free_port import free_port
+from .server_process import ServerProcess
 
 JARS = "PENSTOCK_KAFKA_JARS"
 SETTINGS = """\

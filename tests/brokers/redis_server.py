@@ -9,8 +9,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from brokers.free_port import free_port
-from brokers.server_process import ServerProcess
+from .free_port import free_port
+from .server_process import ServerProcess
 
 
 def missing() -> str | None:

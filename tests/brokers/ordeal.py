@@ -1,0 +1,62 @@
+"""One course of kills that any broker must get through."""
+
+import os
+import random
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from brokers import broker_run
+from brokers.verifier import rows_in_order, verify
+from brokers.writing import Writer
+from spark.killed_program import Program, await_executors, processes_below
+
+RUNNER = b"pyspark.sql.streaming.python_streaming_source_runner"
+
+
+def survive(
+    directory: Path, moments: random.Random, writer: Writer, restart_server: Callable[[], None],
+    rounds: int,
+) -> None:  # fmt: skip
+    """Executor, source runner, server and driver die; then what is left is worked off."""
+    redirected = 0
+    for number in range(rounds):
+        # An executor is a process of its own on a cluster only, which takes longer to start.
+        program = Program(broker_run.__file__, directory, "local[2]" if number else "embedded")
+        redirected += _await_batches(program, moments)
+        if number == 0:
+            os.kill(moments.choice(await_executors(program.process.pid)), signal.SIGKILL)
+            redirected += _await_batches(program, moments)
+        for runner in list(processes_below(program.process.pid, RUNNER)):
+            os.kill(runner, signal.SIGKILL)
+        redirected += _await_batches(program, moments)
+        with writer.paused:
+            restart_server()
+        redirected += _await_batches(program, moments)
+        program.kill()
+    writer.stop()
+    last = Program(broker_run.__file__, directory, "local[2]", "once")
+    assert last.await_line("finished") == "finished", last.errors()
+    last.close()
+    assert redirected > 0, "no stream was ever redirected"
+    _check(directory / "out", writer)
+
+
+def _check(out: Path, writer: Writer) -> None:
+    # Streams the source finds are read to the end; a declared one may leave at any row.
+    whole = {name: name.startswith("s") for name in writer.counts}
+    verify(out, writer.counts, whole)
+    left = [name for name in rows_in_order(out) if not whole[name]]
+    assert left, "no declared stream was read"
+
+
+def _await_batches(program: Program, moments: random.Random) -> int:
+    """A few batches, then a random moment; the most streams redirected that were told of."""
+    most = 0
+    for _ in range(moments.randint(1, 2)):
+        line = program.await_line("batch", "finished")
+        assert line.startswith("batch"), program.errors()
+        most = max(most, int(line.split()[2]))
+    time.sleep(moments.uniform(0.0, 0.6))  # the random moment itself, no synchronisation
+    return most
