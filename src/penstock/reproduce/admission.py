@@ -38,6 +38,14 @@ def run(folder: Path, seeds: Sequence[int], quick: bool) -> list[Claim]:
     ]
 
 
+def run_on_spark(folder: Path, seeds: Sequence[int], quick: bool) -> list[Claim]:
+    """A1, A2 and A5 on the real source, at small scale; minutes for each seed."""
+    # Imported here: whoever only simulates needs no Spark.
+    from penstock.reproduce.admission_on_spark import run_on_spark as on_spark
+
+    return on_spark(folder, seeds, quick)
+
+
 def claim_a1(outcomes: Outcomes, folder: Path) -> Claim:
     """Figure 10a: redirections in a period."""
     parts = _order_parts(outcomes, "redirected")
