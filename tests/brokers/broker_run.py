@@ -6,6 +6,7 @@ second, so that streams are redirected all the time. Prints a line after each ba
 
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 from penstock.config import Settings
@@ -17,14 +18,15 @@ from penstock.spark.elastic import ElasticRun, Place
 ADMISSION = Admission(
     strategy="par", lane_capacity=60.0, lane_rows=40, lanes_max=3, period="1s", horizon=1
 )
+AT_LAST = replace(ADMISSION, lane_rows=1_000_000)  # for what queued up meanwhile
 
 
-def topology(directory: Path) -> Topology:
+def topology(directory: Path, admission: Admission) -> Topology:
     """Each row with its stream, as it came."""
     where = json.loads((directory / "streams.json").read_text())
     made = Topology("brokers", max_latency="30s")
     streams = Streams(
-        **where, schema="seq BIGINT", stream_column="stream", admission=ADMISSION,
+        **where, schema="seq BIGINT", stream_column="stream", admission=admission,
         declared=str(directory / "streams.toml"), discovery_period="0.2s",
     )  # fmt: skip
     made.source("rows", streams)
@@ -40,7 +42,8 @@ def main(directory: Path, master: str, once: bool) -> None:
         executor_memory_mb=512, history=str(directory / "history.sqlite"),
     )  # fmt: skip
     place = Place(master, directory / "checkpoint", directory / "spark.log", once=once)
-    with ElasticRun(topology(directory), settings, place) as run:
+    made = topology(directory, AT_LAST if once else ADMISSION)
+    with ElasticRun(made, settings, place) as run:
 
         def tell(_query: str, batch: int) -> None:
             (status,) = run.running.sources.statuses("rows")

@@ -9,10 +9,10 @@ import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-PAUSE_S = 0.05
-ROWS_AT_ONCE = 3
+PAUSE_S = 0.2
+ROWS_AT_ONCE = 2
 STREAMS_AT_FIRST, STREAMS_AT_MOST = 6, 14
-ROUNDS_TO_NEXT_STREAM = 8
+ROUNDS_TO_NEXT_STREAM = 4
 DECLARED_AT_ONCE = 2
 
 Send = Callable[[Mapping[str, list[bytes]]], None]
