@@ -8,17 +8,13 @@ from typing import Any
 from penstock.errors import InvalidTopology
 from penstock.model.durations import parse_duration_s
 
-<<<<<<< HEAD
-FORMATS = ("json", "csv", "arrow")
 OVERLOAD_BY = ("either", "queue")
-=======
 FORMATS = {  # a file holds many records, a broker's record is one value
     "files": ("json", "csv", "arrow"),
     "generators": ("json",),
     "redis": ("json", "csv", "raw"),
     "kafka": ("json", "csv", "raw"),
 }
->>>>>>> ecb7adf (wip)
 STRATEGIES = ("drf-m", "drf", "ard", "ari", "par")
 
 

@@ -34,13 +34,11 @@ class Membership:
         self._changed = False
         self._declared: dict[str, Meta] = {}
         self.control = Control()
-        self._changed = False
         self.wanted: dict[str, dict[str, Any]] = {}
         self.notes: dict[str, str] = {}  # what could not be read, by place
 
     def refresh(self, now_s: float) -> bool:
         """Look again; True if what is wanted has changed."""
-<<<<<<< HEAD
         # What was read before a backend turns out to be away is not read again: remember it.
         self._changed |= self._look_at_control()
         self._changed |= self._look_at_declared()
@@ -49,16 +47,6 @@ class Membership:
         if changed:
             self.wanted = self._merged()
         return changed
-=======
-        # Kept until it is merged: looking around fails while the backend is away.
-        self._changed |= self._look_at_control() | self._look_at_declared()
-        self._changed |= self._look_around(now_s)
-        if not self._changed:
-            return False
-        self.wanted = self._merged()
-        self._changed = False
-        return True
->>>>>>> ecb7adf (wip)
 
     def _merged(self) -> dict[str, dict[str, Any]]:
         removed = set(self.control.removed)
