@@ -42,6 +42,8 @@ def test_the_newest_period_is_exposed(tmp_path: Path) -> None:
     assert found["penstock_actions_total", (("action", "executors"), ("done", "true"))] == 3
     assert found["penstock_loop_failures_total", (("stage", "view"),)] == 3
     assert found["penstock_run_active", ()] == 1
+    assert found["penstock_lanes", (("source", "reports"),)] == 1
+    assert found["penstock_streams", (("source", "reports"), ("state", "live"))] == 7
 
 
 def test_what_was_not_measured_is_left_out(tmp_path: Path) -> None:
@@ -60,7 +62,15 @@ def test_every_metric_has_help_and_a_unit_in_its_name(tmp_path: Path) -> None:
     store, _ = make(tmp_path)
     with store:
         text = exposition(store).decode()
-    counted = ("executors", "executors_limit", "processors", "component_parallelism", "run_active")
+    counted = (
+        "executors",
+        "executors_limit",
+        "processors",
+        "component_parallelism",
+        "run_active",
+        "lanes",
+        "streams",
+    )
     units = ("_seconds", "_rows", "_ratio", "_per_second")
     for family in FAMILIES:
         name = family.name + ("_total" if family.counter else "")

@@ -68,6 +68,9 @@ FAMILIES: tuple[Family, ...] = (
         "penstock_key_group_load_imbalance_ratio",
         "Greatest load of a key group over the mean of its component.", ("component",),
     ),
+    Family("penstock_lanes", "Lanes in use of a source of many streams.", ("source",)),
+    Family("penstock_streams", "Streams of a source by what they do.", ("source", "state")),
+    Family("penstock_source_backlog_rows", "Rows waiting in a source's streams.", ("source",)),
     Family("penstock_observed_timestamp_seconds", "When the period ended, as Unix time."),
     Family("penstock_run_active", "1 while the run goes on, 0 after its end."),
     Family("penstock_decisions", "Decisions by policy; shadows only watch.",
@@ -136,6 +139,11 @@ def _observed(o: Observation) -> Iterable[Sample]:
     for node in o.nodes:
         share = node.busy_s / (node.slots * o.period_s) if node.slots else math.nan
         yield "penstock_executor_busy_ratio", (node.name,), share
+    for source in o.sources:
+        yield "penstock_lanes", (source.source,), len(source.lanes)
+        yield "penstock_source_backlog_rows", (source.source,), source.waiting_rows
+        for state in ("live", "leaving", "suspended"):
+            yield "penstock_streams", (source.source, state), getattr(source, state)
     for c in o.components:
         rate = c.arrival_rate_per_s
         yield "penstock_component_arrival_rate_rows_per_second", (c.name,), rate

@@ -8,13 +8,17 @@ const PERIODS_LISTED = 60;
 export function drawTiles(state) {
   const { newest, run } = state;
   const last = (name) => state.series[name].at(-1) ?? null;
-  const late = last("latency_p95_s") > run.max_latency_s;
+  // In a period in which no batch ended there is no latency: the last one that was known is shown.
+  const when = state.series.latency_p95_s.findLastIndex(known);
+  const latency = (name) => (when < 0 ? null : state.series[name][when]);
+  const since = when >= 0 && when < state.series.at_s.length - 1 ? `, at ${moment(state.series.at_s[when])}` : "";
+  const late = latency("latency_p95_s") > run.max_latency_s;
   const tiles = [
     ["arriving", "rate", last("arrival_rate_per_s"), (v) => `${number(v)}/s`, ""],
     ["foreseen", "forecast", state.forecast.rate_per_s.at(-1) ?? null, (v) => `${number(v)}/s`, `in ${seconds(run.foresight_s)}`],
-    ["latency, 95%", "p95", last("latency_p95_s"), seconds, `bound ${seconds(run.max_latency_s)}`,
-      known(last("latency_p95_s")) ? (late ? " late" : " kept") : ""],
-    ["in time", "in-time", last("in_time_share"), percent, `mean ${seconds(last("latency_mean_s"))}`],
+    ["latency, 95%", "p95", latency("latency_p95_s"), seconds, `bound ${seconds(run.max_latency_s)}${since}`,
+      known(latency("latency_p95_s")) ? (late ? " late" : " kept") : ""],
+    ["in time", "in-time", latency("in_time_share"), percent, `mean ${seconds(latency("latency_mean_s"))}${since}`],
     ["lag", "lag", last("backlog_rows"), (v) => `${number(v)} rows`, lagTime(last("backlog_rows"), last("arrival_rate_per_s"))],
     ["executors", "executors", last("executors"), number, `${run.executors_min} to ${run.executors_max}, ${number(last("processors"))} processors`],
     ["load", "load", last("load"), percent, "of all processors"],

@@ -4,7 +4,7 @@ import { Chart } from "./chart.js";
 import { byId, el, put } from "./dom.js";
 import { drawDecisions, drawShadows } from "./events.js";
 import { drawExecutors, drawNumbers, drawTiles } from "./figures.js";
-import { day, moment, number, percent, seconds } from "./format.js";
+import { day, moment, number, seconds } from "./format.js";
 import { drawGroups } from "./groups.js";
 import { drawLanes } from "./lanes.js";
 import { drawTopology } from "./topology.js";
@@ -192,7 +192,7 @@ function draw() {
   const { shown, of } = state.periods;
   byId("shown").textContent = times.length === 0 ? "nothing was measured in this time"
     : `${moment(times[0])} to ${moment(times.at(-1))}${shown < of && shown >= 1200 ? `, ${number(shown)} of ${number(of)} periods, the worst of each few` : ""}`;
-  document.title = `${run.topology}: ${percent(series.in_time_share.at(-1))} in time, Penstock`;
+  document.title = `${run.topology}, Penstock`;
 }
 
 function theme(name) {
