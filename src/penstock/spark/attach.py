@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from penstock.config import Settings
-from penstock.control.chosen import chosen_policy
+from penstock.control.chosen import chosen_policy, shadow_policies
 from penstock.control.clock import WallClock
 from penstock.control.foresight import Foresight
 from penstock.control.history import HistoryStore
@@ -65,7 +65,8 @@ class Attached:
         history = store.begin(
             RunRecord(
                 name, policy.name, time.time(), settings.period_s, self.max_latency_s, slots,
-                settings.dry_run,
+                settings.dry_run, executors_min=settings.executors_min,
+                executors_max=settings.executors_max, foresight_s=settings.foresight_s,
             )
         )  # fmt: skip
         self.run_id = history.run_id
@@ -80,7 +81,7 @@ class Attached:
             AttachedMeasurer(self._session, self.queries, self.max_latency_s),
             actuator, history, policy, limits, standard_guards(settings, slots),
             settings.period_s, settings.dry_run, settings.window, (), "time",
-            self.steps.append, (), Foresight(settings.foresight_s),
+            self.steps.append, shadow_policies(settings, slots), Foresight(settings.foresight_s),
         )  # fmt: skip
         self._thread = threading.Thread(target=self._loop.run, name="penstock", daemon=True)
         self._thread.start()
