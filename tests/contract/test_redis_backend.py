@@ -238,3 +238,17 @@ def test_a_server_that_restarts_is_waited_for(
 def test_bad_options_are_refused(options: dict[str, Any], said: str, tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match=said):
         RedisBackend.from_options({"url": "redis://127.0.0.1/0", **options})
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"offset_column": "id"}, "offset_column is 'id'; .* as STRING"),
+        ({"timestamp_column": "seq"}, "timestamp_column is 'seq'; .* as TIMESTAMP"),
+        ({"format": "raw"}, "one STRING or BINARY column"),
+    ],
+)
+def test_a_schema_that_cannot_be_is_refused(options: dict[str, Any], said: str) -> None:
+    made = RedisBackend.from_options({"url": "redis://127.0.0.1/0", **options})
+    with pytest.raises(InvalidInput, match=said):
+        made.check(SCHEMA)

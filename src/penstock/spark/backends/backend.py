@@ -157,6 +157,9 @@ class Backend(ABC):
         """Columns as Spark DDL when the user declares none; None: they must be declared."""
         return None
 
+    def check(self, schema: pa.Schema) -> None:  # noqa: B027 - most can read any
+        """Refuse a schema that rows can never have, before anything starts (InvalidInput)."""
+
     @abstractmethod
     def discover(self) -> Sequence[Discovered]:
         """The streams there are now, in a stable order; called every discovery period."""

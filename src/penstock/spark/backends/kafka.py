@@ -67,6 +67,10 @@ class KafkaBackend(Backend):
         form = PayloadForm.from_options(options)
         return cls(KafkaPlace.from_options(options), list(topics), form, **chosen)
 
+    def check(self, schema: pa.Schema) -> None:
+        """Columns beside the value must be in the schema."""
+        self._form.check(schema)
+
     def discover(self) -> Sequence[Discovered]:
         """The partitions of topics that are named or fit a pattern."""
         with sentence(self._place):

@@ -13,6 +13,8 @@ from penstock.spark.backends.backend import Chunk, Malformed
 from penstock.spark.backends.decoding import Decoded, decode
 
 FORMATS = ("json", "csv", "raw")
+STAMP = pa.timestamp("us", "UTC")
+RAW_TYPES = (pa.string(), pa.binary())
 
 
 @dataclass(frozen=True)
@@ -46,18 +48,14 @@ class PayloadForm:
 
     def chunk(self, records: Records, streams: Sequence[str], schema: pa.Schema) -> Chunk:
         """Rows of the schema; what gives none is set apart with its bytes."""
-        own = {self.offset_column: pa.string(), self.timestamp_column: pa.timestamp("us", "UTC")}
-        for name, kind in own.items():
-            if name is not None and (name not in schema.names or schema.field(name).type != kind):
-                raise InvalidInput(f"schema must have the column {name!r} of type {kind}.")
-        inner = pa.schema([field for field in schema if field.name not in own])
+        inner = self._inner(schema)
         decoded = self._decode(records.values, inner)
         columns = dict(zip(inner.names, decoded.rows.columns, strict=True))
         if self.offset_column is not None:
             columns[self.offset_column] = pa.array(records.offsets).take(decoded.records)
         if self.timestamp_column is not None:
             stamp_us = records.stamp_ms[decoded.records] * 1000
-            columns[self.timestamp_column] = pa.array(stamp_us).cast(pa.timestamp("us", "UTC"))
+            columns[self.timestamp_column] = pa.array(stamp_us).cast(STAMP)
         ranges, counts = np.unique(records.range_of[decoded.records], return_counts=True)
         malformed = [
             Malformed(
@@ -68,6 +66,29 @@ class PayloadForm:
         ]  # fmt: skip
         batch = pa.RecordBatch.from_arrays([columns[n] for n in schema.names], schema=schema)
         return Chunk(batch, ranges, counts, malformed)
+
+    def check(self, schema: pa.Schema) -> None:
+        """Refuse a schema without the columns that are asked for, or with none for the value."""
+        own = (
+            ("offset_column", self.offset_column, pa.string(), "STRING"),
+            ("timestamp_column", self.timestamp_column, STAMP, "TIMESTAMP"),
+        )
+        for option, name, kind, shown in own:
+            if name is not None and (name not in schema.names or schema.field(name).type != kind):
+                raise InvalidInput(
+                    f"{option} is {name!r}; Streams(schema) must have this column as {shown}."
+                )
+        inner = self._inner(schema)
+        if self.form == "raw" and (len(inner) != 1 or inner.field(0).type not in RAW_TYPES):
+            raise InvalidInput(
+                "format is 'raw'; Streams(schema) must have one STRING or BINARY column for the "
+                "value, beside offset_column and timestamp_column."
+            )
+
+    def _inner(self, schema: pa.Schema) -> pa.Schema:
+        """What is in the value."""
+        own = (self.offset_column, self.timestamp_column)
+        return pa.schema([field for field in schema if field.name not in own])
 
     def _decode(self, values: Sequence[bytes | None], schema: pa.Schema) -> Decoded:
         if self.form == "raw":
@@ -83,12 +104,6 @@ class PayloadForm:
 
 def _raw(values: Sequence[bytes | None], schema: pa.Schema) -> Decoded:
     """The values as they are, in the one column that is left."""
-    kinds = (pa.string(), pa.binary())
-    if len(schema) != 1 or schema.field(0).type not in kinds:
-        raise InvalidInput(
-            "format 'raw' needs a schema with one STRING or BINARY column for the value, beside "
-            "offset_column and timestamp_column."
-        )
     numbers = np.arange(len(values))
     bad: list[tuple[int, str]] = []
     column = pa.array(values, pa.binary())

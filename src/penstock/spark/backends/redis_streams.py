@@ -82,6 +82,10 @@ class RedisBackend(Backend):
         place = RedisPlace.from_options(options)
         return cls(place, options.get("keys", "*"), form, field, **chosen)
 
+    def check(self, schema: pa.Schema) -> None:
+        """Columns beside the value must be in the schema."""
+        self._form.check(schema)
+
     def discover(self) -> Sequence[Discovered]:
         """Keys that fit the pattern and hold a stream, by name."""
         with sentence(self._place):

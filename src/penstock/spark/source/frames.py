@@ -1,12 +1,17 @@
 """Streams of a topology as a streaming frame."""
 
+from contextlib import suppress
 from pathlib import Path
 
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import StructType
 
 from penstock.errors import InvalidTopology, PenstockError
 from penstock.model.route import Route
 from penstock.model.sources import Streams
+from penstock.spark.backends.registry import make_backend
 from penstock.spark.routes.frames import obeyed, route_options
 from penstock.spark.source.reader import FORMAT, columns_of
 from penstock.spark.source.settings import settings_of
@@ -32,6 +37,7 @@ def read_streams(
             f"source {name!r}: Streams(schema) is not given; name the columns of {streams.kind}, "
             "as in schema='device STRING, value DOUBLE'."
         )
+    _check(name, streams, columns)
     found = session.sparkContext.getLocalProperty(PROPERTY)
     directory = None if found is None else Path(found) / name
     options = {
@@ -42,3 +48,17 @@ def read_streams(
         return session.readStream.format(FORMAT).options(**options).load()
     options |= route_options(session, name, route)
     return obeyed(session.readStream.format(FORMAT).options(**options).load(), name, route)
+
+
+def _check(name: str, streams: Streams, columns: str) -> None:
+    """Refuse what its backend can never read; columns that are no DDL are told of by Spark."""
+    if streams.kind == "generators":  # they have columns of their own, and may be very many
+        return
+    with suppress(PySparkException):
+        fields = StructType.fromDDL(columns)
+        assert isinstance(fields, StructType)  # of columns, which is what the DDL has
+        schema = to_arrow_schema(fields, timezone="UTC")
+        try:
+            make_backend(streams.kind, streams.backend_options).check(schema)
+        except PenstockError as error:
+            raise InvalidTopology(f"source {name!r}: {error}") from error
