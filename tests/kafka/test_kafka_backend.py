@@ -153,6 +153,8 @@ def test_a_broker_that_restarts_is_waited_for(
     broker.kill()
     with pytest.raises(Unavailable, match="does not serve"):
         reader.look()
+    with pytest.raises(Unavailable, match="nobody listens"):
+        reader.look()
     restart = threading.Timer(0.5, broker.start)
     restart.start()
     reader.read_on()

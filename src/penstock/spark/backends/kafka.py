@@ -5,6 +5,7 @@ made anew is not mistaken for the one that was read.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any
@@ -15,7 +16,7 @@ from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicCol
 from confluent_kafka import TopicPartition as Partition
 from confluent_kafka.admin import OffsetSpec
 
-from penstock.errors import InvalidInput
+from penstock.errors import InvalidInput, Unavailable
 from penstock.model.observation import Ints
 from penstock.spark.backends.backend import (
     Advance,
@@ -26,7 +27,7 @@ from penstock.spark.backends.backend import (
     Positions,
     Ranges,
 )
-from penstock.spark.backends.kafka_clients import KafkaPlace, admin, sentence
+from penstock.spark.backends.kafka_clients import KafkaPlace, admin, reachable, sentence
 from penstock.spark.backends.kafka_reading import read_ranges
 from penstock.spark.backends.payloads import PayloadForm
 
@@ -53,6 +54,7 @@ class KafkaBackend(Backend):
     ) -> None:
         self._place, self._topics, self._form = place, topics, form
         self._start, self._lost = start, lost
+        self._away = False
 
     @classmethod
     def from_options(cls, options: Mapping[str, Any]) -> "KafkaBackend":
@@ -73,7 +75,7 @@ class KafkaBackend(Backend):
 
     def discover(self) -> Sequence[Discovered]:
         """The partitions of topics that are named or fit a pattern."""
-        with sentence(self._place):
+        with self._asking():
             known = admin(self._place).list_topics(timeout=self._place.timeout_s).topics
         names = [
             f"{topic}/{partition}"
@@ -82,6 +84,16 @@ class KafkaBackend(Backend):
             for partition in sorted(known[topic].partitions)
         ]
         return [Discovered(name) for name in names]
+
+    @contextmanager
+    def _asking(self) -> Iterator[None]:
+        """Brokers that were away are knocked at first, so that other sources need not wait."""
+        if self._away and not reachable(self._place):
+            raise Unavailable(f"Kafka at {self._place.servers} does not serve: nobody listens")
+        self._away = True
+        with sentence(self._place):
+            yield
+        self._away = False
 
     def _wanted(self, topic: str) -> bool:
         if topic in self._topics:
@@ -165,7 +177,7 @@ class KafkaBackend(Backend):
     def _topic_ids(self, topics: set[str]) -> dict[str, int]:
         if not topics:
             return {}
-        with sentence(self._place):
+        with self._asking():
             told = admin(self._place).describe_topics(
                 TopicCollection(sorted(topics)), request_timeout=self._place.timeout_s
             )
@@ -188,7 +200,7 @@ class KafkaBackend(Backend):
             return {}
         committed = self._place.isolation == "read_committed"
         level = IsolationLevel.READ_COMMITTED if committed else IsolationLevel.READ_UNCOMMITTED
-        with sentence(self._place):
+        with self._asking():
             told = admin(self._place).list_offsets(
                 dict.fromkeys(partitions, spec), isolation_level=level,
                 request_timeout=self._place.timeout_s,

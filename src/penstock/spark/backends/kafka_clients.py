@@ -1,6 +1,7 @@
 """Where Kafka is, and clients of it, one of each kind in a process."""
 
 import os
+import socket
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -13,6 +14,7 @@ from confluent_kafka.admin import AdminClient
 from penstock.errors import InvalidInput, Unavailable
 
 TIMEOUT_S = 5.0
+REACH_TIMEOUT_S = 1.0
 SECRETS = ("sasl.password", "ssl.key.password", "ssl.keystore.password", "sasl.oauthbearer.config")
 ISOLATION = ("read_committed", "read_uncommitted")
 
@@ -113,6 +115,18 @@ def drop_consumer(place: KafkaPlace) -> None:
     found = known.pop((os.getpid(), place), None)
     if found is not None:
         found.close()
+
+
+def reachable(place: KafkaPlace) -> bool:
+    """Whether anybody listens at one of the addresses; librdkafka would wait for its time-out."""
+    for address in place.servers.split(","):
+        host, _, port = address.strip().rpartition(":")
+        try:
+            socket.create_connection((host.strip("[]"), int(port)), REACH_TIMEOUT_S).close()
+        except (OSError, ValueError):
+            continue
+        return True
+    return False
 
 
 @contextmanager
