@@ -1,5 +1,6 @@
 """What a user touches from Python."""
 
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -26,18 +27,22 @@ class Topology(topology.Topology):
         checkpoint: str | Path | None = None,
         duration: str | float | None = None,
         once: bool = False,
+        apart: bool = False,
+        processors: Mapping[str, int] | None = None,
         **options: Any,
     ) -> RunSummary:
         """Run until bounded streams are worked off, the duration is over, or Ctrl-C.
 
         `master` is a Spark master, or "embedded" for a cluster on this machine that lives as long
-        as the run. Further options are those of docs/options.md, by their Python names, such as
-        `policy="incremental"` or `executors_max=8`.
+        as the run. `apart` gives each component a query and processors of its own; `processors`
+        says how many each begins with. Further options are those of docs/options.md, by their
+        Python names, such as `policy="incremental"` or `executors_max=8`.
         """
         from penstock.spark.elastic import ElasticRun, Place  # Spark is only needed to run
 
         limit_s = None if duration is None else parse_duration_s(duration, "duration")
-        place = Place(master, None if checkpoint is None else Path(checkpoint), once=once)
+        kept = None if checkpoint is None else Path(checkpoint)
+        place = Place(master, kept, once=once, apart=apart, processors=processors)
         with ElasticRun(self, _settings(options), place) as run:
             with suppress(KeyboardInterrupt):  # the user's way to end a run without end
                 run.wait(limit_s)

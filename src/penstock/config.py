@@ -252,6 +252,14 @@ class Settings:
         least=0.001, greatest=3600,
     )  # fmt: skip
     dry_run: bool = _option(False, "dry-run", "switch", "Decide and remember, but never act.")
+    channel_rows: int = _option(
+        1_000_000,
+        "channel-rows",
+        "integer",
+        "Most rows a component run apart takes from a channel in one batch.",
+        least=1,
+        greatest=2**53,
+    )
     history: str = _option(
         "penstock.sqlite", "history", "text",
         "Where the history is kept: a file (SQLite) or an SQLAlchemy URL.",

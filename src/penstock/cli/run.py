@@ -43,6 +43,18 @@ def run(
         str | None, typer.Option("--for", metavar="DURATION", help="End after this time.")
     ] = None,
     once: Annotated[bool, typer.Option("--once", help="Work off what is there, then end.")] = False,
+    apart: Annotated[
+        bool,
+        typer.Option("--apart", help="A query for each component, joined by channels; for loops."),
+    ] = False,
+    processors: Annotated[
+        str | None,
+        typer.Option(
+            "--processors",
+            metavar="NAME=N,...",
+            help="What components apart begin with; 1 each if not given.",
+        ),
+    ] = None,
     explained: Annotated[
         bool, typer.Option("--explain", help="Show queries, components and keys; run nothing.")
     ] = False,
@@ -58,13 +70,14 @@ def run(
     from penstock.spark.loading import load_topology
 
     limit_s = None if duration is None else parse_duration_s(duration, "--for")
+    given = _processors(processors, apart)
     topology = load_topology(spec)
     if explained:
-        _explain(topology, settings, as_json)
+        _explain(topology, settings, as_json, apart)
         return
     from penstock.spark.elastic import Place
 
-    place = Place(master, checkpoint, once=once)
+    place = Place(master, checkpoint, once=once, apart=apart, processors=given)
     with beside(page, settings.history, port, token) as controls:
         summary = run_watched(topology, settings, place, limit_s, controls)
     if as_json:
@@ -73,13 +86,24 @@ def run(
         print("\n".join(summary_lines(summary)))
 
 
-def _explain(topology: Topology, settings: Settings, as_json: bool) -> None:
+def _processors(text: str | None, apart: bool) -> dict[str, int] | None:
+    from penstock.errors import InvalidInput
+    from penstock.spark.apart.running import parse_processors
+
+    if text is None:
+        return None
+    if not apart:
+        raise InvalidInput("--processors is given, but only components --apart have their own.")
+    return parse_processors(text)
+
+
+def _explain(topology: Topology, settings: Settings, as_json: bool, apart: bool) -> None:
     import tempfile
 
     from penstock.spark.explain import explain
 
     with tempfile.TemporaryDirectory(prefix="penstock-") as folder:
-        told = explain(topology, settings.key_groups, Path(folder) / "spark.log")
+        told = explain(topology, settings.key_groups, Path(folder) / "spark.log", apart)
     if as_json:
         print_json(told)
     else:

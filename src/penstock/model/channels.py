@@ -9,14 +9,16 @@ from penstock.errors import InvalidTopology
 class FromChannel:
     """Rows that another query published in the channel at `path`, read under a name of one's own.
 
-    `watermark` is (column, delay) if the rows had one when they were published; then published
-    batches are read whole, as a part of one could make the rest of it late.
+    `watermark` is (column, delay) if the rows had one when they were published. Where one is used,
+    published batches must be read `whole`: a part of one could make the rest of it late.
     """
 
     path: str
     reader: str
     max_rows: int | None = None
     watermark: tuple[str, str] | None = None
+    whole: bool = False
+    windows: tuple[str, ...] = ()  # columns that are time windows, which files do not tell
 
     def __post_init__(self) -> None:
         if not self.path:

@@ -72,6 +72,7 @@ class Assembler:
     epoch_s: float
     measured: bool
     parallelism_file: str | None = None
+    at_once: bool = False
     _shared: dict[str, DataFrame] = field(default_factory=dict)
 
     def frame(self, node: str, consumer: str = "") -> DataFrame:
@@ -94,7 +95,9 @@ class Assembler:
     def _made(self, node: str, path: str) -> DataFrame:
         source = self.topology.find_source(node)
         if source is not None:
-            return read_source(source, self.session, self.epoch_s, self.parallelism_file)
+            return read_source(
+                source, self.session, self.epoch_s, self.parallelism_file, self.at_once
+            )
         operator = self.topology.find_operator(node)
         inputs = [self.frame(upstream, path) for upstream in operator.upstreams]
         if operator.key is not None and not self.survey.operators[node].shuffles:

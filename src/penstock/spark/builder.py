@@ -32,7 +32,8 @@ class Reading:
 
     epoch_s: float
     measured: bool = True
-    parallelism_file: str | None = None
+    parallelism_file: str | None = None  # tells our sources how many tasks are to read
+    at_once: bool = False  # generated streams are there whole, whenever their rows would arrive
 
 
 @dataclass(frozen=True)
@@ -82,6 +83,11 @@ def build(
     A plan that is given says which sinks share a query and which operators a component; without
     one, sinks of one output mode share a query and every shuffle begins a component.
     """
+    for name, feedback in topology.feedbacks.items():
+        raise InvalidTopology(
+            f"feedback {name!r} closes a loop from operator {feedback.operator!r}; a topology with "
+            "a loop runs apart only (--apart, or run(apart=True))."
+        )
     found = survey(topology, session, reading.epoch_s)
     if wanted is not None:
         check_plan(topology, found, wanted)
@@ -162,7 +168,7 @@ def _query(
     sharing = plan_sharing(topology, found, sinks)
     assembler = Assembler(
         topology, session, found, sharing, reading.epoch_s, reading.measured,
-        reading.parallelism_file,
+        reading.parallelism_file, reading.at_once,
     )  # fmt: skip
     nodes = list(dict.fromkeys(sink.upstream for sink in sinks))
     rows = {node: assembler.frame(node, "sinks") for node in nodes}

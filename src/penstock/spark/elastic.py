@@ -4,7 +4,7 @@ import logging
 import tempfile
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -29,9 +29,12 @@ from penstock.model.sinks import Memory
 from penstock.model.sources import Streams
 from penstock.model.topology import Topology
 from penstock.spark.actuator import SparkActuator, placements_of, traffic_of
+from penstock.spark.apart.actuator import ApartActuator
+from penstock.spark.apart.measurer import ApartMeasurer
+from penstock.spark.apart.running import RunningApart
 from penstock.spark.detached import cluster_settings
 from penstock.spark.embedded import EmbeddedCluster
-from penstock.spark.executors import executor_settings
+from penstock.spark.executors import SparkExecutors, executor_settings
 from penstock.spark.measurer import SparkMeasurer
 from penstock.spark.routes.following import RouteFollower
 from penstock.spark.running import Pace, RunningTopology
@@ -56,6 +59,8 @@ class Place:
     log_file: Path | None = None  # Spark's own messages; beside the checkpoint when not given
     once: bool = False  # work off what is there and end
     warm_up: bool = False  # run a few rows through the operators before the streams begin
+    apart: bool = False  # one query for each component, joined by channels
+    processors: Mapping[str, int] | None = None  # that components apart begin with
 
 
 class ElasticRun:
@@ -108,15 +113,21 @@ class ElasticRun:
             made = tempfile.TemporaryDirectory(prefix="penstock-", ignore_cleanup_errors=True)
             checkpoint = Path(self._resources.enter_context(made)) / "checkpoint"
         self.session = self._session(checkpoint)
-        if self.place.warm_up:
+        if self.place.warm_up and not self.place.apart:
             warm_up(self.topology, self.session)
         pace = Pace(self.settings.batch_interval_s, self.place.once)
-        self.running = self._resources.enter_context(
-            RunningTopology(self.topology, self.session, checkpoint, pace)
-        )
+        self.running = self._resources.enter_context(self._queries(checkpoint, pace))
         self._follower = RouteFollower(self.running)
         self._history = self._begin_history(store)
         self._start_loop()
+
+    def _queries(self, checkpoint: Path, pace: Pace) -> RunningTopology:
+        if not self.place.apart:
+            return RunningTopology(self.topology, self.session, checkpoint, pace)
+        return RunningApart(
+            self.topology, self.session, checkpoint, pace, processors=self.place.processors,
+            max_rows=self.settings.channel_rows,
+        )  # fmt: skip
 
     def _session(self, checkpoint: Path) -> SparkSession:
         settings, master = self.settings, self.place.master
@@ -136,6 +147,8 @@ class ElasticRun:
                 settings.executors_min, settings.executors_max, settings.slots
             )
             extra["spark.executor.memory"] = f"{settings.executor_memory_mb}m"
+        if self.place.apart:
+            extra["spark.scheduler.mode"] = "FAIR"  # no component waits for another's tasks
         log_file = self.place.log_file or checkpoint.parent / f"{checkpoint.name}.spark.log"
         log_file.parent.mkdir(parents=True, exist_ok=True)
         name = self.topology.name
@@ -162,6 +175,28 @@ class ElasticRun:
         return history
 
     def _start_loop(self) -> None:
+        if isinstance(self.running, RunningApart):
+            self._run_loop(self._loop_apart(self.running))
+        else:
+            self._run_loop(self._loop_together())
+
+    def _loop_apart(self, running: RunningApart) -> Loop:
+        """Components with processors of their own, as seed 003 has them."""
+        settings = self.settings
+        executors = SparkExecutors(self.session)
+        slots = executors.slots_per_executor()
+        local = str(self.session.sparkContext.master).startswith("local")
+        least = len(running.apart.parts)
+        most = max(least, slots * (1 if local else settings.executors_max))
+        return Loop(
+            self._clock, ApartMeasurer(running), ApartActuator(running, executors), self._history,
+            self._policy, Limits(least, most, self.topology.max_latency_s),
+            standard_guards(settings, slots), settings.period_s, settings.dry_run,
+            settings.window, running.apart.edges, "space", self._step, self._shadows,
+            Foresight(settings.foresight_s), given=running.parallelism(),
+        )  # fmt: skip
+
+    def _loop_together(self) -> Loop:
         settings = self.settings
         allocating = chosen_allocating(settings)
         self.placements = placements_of(self.running)
@@ -177,12 +212,15 @@ class ElasticRun:
             settings.executors_max * slots,
             self.topology.max_latency_s,
         )
-        self._loop = loop = Loop(
+        return Loop(
             self._clock, measurer, actuator, self._history, self._policy,
             limits, standard_guards(settings, slots), settings.period_s, settings.dry_run,
             settings.window, self._component_edges(), "time", self._step,
             self._shadows, Foresight(settings.foresight_s), allocating,
         )  # fmt: skip
+
+    def _run_loop(self, loop: Loop) -> None:
+        self._loop = loop
         thread = threading.Thread(target=loop.run, name="penstock-loop", daemon=True)
         self._loop_thread = thread
         self._resources.callback(lambda: thread.join(timeout=JOIN_LIMIT_S))

@@ -1,12 +1,16 @@
 """What would run, without running it: `penstock run --explain`."""
 
+import tempfile
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from pyspark.sql import SparkSession
+
 from penstock.model.plan import TopologyPlan
 from penstock.model.topology import Topology
-from penstock.spark.builder import Reading, build
+from penstock.spark.apart.building import Places, build_apart
+from penstock.spark.builder import BuiltTopology, Reading, build
 from penstock.spark.session import build_session
 
 
@@ -36,15 +40,26 @@ class Explanation:
         return lines
 
 
-def explain(topology: Topology, key_groups: int, log_file: Path | None = None) -> Explanation:
+def explain(
+    topology: Topology, key_groups: int, log_file: Path | None = None, apart: bool = False
+) -> Explanation:
     """Build a topology's queries on a local session and say what they are."""
     session = build_session(
         "penstock-explain", "local[1]", key_groups=key_groups, log_file=log_file
     )
     try:
-        built = build(topology, session, Reading(time.time()))
+        built = _built(topology, session, apart)
         shared = {name for query in built.queries for name in query.sharing.shared}
         routes = {s.name: s.route.told() for s in topology.sources if s.route is not None}
         return Explanation(topology.name, built.plan, built.schemas, tuple(sorted(shared)), routes)
     finally:
         session.stop()
+
+
+def _built(topology: Topology, session: SparkSession, apart: bool) -> BuiltTopology:
+    reading = Reading(time.time())
+    if not apart:
+        return build(topology, session, reading)
+    with tempfile.TemporaryDirectory(prefix="penstock-explain-") as folder:
+        places = Places(lambda name: Path(folder) / name, lambda name: Path(folder) / "unused")
+        return build_apart(topology, session, reading, places).built

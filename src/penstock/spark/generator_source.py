@@ -57,7 +57,10 @@ class GeneratorSource(DataSource):
         stream = self.options.get("stream", "generator")
         told = self.options.get("parallelism_file")
         epoch_s = float(self.options["epoch_s"])
-        return GeneratorReader(generator, epoch_s, stream, self._routed(), told)
+        reader = GeneratorReader(generator, epoch_s, stream, self._routed(), told)
+        if self.options.get("at_once") == "true":
+            reader.prepareForTriggerAvailableNow()
+        return reader
 
     def _routed(self) -> RoutedReading:
         return RoutedReading.of(self.options, self.options.get("stream", "generator"))

@@ -104,7 +104,7 @@ class RunningTopology:
         reading = Reading(self.epoch_s, self._measured, str(self._checkpoint.parallelism(SOURCES)))
         self.built = self._build(reading)
         self._checkpoint.check_identity(_identity(self.topology, self.built, self.session))
-        self.ledger = Ledger(generators(self.topology), self.epoch_s)
+        self.ledger = self._ledger()
         self.listener = listener = ProgressListener(self.ledger)
         self.session.streams.addListener(listener)
         for query in self.built.queries:
@@ -116,6 +116,9 @@ class RunningTopology:
     def tell_parallelism(self, processors: int) -> None:
         """Let stateless work that follows generated streams use so many tasks from now on."""
         write_parallelism(self._checkpoint.parallelism(SOURCES), processors)
+
+    def _ledger(self) -> Ledger:
+        return Ledger(generators(self.topology), self.epoch_s)
 
     def _build(self, reading: Reading) -> BuiltTopology:
         return build(self.topology, self.session, reading)

@@ -24,6 +24,7 @@ from penstock.workloads.generator import Generator
 
 _OPERATOR: ContextVar[str] = ContextVar("operator", default="")
 _OURS = re.compile(r"^penstock\.errors\.\w+: (.+)$", re.MULTILINE)
+WINDOW = "spark.timeWindow"  # how Spark marks a column that is a window
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,11 @@ def survey(topology: Topology, session: SparkSession, epoch_s: float) -> Survey:
 
 
 def read_source(
-    source: Source, session: SparkSession, epoch_s: float, parallelism_file: str | None = None
+    source: Source,
+    session: SparkSession,
+    epoch_s: float,
+    parallelism_file: str | None = None,
+    at_once: bool = False,
 ) -> DataFrame:
     """The streaming frame of a source; the file tells ours how many tasks are to read it."""
     told = {} if parallelism_file is None else {"parallelism_file": parallelism_file}
@@ -64,6 +69,7 @@ def read_source(
             "generator": source.reader.to_json(),
             "epoch_s": repr(epoch_s),
             "stream": source.name,
+            "at_once": str(at_once).lower(),
         }
         if source.route is None:
             return session.readStream.format(FORMAT).options(**options, **told).load()
@@ -104,7 +110,7 @@ def _read_channel(
     options = {"path": reader.path, "reader": reader.reader, "name": source.name, **told}
     if reader.max_rows is not None:
         options["max_rows"] = str(reader.max_rows)
-    if reader.watermark is not None:
+    if reader.whole:
         options["whole"] = "true"
     log.Channel(Path(reader.path)).register(reader.reader)
     if source.route is not None:
@@ -112,6 +118,9 @@ def _read_channel(
     frame = session.readStream.format(log.FORMAT).options(**options).load()
     if source.route is not None:
         frame = obeyed(frame, source.name, source.route)
+    for column in reader.windows:
+        marked = F.col(f"`{column}`").alias(column, metadata={WINDOW: True})
+        frame = frame.withColumn(column, marked)
     return frame if reader.watermark is None else frame.withWatermark(*reader.watermark)
 
 

@@ -77,7 +77,7 @@ class Generator:
         columns = [
             pa.array(row),
             pa.array(self._keys(row)),
-            pa.array(_uniform(row, 2 * self.seed + 1)),
+            pa.array(uniform(row, 2 * self.seed + 1)),
             pa.array(at_us.astype(np.int64)).cast(SCHEMA.field("at").type),
         ]
         return pa.RecordBatch.from_arrays(columns, schema=SCHEMA)
@@ -102,16 +102,16 @@ class Generator:
         return np.asarray(total / total[-1])
 
     def _keys(self, row: NDArray[np.int64]) -> NDArray[np.int64]:
-        return self.ranked(_uniform(row, 2 * self.seed))
+        return self.ranked(uniform(row, 2 * self.seed))
 
-    def ranked(self, uniform: NDArray[np.float64]) -> NDArray[np.int64]:
+    def ranked(self, drawn: NDArray[np.float64]) -> NDArray[np.int64]:
         """The keys that uniform numbers in [0, 1) stand for."""
         if self.skew == 0:
-            return (uniform * self.keys).astype(np.int64)
-        return np.searchsorted(self._cumulative, uniform, side="right").astype(np.int64)
+            return (drawn * self.keys).astype(np.int64)
+        return np.searchsorted(self._cumulative, drawn, side="right").astype(np.int64)
 
 
-def _uniform(row: NDArray[np.int64], stream: int) -> NDArray[np.float64]:
+def uniform(row: NDArray[np.int64], stream: int) -> NDArray[np.float64]:
     """Uniform numbers in [0, 1), one per row, of one random sequence."""
     return uniform_of(row, np.uint64((stream * 0xD1B54A32D192ED03) % 2**64))
 

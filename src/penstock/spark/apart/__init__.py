@@ -1,0 +1,1 @@
+"""Components apart: one query each, joined by channels, with processors of their own."""

@@ -1,0 +1,218 @@
+"""Components apart: results, processors that change between batches, measurements, clean-up."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+from pyspark.sql import SparkSession
+
+from penstock.control.actions import SetParallelism
+from penstock.control.clock import WallClock
+from penstock.errors import InvalidInput, InvalidTopology
+from penstock.model.channels import FromChannel
+from penstock.model.observation import Observation
+from penstock.model.sinks import Memory, ToChannel
+from penstock.model.topology import Topology
+from penstock.spark.apart.actuator import ApartActuator
+from penstock.spark.apart.measurer import ApartMeasurer
+from penstock.spark.apart.running import RunningApart
+from penstock.spark.channels.log import Channel
+from penstock.spark.executors import SparkExecutors
+from penstock.spark.running import Pace, RunningTopology
+from penstock.spark.session import build_session
+from penstock.workloads.generator import Generator
+from penstock.workloads.profiles import constant
+
+pytestmark = pytest.mark.spark
+
+WAIT_S = 0.002
+ROWS = 1_500
+
+
+@pytest.fixture(scope="module")
+def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    log_file = tmp_path_factory.mktemp("log") / "spark.log"
+    made = build_session(
+        "tests", "local[6]", key_groups=4, log_file=log_file, quick_start=True,
+        extra={"spark.scheduler.mode": "FAIR"},
+    )  # fmt: skip
+    yield made
+    made.stop()
+
+
+def windows(rows: int | None = ROWS) -> Topology:
+    """A chain with a watermark that goes through two channels, and state at both ends."""
+    made = Topology("windows", max_latency="20s")
+    stream = Generator(constant(300.0), keys=5, seed=2, rows=rows, lanes=2, max_rows=400)
+    made.source("rows", stream)
+
+    def waiting(batches: Iterator[Any]) -> Iterator[Any]:
+        import time
+
+        for batch in batches:
+            time.sleep(WAIT_S * batch.num_rows)
+            yield batch
+
+    @made.operator("rows")
+    def slow(rows: Any) -> Any:
+        return rows.mapInArrow(waiting, rows.schema).withWatermark("at", "1 second")
+
+    made.add("bright", "SELECT key, value, at FROM slow WHERE value > 0.5", "slow", separate=True)
+    made.add(
+        "by_key",
+        "SELECT key, window, count(*) AS n FROM bright GROUP BY key, window(at, '1 second')",
+        "bright",
+    )
+    made.add(
+        "by_window",
+        """SELECT window(window, '2 seconds').start AS since, sum(n) AS n
+           FROM by_key GROUP BY window(window, '2 seconds')""",
+        "by_key",
+    )
+    made.sink("all", "slow", Memory())
+    made.sink("keys", "by_key", Memory())
+    made.sink("windows", "by_window", Memory())
+    return made
+
+
+def test_results_are_those_of_a_batch_recomputation(session: SparkSession, tmp_path: Path) -> None:
+    with RunningApart(windows(), session, tmp_path / "b", Pace(once=True)) as apart:
+        assert [part.component.name for part in apart.apart.parts] == [
+            "rows", "bright", "by_key", "by_window",
+        ]  # fmt: skip
+        assert apart.wait(90)
+        found = {sink: apart.rows(sink) for sink in ("all", "keys", "windows")}
+        lag = [apart.channel_backlog(part.component.name) for part in apart.apart.parts]
+        told = [entry.arrivals for entry in apart.published_since("slow", 0)]
+        epoch_s = apart.epoch_s
+    assert sorted(row.row for row in found["all"]) == list(range(ROWS))
+    assert lag == [0, 0, 0, 0]
+    stream = windows().sources[0].reader
+    rows = stream.batch(0, ROWS, epoch_s).to_pandas().query("value > 0.5")
+    rows["at"] = rows["at"].dt.tz_localize(None)
+    rows["window"] = rows["at"].dt.floor("1s")
+    closed = rows["at"].max().floor("1ms") - pd.Timedelta(seconds=1)
+    rows = rows[rows["window"] + pd.Timedelta(seconds=1) <= closed]
+    keys = {(row.window.start, row.key): row.n for row in found["keys"]}
+    assert len(keys) == len(found["keys"])
+    assert keys == rows.groupby(["window", "key"]).size().to_dict()
+    # Closed windows carry their end as the watermark: two seconds are closed with their last one.
+    rows["since"] = rows["window"].dt.floor("2s")
+    last = rows["window"].max() + pd.Timedelta(seconds=1)
+    rows = rows[rows["since"] + pd.Timedelta(seconds=2) <= last]
+    pairs = [(row.since, row.n) for row in found["windows"]]
+    assert sorted(pairs) == sorted(rows.groupby("since").size().items())
+    assert pairs
+    # What arrived is told by every entry that is left, through a channel or two.
+    assert all(one is not None and one.first_s >= epoch_s - 1e-3 for one in told)
+
+
+def test_processors_change_at_the_next_batch_and_everything_is_measured(
+    session: SparkSession, tmp_path: Path
+) -> None:
+    with RunningApart(
+        windows(rows=None), session, tmp_path / "c", processors={"rows": 2, "by_key": 2}
+    ) as running:
+        measurer = ApartMeasurer(running)
+        actuator = ApartActuator(running, SparkExecutors(session))
+        last = _until(measurer, _whole)
+        assert {c.name: c.parallelism for c in last.components} == {
+            "rows": 2, "bright": 1, "by_key": 2, "by_window": 1,
+        }  # fmt: skip
+        tasks = {component.name: component.tasks for component in last.components}
+        assert tasks["rows"] == 2
+        assert tasks["bright"] == 1
+        rows, bright, *_ = last.components
+        assert rows.arrival_rate_per_s == pytest.approx(300.0, rel=0.1)
+        assert rows.service_time_s > WAIT_S
+        assert bright.arrival_rate_per_s == pytest.approx(300.0, rel=0.9)
+        assert rows.backlog_rows >= 0
+        assert bright.arrival_scv > 0.5, "rows come in bulks"
+        assert last.latency is not None
+        assert 0 < last.latency.mean_s < 60
+        assert last.backlog_rows > 0
+
+        refused = actuator.act(SetParallelism({"nobody": 2}))
+        assert not refused.done
+        assert "nobody" in refused.detail
+        done = actuator.act(SetParallelism({"rows": 4, "bright": 3, "by_key": 1}))
+        assert done.done
+        assert "rows 2 -> 4" in done.detail
+        changed = _until(measurer, lambda seen: _tasks(seen, "rows") == 4)
+        assert {c.name: c.parallelism for c in changed.components}["bright"] == 3
+        changed = _until(measurer, lambda seen: _tasks(seen, "bright") == 3)
+        # Reading and state are two stages, of one task each.
+        _until(measurer, lambda seen: _tasks(seen, "by_key") == 2)
+
+
+def test_a_channel_that_two_topologies_share_keeps_what_the_slower_needs(
+    session: SparkSession, tmp_path: Path
+) -> None:
+    where = tmp_path / "channel"
+    writer = Topology("writer", max_latency="20s")
+    writer.source("rows", Generator(constant(1000.0), keys=5, rows=900, max_rows=300))
+    writer.sink("out", "rows", ToChannel(str(where)))
+    with RunningTopology(writer, session, tmp_path / "w", Pace(once=True)) as running:
+        assert running.wait(60)
+    channel = Channel(where)
+    assert channel.end_row() == 900
+    channel.register("slow")
+
+    def read(name: str) -> list[int]:
+        made = Topology(f"reader-{name}", max_latency="20s")
+        made.source("rows", FromChannel(str(where), name, max_rows=250))
+        made.sink("out", "rows", Memory())
+        with RunningTopology(made, session, tmp_path / name, Pace(once=True)) as running:
+            assert running.wait(60)
+            return [row.row for row in running.rows("out")]
+
+    assert sorted(read("quick")) == list(range(900))
+    assert len(list((where / "data").iterdir())) == 6, "the slow one still needs them"
+    assert sorted(read("slow")) == list(range(900))
+    # A reader is told of its last batch when it plans the one after it.
+    assert channel.positions() == {"quick": 750, "slow": 750}
+    assert len(list((where / "data").iterdir())) == 2
+
+
+def test_what_cannot_run_is_refused_in_a_sentence(session: SparkSession, tmp_path: Path) -> None:
+    looped = Topology("looped", max_latency="5s")
+    looped.source("rows", Generator(constant(10.0), rows=10))
+    looped.feedback("back", "step", "row BIGINT")
+
+    @looped.operator(["rows", "back"])
+    def step(rows: Any, back: Any) -> Any:
+        return rows.select("row", "key").unionByName(back.selectExpr("row", "0L AS key"))
+
+    looped.sink("out", "step", Memory())
+    with pytest.raises(InvalidTopology, match="runs apart only"):
+        RunningTopology(looped, session, tmp_path / "d").__enter__()
+    with pytest.raises(InvalidTopology, match=r"feedback 'back': schema .* emits"):
+        RunningApart(looped, session, tmp_path / "e").__enter__()
+    with pytest.raises(InvalidInput, match="names component 'nobody'"):
+        RunningApart(windows(), session, tmp_path / "f", processors={"nobody": 1}).__enter__()
+    foreign = Topology("foreign", max_latency="5s")
+    foreign.source("rows", FromChannel(str(tmp_path), "reader"))
+    foreign.sink("out", "rows", Memory())
+    with pytest.raises(InvalidInput, match="is no channel"):
+        RunningTopology(foreign, session, tmp_path / "g").__enter__()
+
+
+def _whole(seen: Observation) -> bool:
+    return not seen.missing and seen.latency is not None and seen.backlog_rows > 0
+
+
+def _tasks(seen: Observation, component: str) -> int:
+    return next(c.tasks for c in seen.components if c.name == component)
+
+
+def _until(measurer: ApartMeasurer, holds: Callable[[Observation], bool]) -> Observation:
+    """Observe until a period shows something, or the limit is over."""
+    clock = WallClock()
+    for _ in range(30):
+        clock.wait_s(2.0)
+        seen = measurer.observe()
+        if seen is not None and holds(seen):
+            return seen
+    pytest.fail("not seen within a minute")
