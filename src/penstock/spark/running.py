@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, Self
 
 from pyspark.errors import PySparkException
 from pyspark.sql import Row, SparkSession
@@ -79,7 +79,7 @@ class RunningTopology:
         self.before_batch: list[Callable[[str, int], None]] = []  # called by the query's thread
         self.after_batch: list[Callable[[str, int], None]] = []  # likewise
 
-    def __enter__(self) -> "RunningTopology":
+    def __enter__(self) -> Self:
         self._checkpoint.__enter__()
         try:
             self._start()

@@ -7,6 +7,7 @@ from matplotlib.figure import Figure
 
 from penstock.reproduce.claims import Claim, save_figure
 from penstock.reproduce.drs.measuring import QUICK, Measured, Sizes, measured, steady_share
+from penstock.reproduce.drs.ranks import rank_correlation
 from penstock.reproduce.drs.variation import CANDIDATES, EXPONENTIAL, Case, cases
 from penstock.reproduce.parts import failed, listed, spread
 
@@ -152,17 +153,8 @@ def _told_d6(case: Case) -> str:
 
 
 def _rank_correlation(runs: tuple[Measured, ...]) -> float:
-    """Spearman's; the few allocations have no equal estimates but infinite ones."""
-    estimated, seen = _ranks([r.estimate_s for r in runs]), _ranks([r.mean for r in runs])
-    return float(np.corrcoef(estimated, seen)[0, 1])
-
-
-def _ranks(values: list[float]) -> list[float]:
-    """Places in order, equal values share the mean of theirs."""
-    return [
-        sum(other < value for other in values) + (sum(other == value for other in values) - 1) / 2
-        for value in values
-    ]
+    """The few allocations have no equal estimates but infinite ones."""
+    return rank_correlation([r.estimate_s for r in runs], [r.mean for r in runs])
 
 
 def _estimated_share(runs: tuple[Measured, ...]) -> float:

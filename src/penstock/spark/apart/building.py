@@ -42,8 +42,7 @@ class BuiltApart:
         """
         analyses = [self.found.operators[name] for name in part.component.operators]
         shuffles = any(one.shuffles for one in analyses) or bool(part.component.key)
-        foreign = any(callable(source.reader) for source in part.topology.sources)
-        return shuffles or foreign
+        return shuffles or bool(part.foreign)
 
 
 def build_apart(

@@ -174,7 +174,7 @@ class ApartMeasurer:
 
 def _foreign_rows(part: Part, read: int) -> int:
     """Rows of sources that do not tell what arrived: those that its batches took."""
-    return read if any(callable(source.reader) for source in part.topology.sources) else 0
+    return read if part.foreign else 0
 
 
 def scv_of_bulks(entries: Sequence[Entry]) -> float:

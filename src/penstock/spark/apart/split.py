@@ -14,6 +14,7 @@ from penstock.model.sinks import ToChannel
 from penstock.model.topology import Topology
 from penstock.spark.channels.publishing import schema_json
 from penstock.spark.survey import WINDOW, Survey
+from penstock.workloads.generator import Generator
 
 DELAY = "spark.watermarkDelayMs"  # how Spark marks the column of a watermark
 
@@ -25,6 +26,15 @@ class Part:
     component: Component
     topology: Topology
     inputs: dict[str, str]
+
+    @property
+    def foreign(self) -> tuple[str, ...]:
+        """Sources that are neither generated nor channels of this topology."""
+        return tuple(
+            source.name
+            for source in self.topology.sources
+            if not isinstance(source.reader, Generator) and source.name not in self.inputs
+        )
 
     @property
     def query(self) -> str:

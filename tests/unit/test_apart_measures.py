@@ -1,0 +1,49 @@
+"""What the measurer of components apart makes of batches and of bulks."""
+
+import math
+
+import numpy as np
+import pytest
+
+from penstock.errors import InvalidInput
+from penstock.spark.apart.measurer import scv_of_bulks
+from penstock.spark.apart.running import parse_processors
+from penstock.spark.apart.service import Batch, ServiceEstimate
+from penstock.spark.channels.entries import Chunk, Entry
+
+
+def test_the_cost_of_tasks_is_not_taken_for_service() -> None:
+    random = np.random.default_rng(1)
+    estimate = ServiceEstimate()
+    for _ in range(60):
+        rows = int(random.integers(5, 200))
+        busy_s = 2 * 0.15 + random.exponential(0.02, rows).sum()
+        estimate.add(Batch(rows, 2, busy_s))
+    found = estimate.service()
+    assert found.row_s == pytest.approx(0.02, rel=0.15)
+    assert found.task_s == pytest.approx(0.15, rel=0.3)
+    assert found.scv == pytest.approx(1.0, abs=0.5)
+
+
+def test_batches_of_one_size_give_the_plain_ratio() -> None:
+    estimate = ServiceEstimate()
+    assert math.isnan(estimate.service().row_s)
+    for _ in range(20):
+        estimate.add(Batch(100, 2, 3.0))
+    assert estimate.service().row_s == pytest.approx(0.03)
+    assert estimate.service().scv == 1.0
+
+
+def test_rows_that_come_together_vary_as_bulks_do() -> None:
+    bulks = [Entry(n, "w", n, 8 * n, (Chunk("c", 8),), float(n)) for n in range(20)]
+    assert scv_of_bulks(bulks) == pytest.approx(7.0), "one gap of 8 mean gaps, seven of none"
+    singles = [Entry(n, "w", n, n, (Chunk("c", 1),), float(n)) for n in range(20)]
+    assert scv_of_bulks(singles) == pytest.approx(0.0)
+    assert scv_of_bulks(bulks[:2]) == 1.0, "not known yet"
+
+
+@pytest.mark.parametrize("text", ["", "a", "a=", "a=0", "a=x", "=3", "a=1,a=2", "a=-1"])
+def test_processors_are_read_or_refused(text: str) -> None:
+    assert parse_processors("a=1, b=20") == {"a": 1, "b": 20}
+    with pytest.raises(InvalidInput, match="COMPONENT=NUMBER"):
+        parse_processors(text)
