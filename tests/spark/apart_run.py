@@ -17,7 +17,7 @@ from penstock.workloads.pattern_steps import Tweets
 from penstock.workloads.profiles import constant
 
 TWEETS = Tweets(items=20, window=300)
-TWEET_COUNT = 3_000
+TWEET_COUNT = 2_000
 THRESHOLD = 12
 STREAM = Generator(constant(1_000.0), keys=10, seed=5, rows=6_000, lanes=2, max_rows=500)
 

@@ -200,7 +200,8 @@ def test_what_cannot_run_is_refused_in_a_sentence(session: SparkSession, tmp_pat
 
 
 def _whole(seen: Observation) -> bool:
-    return not seen.missing and seen.latency is not None and seen.backlog_rows > 0
+    known = [c.service_time_s > 0 and c.tasks > 0 for c in seen.components[:2]]
+    return all(known) and seen.latency is not None and seen.backlog_rows > 0
 
 
 def _tasks(seen: Observation, component: str) -> int:

@@ -74,6 +74,7 @@ class Assembler:
     parallelism_file: str | None = None
     at_once: bool = False
     _shared: dict[str, DataFrame] = field(default_factory=dict)
+    _taken: set[str] = field(default_factory=set)
 
     def frame(self, node: str, consumer: str = "") -> DataFrame:
         """The rows of a node for one consumer."""
@@ -95,6 +96,9 @@ class Assembler:
     def _made(self, node: str, path: str) -> DataFrame:
         source = self.topology.find_source(node)
         if source is not None:
+            if node not in self._taken:
+                self._taken.add(node)
+                return self.survey.sources[node]
             return read_source(
                 source, self.session, self.epoch_s, self.parallelism_file, self.at_once
             )

@@ -88,7 +88,9 @@ def build(
             f"feedback {name!r} closes a loop from operator {feedback.operator!r}; a topology with "
             "a loop runs apart only (--apart, or run(apart=True))."
         )
-    found = survey(topology, session, reading.epoch_s)
+    found = survey(
+        topology, session, reading.epoch_s, reading.parallelism_file, reading.at_once
+    )  # fmt: skip
     if wanted is not None:
         check_plan(topology, found, wanted)
         given = tuple(_as_planned(topology, session, reading, found, q) for q in wanted.queries)

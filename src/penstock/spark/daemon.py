@@ -17,6 +17,7 @@ PRELOADED = (
     "pyspark.sql.pandas.serializers",
     "pyspark.sql.pandas.types",
     "pyspark.worker",
+    "penstock.spark.channels.source",
     "penstock.spark.file_sink",
     "penstock.spark.generator_source",
     "penstock.spark.routes.lane",

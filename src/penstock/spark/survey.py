@@ -35,15 +35,26 @@ class Survey:
     schemas: dict[str, str]
     watermarked: frozenset[str]  # sources and operators whose rows have passed a watermark
     types: dict[str, StructType]  # of every node's rows
+    sources: dict[str, DataFrame]  # as read; to read one again starts a Python process again
 
 
-def survey(topology: Topology, session: SparkSession, epoch_s: float) -> Survey:
+def survey(
+    topology: Topology,
+    session: SparkSession,
+    epoch_s: float,
+    parallelism_file: str | None = None,
+    at_once: bool = False,
+) -> Survey:
     """Call every operator on the frames of its upstreams and look at the plans that result."""
     topology.check()
     frames: dict[str, DataFrame] = {}
     operators: dict[str, OperatorAnalysis] = {}
-    for source in topology.sources:
-        frames[source.name] = at_edge(read_source(source, session, epoch_s), source.name)
+    sources = {
+        source.name: read_source(source, session, epoch_s, parallelism_file, at_once)
+        for source in topology.sources
+    }
+    for name, rows in sources.items():
+        frames[name] = at_edge(rows, name)
     for operator in topology.ordered():
         frame = apply_operator(operator, [frames[name] for name in operator.upstreams])
         operators[operator.name] = analyse(frame)
@@ -52,7 +63,7 @@ def survey(topology: Topology, session: SparkSession, epoch_s: float) -> Survey:
     schemas = {name: frames[name].schema.simpleString() for name in operators}
     watermarked = frozenset(name for name, frame in frames.items() if has_watermark(frame))
     types = {name: frame.schema for name, frame in frames.items()}
-    return Survey(operators, schemas, watermarked, types)
+    return Survey(operators, schemas, watermarked, types, sources)
 
 
 def read_source(

@@ -35,8 +35,8 @@ SLOTS = 16
 class Length:
     """Seconds of frames in one run, and those at its start that are not counted."""
 
-    run_s: float = 50.0
-    warm_up_s: float = 15.0
+    run_s: float = 40.0
+    warm_up_s: float = 12.0
     allocations: int | None = None
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
@@ -26,6 +27,10 @@ from penstock.spark.running import Pace, RunningTopology, generators
 from penstock.workloads.generator import Generator
 
 POOL = "spark.scheduler.pool"
+START_LIMIT_S = 60.0
+ATTEMPTS = 4
+NOT_CONNECTED = "connect back"  # Spark's words for a Python process that came up too late
+STARTING = ("Initializing", "Getting offsets")  # what a query says before its sources answered
 
 
 class ApartLedger(Ledger):
@@ -125,12 +130,23 @@ class RunningApart(RunningTopology):
         )
 
     def _start_query(self, query: BuiltQuery) -> StreamingQuery:
+        """Start one query after the other: the process of a source has ten seconds to come up.
+
+        On a busy machine that may be too little; nothing has run then, so it is tried again.
+        """
         context = self.session.sparkContext
-        context.setLocalProperty(POOL, query.plan.name)
-        try:
-            return super()._start_query(query)
-        finally:
-            context.setLocalProperty(POOL, None)  # type: ignore[arg-type]  # None takes it away
+        for attempt in range(ATTEMPTS):
+            context.setLocalProperty(POOL, query.plan.name)
+            try:
+                started = super()._start_query(query)
+            finally:
+                context.setLocalProperty(POOL, None)  # type: ignore[arg-type]  # takes it away
+            _await_start(started)
+            error = started.exception()
+            if error is None or NOT_CONNECTED not in str(error) or attempt == ATTEMPTS - 1:
+                break
+            self._writers.pop()
+        return started
 
     def _recall(self, part: Part, arrivals: BatchArrivals) -> None:
         """How far a query was when the run before this one ended."""
@@ -226,6 +242,7 @@ class RunningApart(RunningTopology):
 
     def _start(self) -> None:
         self._began_s = time.time()
+        _start_workers(self.session)
         super()._start()
 
     def wait(self, timeout_s: float | None = None, poll_s: float = 0.2) -> bool:
@@ -250,6 +267,27 @@ class RunningApart(RunningTopology):
                         query.processAllAvailable()
             if before == self.published():
                 return
+
+
+def _await_start(query: StreamingQuery) -> None:
+    deadline = time.monotonic() + START_LIMIT_S
+    while query.isActive and query.status["message"].startswith(STARTING):
+        if time.monotonic() > deadline:
+            return
+        time.sleep(0.05)
+
+
+def _start_workers(session: SparkSession) -> None:
+    """Let Spark start the process that tasks' Python workers are forked from.
+
+    While the process of a source starts, Spark 4.3 switches forking off for the whole driver; tasks
+    that run Python for the first time just then would start an interpreter each, for good.
+    """
+    session.range(1).mapInArrow(_as_they_are, "id BIGINT").collect()
+
+
+def _as_they_are(batches: Any) -> Any:
+    yield from batches
 
 
 def parse_processors(text: str) -> dict[str, int]:
