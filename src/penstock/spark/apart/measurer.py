@@ -42,6 +42,7 @@ class ApartMeasurer:
             for query, started in pairs
         }
         running.after_batch.append(lambda query, batch_id: self._readers[query].look(batch_id))
+        running.after_restart.append(self._follow)
         self._nodes = NodeReader(running.session)
         self._services = {query.plan.name: ServiceEstimate() for query, _ in pairs}
         self._reports: dict[str, dict[int, BatchReport]] = {name: {} for name in self._readers}
@@ -50,6 +51,11 @@ class ApartMeasurer:
         self._sequence = dict.fromkeys(self._published, 0)
         self._at_s = time.time()
         self._available = self._arrived(self._at_s)
+
+    def _follow(self, place: int) -> None:
+        """A query was started again: its jobs are in another group now."""
+        name = self._running.built.queries[place].plan.name
+        self._readers[name].follow(self._running.queries[place])
 
     def observe(self) -> Observation | None:
         """What happened since the last call."""

@@ -129,7 +129,7 @@ class RunningApart(RunningTopology):
             (lambda: min(self._told(component), key_groups)) if self.apart.narrows(part) else None,
         )
 
-    def _start_query(self, query: BuiltQuery) -> StreamingQuery:
+    def _start_query(self, query: BuiltQuery, writer: BatchWriter) -> StreamingQuery:
         """Start one query after the other: the process of a source has ten seconds to come up.
 
         On a busy machine that may be too little; nothing has run then, so it is tried again.
@@ -138,14 +138,13 @@ class RunningApart(RunningTopology):
         for attempt in range(ATTEMPTS):
             context.setLocalProperty(POOL, query.plan.name)
             try:
-                started = super()._start_query(query)
+                started = super()._start_query(query, writer)
             finally:
                 context.setLocalProperty(POOL, None)  # type: ignore[arg-type]  # takes it away
             _await_start(started)
             error = started.exception()
             if error is None or NOT_CONNECTED not in str(error) or attempt == ATTEMPTS - 1:
                 break
-            self._writers.pop()
         return started
 
     def _recall(self, part: Part, arrivals: BatchArrivals) -> None:
@@ -249,7 +248,8 @@ class RunningApart(RunningTopology):
         """As of the base; then windows that the last watermarks close run down the channels."""
         deadline = None if timeout_s is None else time.monotonic() + timeout_s
         while self.active and not self.finished():
-            self.raise_failure()  # the others would wait for ever for one that has failed
+            if not any(map(self._revival.will_restart, self.queries)):
+                self.raise_failure()  # the others would wait for ever for one that has failed
             if deadline is not None and time.monotonic() > deadline:
                 return False
             time.sleep(poll_s)
