@@ -73,6 +73,7 @@ class Assembler:
     measured: bool
     parallelism_file: str | None = None
     at_once: bool = False
+    reuse: bool = False
     _shared: dict[str, DataFrame] = field(default_factory=dict)
     _taken: set[str] = field(default_factory=set)
 
@@ -96,7 +97,7 @@ class Assembler:
     def _made(self, node: str, path: str) -> DataFrame:
         source = self.topology.find_source(node)
         if source is not None:
-            if node not in self._taken:
+            if self.reuse and node not in self._taken:
                 self._taken.add(node)
                 return self.survey.sources[node]
             return read_source(

@@ -33,6 +33,7 @@ class Reading:
     epoch_s: float
     measured: bool = True
     parallelism_file: str | None = None  # tells our sources how many tasks are to read
+    reuse: bool = False  # what was read to look at the operators is what runs; for one query
     at_once: bool = False  # generated streams are there whole, whenever their rows would arrive
 
 
@@ -170,7 +171,7 @@ def _query(
     sharing = plan_sharing(topology, found, sinks)
     assembler = Assembler(
         topology, session, found, sharing, reading.epoch_s, reading.measured,
-        reading.parallelism_file, reading.at_once,
+        reading.parallelism_file, reading.at_once, reading.reuse,
     )  # fmt: skip
     nodes = list(dict.fromkeys(sink.upstream for sink in sinks))
     rows = {node: assembler.frame(node, "sinks") for node in nodes}

@@ -66,7 +66,7 @@ def build_apart(
     queries = []
     for part in parts:
         told = str(places.parallelism(part.component.name))
-        own = replace(reading, parallelism_file=told)
+        own = replace(reading, parallelism_file=told, reuse=True)
         queries.append(_one_query(part, build(part.topology, session, own)))
     reasons = tuple(
         f"channel {operator}: {len(readers)} reader(s): {', '.join(readers)}"
