@@ -7,7 +7,7 @@ any number of queries, without a column.
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlparse
@@ -29,6 +29,8 @@ class Offsets:
 
     rows: dict[str, int]
     formed_s: float
+    # Of sources of many streams: the entry of their log, and when its rows arrived.
+    many: dict[str, tuple[int, list[list[float]]]] = field(default_factory=dict)
 
 
 class BatchArrivals:
@@ -61,6 +63,9 @@ class BatchArrivals:
             first = self._first.get(name, 0) if first is None else first
             if last > first:
                 found += self._between(name, first, last)
+        for name, (seq, arrived) in end.many.items():
+            if start is None or start.many.get(name, (0, []))[0] != seq:
+                found += [Arrivals(*map(float, part)) for part in arrived]
         return tuple(found)
 
     def summary(self, batch_id: int) -> Arrivals | None:
@@ -85,7 +90,12 @@ class BatchArrivals:
             if name is not None:
                 # A source read twice stands twice; the one behind counts.
                 rows[name] = min(int(source["row"]), rows.get(name, int(source["row"])))
-        return Offsets(rows, formed_s)
+        many = {
+            str(source["source"]): (int(source["seq"]), source["arrived"])
+            for source in sources
+            if isinstance(source, dict) and {"source", "seq", "arrived"} <= source.keys()
+        }
+        return Offsets(rows, formed_s, many)
 
     def _between(self, name: str, first: int, last: int) -> list[Arrivals]:
         if name in self._channels:
