@@ -21,6 +21,9 @@ PRELOADED = (
     "penstock.spark.file_sink",
     "penstock.spark.generator_source",
     "penstock.spark.routes.lane",
+    "penstock.spark.source.reader",
+    "penstock.spark.backends.files",
+    "penstock.spark.backends.generators",
 )
 
 if __name__ == "__main__":

@@ -57,11 +57,8 @@ class GeneratorsBackend(Backend):
         """Generators as their `to_json` gives them."""
         template = options.get("template")
         try:
-            made = {
-                name: Generator.from_json(json.dumps(value))
-                for name, value in options["generators"].items()
-            }
-            spare = None if template is None else Generator.from_json(json.dumps(template))
+            made = {name: _generator(value) for name, value in options["generators"].items()}
+            spare = None if template is None else _generator(template)
         except (TypeError, KeyError, ValueError) as error:
             raise InvalidInput(f"generators: {error}.") from error
         epoch_s = float(options.get("epoch_s", 0.0))
@@ -210,6 +207,16 @@ class _Columns:
             if len(inside):
                 keys[inside] = like.ranked(uniform[inside])
         return keys
+
+
+def _generator(document: Mapping[str, Any]) -> Generator:
+    return Generator(**{**document, "rate": _profile(json.dumps(document["rate"]))})
+
+
+@lru_cache(maxsize=100_000)
+def _profile(text: str) -> RateProfile:
+    """Many streams have few profiles, and checking one takes longer than all else."""
+    return RateProfile.from_json(text)
 
 
 @lru_cache(maxsize=1)
