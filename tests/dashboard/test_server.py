@@ -131,7 +131,13 @@ def test_a_long_run_is_told_by_its_worst_periods_and_every_decision(
 
 
 def events(answer: http.client.HTTPResponse) -> Iterator[tuple[str, str, Any]]:
-    """Server-sent events as they come."""
+    """Server-sent events as they come, after the list of runs that comes first."""
+    stream = every_event(answer)
+    assert next(stream)[0] == "runs"
+    return stream
+
+
+def every_event(answer: http.client.HTTPResponse) -> Iterator[tuple[str, str, Any]]:
     fields: dict[str, str] = {}
     for line in answer:
         name, _, value = line.decode().rstrip("\n").partition(": ")
@@ -271,7 +277,7 @@ def test_where_reading_needs_the_token_nothing_is_read_without(tmp_path: Path) -
         "/../../etc/passwd", "/assets/../server.py", "/assets/%2e%2e/server.py", "/assets/",
         "/assets/server.py", "/etc/passwd", "/api/runs/1/../2", "/api/runs/h.sqlite",
         "/api/runs/-1", "/api/runs/99", "/api/runs/1%00", "//evil.example/", "/api/runs/99/events",
-        "/api/runs/" + "9" * 400,
+        "/api/runs/" + "9" * 400, "/" + "a" * 60_000,
     ],
 )  # fmt: skip
 def test_what_is_not_listed_does_not_exist(site: Site, path: str) -> None:
@@ -281,8 +287,8 @@ def test_what_is_not_listed_does_not_exist(site: Site, path: str) -> None:
 
 
 def test_every_answer_carries_the_headers_that_bind_browsers(site: Site) -> None:
-    for path in ("/", "/assets/page.js", "/api/runs", "/metrics", "/nothing"):
-        answer = site.ask(path)
+    asked = [site.ask(path) for path in ("/", "/assets/page.js", "/api/runs", "/metrics", "/x")]
+    for answer in [*asked, site.ask("/", "PUT"), site.ask("/", Host="evil.example")]:
         policy = answer.getheader("Content-Security-Policy", "")
         assert "default-src 'none'" in policy
         assert "unsafe" not in policy
@@ -309,6 +315,31 @@ def test_the_page_has_no_inline_script_or_style_and_fetches_nothing_from_elsewhe
         for danger in ("innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval("):
             assert danger not in text, name
         assert re.findall(r"setInterval|setTimeout", text) == [], f"{name} must not poll"
+
+
+def test_a_fault_of_ours_is_one_sentence_and_the_next_request_is_answered(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as broken:
+        broken.setattr("penstock.dashboard.handler.run_list", lambda _: 1 / 0)
+        status, told = site.told("/api/runs")
+    assert (status, told) == (500, {"error": "the server failed; its log says how."})
+    assert site.told("/api/runs")[0] == 200
+    assert site.told("//[")[0] in (400, 404)
+
+
+def test_what_is_left_of_a_refused_request_is_never_taken_for_another(site: Site) -> None:
+    import socket
+
+    smuggled = b"GET /api/runs HTTP/1.1\r\nHost: 127.0.0.1:%d\r\n\r\n" % site.page.port
+    head = b"POST /api/acts/advice-only HTTP/1.1\r\nHost: evil\r\nContent-Length: %d\r\n\r\n"
+    with socket.create_connection(("127.0.0.1", site.page.port), timeout=10) as raw:
+        raw.sendall(head % len(smuggled) + smuggled)
+        received = b""
+        while part := raw.recv(65_536):
+            received += part
+    assert received.count(b"HTTP/1.1 ") == 1
+    assert b" 403 " in received
 
 
 def test_a_taken_port_is_one_sentence(site: Site) -> None:

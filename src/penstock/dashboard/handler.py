@@ -12,17 +12,17 @@ from typing import Any, ClassVar
 from urllib.parse import parse_qs, urlsplit
 
 from penstock.control.history import HistoryStore
-from penstock.control.history_tail import Position, position
+from penstock.control.history_tail import Position
 from penstock.dashboard.metrics import CONTENT_TYPE, exposition
 from penstock.dashboard.safety import HEADERS, may_act, may_read, reading_cookie, refusal
+from penstock.dashboard.stream import events
 from penstock.dashboard.view import (
     Range,
     record_of,
     run_document,
     run_list,
-    update_document,
 )
-from penstock.errors import InvalidInput, PenstockError, Unavailable
+from penstock.errors import InvalidInput, PenstockError
 
 log = logging.getLogger(__name__)
 
@@ -33,8 +33,6 @@ KINDS = {
     "svg": "image/svg+xml",
 }
 JSON = "application/json; charset=utf-8"
-LOOK_EVERY_S = 0.5  # how soon a period that another program wrote is on the page
-KEEP_ALIVE_S = 15.0  # a comment so often shows which readers are gone
 MOST_STREAMS = 32
 MOST_BODY_BYTES = 4_096
 
@@ -71,6 +69,7 @@ class Handler(BaseHTTPRequestHandler):
     server_version = "penstock"
     sys_version = ""
     timeout = 60  # of a request that never comes to its end
+    _answered = False  # whether the request at hand has got its first line already
 
     def do_GET(self) -> None:
         """Look at something."""
@@ -85,21 +84,34 @@ class Handler(BaseHTTPRequestHandler):
         self._answer(self._act)
 
     def _answer(self, respond: Callable[[str, Mapping[str, str]], None]) -> None:
+        self._answered = False
         try:
             reason = refusal(self.headers, self.shared.port)  # type: ignore[arg-type]
             if reason is not None:
                 raise Refused(HTTPStatus.FORBIDDEN, reason)
-            parts = urlsplit(self.path)
-            query = {name: values[-1] for name, values in parse_qs(parts.query).items()}
-            respond(parts.path, query)
+            respond(*_address(self.path))
         except Refused as refused:
-            self._send_json({"error": str(refused)}, refused.status)
+            self._fail(str(refused), refused.status)
         except InvalidInput as error:
-            self._send_json({"error": str(error)}, HTTPStatus.BAD_REQUEST)
+            self._fail(str(error), HTTPStatus.BAD_REQUEST)
         except PenstockError as error:
-            self._send_json({"error": str(error)}, HTTPStatus.SERVICE_UNAVAILABLE)
+            self._fail(str(error), HTTPStatus.SERVICE_UNAVAILABLE)
         except (BrokenPipeError, ConnectionResetError, TimeoutError):
             self.close_connection = True
+        except Exception:  # the border: one request may fail, the page goes on
+            log.exception("a request failed: %s", self.path)
+            self._fail("the server failed; its log says how.", HTTPStatus.INTERNAL_SERVER_ERROR)
+
+    def _fail(self, sentence: str, status: HTTPStatus) -> None:
+        """A sentence, and the end of the connection: what is left of the request is unread."""
+        self.close_connection = True
+        if not self._answered:
+            self._send_json({"error": sentence}, status)
+
+    def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
+        """What the library refuses, in our form and with our headers."""
+        self.command = getattr(self, "command", None) or "GET"
+        self._fail(f"{message or HTTPStatus(code).phrase}.", HTTPStatus(code))
 
     def _look(self, path: str, query: Mapping[str, str]) -> None:
         store = self.shared.store
@@ -175,42 +187,11 @@ class Handler(BaseHTTPRequestHandler):
             self._headers(HTTPStatus.OK, "text/event-stream; charset=utf-8")
             self.close_connection = True
             if self.command != "HEAD":
-                self._events(run, seen)
+                for event in events(self.shared.store, self.shared.stopping, run, seen):
+                    self.wfile.write(event)
+                    self.wfile.flush()
         finally:
             self.shared.streams.release()
-
-    def _events(self, run: int | None, seen: Position) -> None:
-        store, quiet_s = self.shared.store, 0.0
-        known: list[dict[str, Any]] | None = None
-        while not self.shared.stopping.is_set():
-            told = False
-            try:
-                runs = run_list(store)
-                now = seen if run is None else position(store, run)
-                if runs != known:
-                    told = known is not None
-                    known = runs
-                    if told:
-                        self._event("runs", {"runs": runs}, seen)
-                if run is not None and now != seen:
-                    self._event("period", update_document(store, run, seen, now), now)
-                    seen, told = now, True
-            except Unavailable as error:  # a database that is away comes back
-                self._event("trouble", {"error": str(error)}, seen)
-                told = True
-            quiet_s = 0.0 if told else quiet_s + LOOK_EVERY_S
-            if quiet_s >= KEEP_ALIVE_S:
-                self._write(b":\n\n")
-                quiet_s = 0.0
-            self.shared.stopping.wait(LOOK_EVERY_S)
-
-    def _event(self, kind: str, value: Any, at: Position) -> None:
-        data = json.dumps(value, allow_nan=False)  # one line: JSON escapes line breaks
-        self._write(f"event: {kind}\nid: {at}\ndata: {data}\n\n".encode())
-
-    def _write(self, content: bytes) -> None:
-        self.wfile.write(content)
-        self.wfile.flush()
 
     def _send_asset(self, name: str) -> None:
         content = self.shared.assets.get(name)
@@ -233,18 +214,29 @@ class Handler(BaseHTTPRequestHandler):
         self, status: HTTPStatus, kind: str, length: int | None = None,
         also: Mapping[str, str] | None = None,
     ) -> None:  # fmt: skip
+        self._answered = True
         self.send_response(status)
         for name, value in {"Content-Type": kind, **HEADERS, **(also or {})}.items():
             self.send_header(name, value)
-        if length is None:
+        if self.close_connection or length is None:
             self.send_header("Connection", "close")
-        else:
+        if length is not None:
             self.send_header("Content-Length", str(length))
         self.end_headers()
 
     def log_message(self, format: str, *args: Any) -> None:
         """To our log; the terminal belongs to the run."""
         log.debug(format, *args)
+
+
+def _address(raw: str) -> tuple[str, dict[str, str]]:
+    """The path and the query of a request; of a name that comes twice, the last."""
+    try:
+        parts = urlsplit(raw)
+        query = parse_qs(parts.query, max_num_fields=16)
+    except ValueError as error:
+        raise Refused(HTTPStatus.BAD_REQUEST, "the address cannot be read.") from error
+    return parts.path, {name: values[-1] for name, values in query.items()}
 
 
 def _moment(query: Mapping[str, str], name: str) -> float | None:

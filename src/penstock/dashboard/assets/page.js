@@ -75,7 +75,10 @@ async function start() {
 function waitForRun() {
   status("no run yet", "ended");
   stream = new EventSource("/api/events");
-  stream.addEventListener("runs", (event) => { stream.close(); fillRuns(JSON.parse(event.data).runs); load(); });
+  stream.addEventListener("runs", (event) => {
+    fillRuns(JSON.parse(event.data).runs);
+    if (runs.length > 0) { stream.close(); load(); }
+  });
 }
 
 async function load() {
