@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from penstock.api import attach as attach
     from penstock.errors import InvalidInput as InvalidInput
     from penstock.errors import PenstockError as PenstockError
+    from penstock.model.aggregates import UserAggregate as UserAggregate
     from penstock.model.channels import FromChannel as FromChannel
     from penstock.model.route import Route as Route
     from penstock.model.sinks import Console as Console
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from penstock.model.sources import Streams as Streams
     from penstock.spark.routes.costed import costed as costed
     from penstock.spark.windows.operator import window_aggregate as window_aggregate
-    from penstock.spark.windows.user import UserAggregate as UserAggregate
     from penstock.workloads.generator import Generator as Generator
     from penstock.workloads.profiles import RateProfile as RateProfile
     from penstock.workloads.profiles import bursts as bursts
@@ -40,7 +40,7 @@ _HOMES = {
     "penstock.spark.routes.costed": ("costed",),
     "penstock.model.sources": ("Admission", "Streams"),
     "penstock.spark.windows.operator": ("window_aggregate",),
-    "penstock.spark.windows.user": ("UserAggregate",),
+    "penstock.model.aggregates": ("UserAggregate",),
     "penstock.workloads.generator": ("Generator",),
     "penstock.workloads.profiles": ("RateProfile", "bursts", "constant", "day", "steps", "trend"),
 }

@@ -8,10 +8,10 @@ from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType, TimestampNTZType, TimestampType
 
 from penstock.errors import InvalidInput, InvalidTopology
+from penstock.model.aggregates import UserAggregate
 from penstock.model.durations import parse_duration_s
 from penstock.spark.windows.compiling import Call, parse_call
 from penstock.spark.windows.shape import WindowShape
-from penstock.spark.windows.user import UserAggregate
 
 WATERMARK = "spark.watermarkDelayMs"  # how Spark marks the column a watermark goes by
 MODES = ("append", "update")

@@ -14,6 +14,7 @@ from pyspark.sql.pandas.types import to_arrow_type
 from pyspark.sql.types import DataType, DecimalType, StructType
 
 from penstock.errors import InvalidTopology
+from penstock.model.aggregates import UserAggregate
 from penstock.spark.survey import first_line
 from penstock.spark.windows import results
 from penstock.spark.windows.decimals import DecimalSum
@@ -21,7 +22,7 @@ from penstock.spark.windows.distinct import PRECISION, Estimator, Registers
 from penstock.spark.windows.kernels import Extreme, FloatSum, IntSum, Kernel, Rows
 from penstock.spark.windows.ranked import RankedExtreme
 from penstock.spark.windows.results import Result
-from penstock.spark.windows.user import UserAggregate, UserKernel
+from penstock.spark.windows.user import UserKernel
 
 FUNCTIONS = ("count", "sum", "avg", "min", "max", "approx_count_distinct")
 _FORM = re.compile(r"\s*(\w+)\s*(?:\((.*)\))?\s*", re.DOTALL)

@@ -16,6 +16,7 @@ from pyspark.sql.streaming.state import GroupStateTimeout
 from pyspark.sql.types import LongType, StructField, StructType
 
 from penstock.errors import InvalidTopology
+from penstock.model.aggregates import UserAggregate
 from penstock.spark.analysis import keyed_by
 from penstock.spark.survey import first_line, operator_name
 from penstock.spark.windows import laning, step
@@ -23,7 +24,6 @@ from penstock.spark.windows.arguments import WATERMARK, WINDOW, Arguments, check
 from penstock.spark.windows.buckets import bucket_values
 from penstock.spark.windows.compiling import Call, Compiled
 from penstock.spark.windows.output import Output
-from penstock.spark.windows.user import UserAggregate
 
 DEFAULT_BUCKETS = 32
 

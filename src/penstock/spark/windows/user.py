@@ -1,4 +1,4 @@
-"""Aggregates of the user's own: init, update, merge, result."""
+"""States of a user's own aggregate, and how its mistakes are told."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -7,46 +7,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from penstock.errors import InvalidTopology
+from penstock.model.aggregates import UserAggregate
 from penstock.model.observation import Ints
 from penstock.spark.windows.kernels import State
-
-BATCHES = ("arrow", "pandas")
-
-
-@dataclass(frozen=True)
-class UserAggregate:
-    """An aggregate made of four functions on the state of one key, a dict of plain values.
-
-    `init()` is the state of no rows; `update(state, rows)` takes the rows of one key as an Arrow
-    table or a pandas frame of `columns`; `merge(left, right)` joins two states; `result(state)` is
-    the value. Rows and states may come in any order and any cut, so merge must not depend on it.
-    `state` and `returns` are Spark types, such as "n BIGINT, low DOUBLE" and "BOOLEAN".
-    """
-
-    columns: Sequence[str]
-    state: str
-    returns: str
-    init: Callable[[], dict[str, Any]]
-    update: Callable[[dict[str, Any], Any], dict[str, Any]]
-    merge: Callable[[dict[str, Any], dict[str, Any]], dict[str, Any]]
-    result: Callable[[dict[str, Any]], Any]
-    batches: str = "arrow"
-
-    def __post_init__(self) -> None:
-        if isinstance(self.columns, str) or not self.columns:
-            raise InvalidTopology(
-                f"UserAggregate(columns) is {self.columns!r}; give a list of column names."
-            )
-        if self.batches not in BATCHES:
-            raise InvalidTopology(
-                f"UserAggregate(batches) is {self.batches!r}; allowed: {', '.join(BATCHES)}."
-            )
-        for field in ("init", "update", "merge", "result"):
-            if not callable(getattr(self, field)):
-                raise InvalidTopology(
-                    f"UserAggregate({field}) is {getattr(self, field)!r}; give a function."
-                )
 
 
 class GroupError(Exception):
