@@ -21,7 +21,7 @@ from penstock.spark.windows.laning import PaneLane, RowLane
 from penstock.spark.windows.reducing import over_ranges
 from penstock.spark.windows.shape import WindowShape
 from penstock.spark.windows.step import PaneStep, RowStep
-from penstock.spark.windows.user import UserKernel
+from penstock.spark.windows.user import UserKernel, Where
 
 KERNELS = (Rows(), Rows("v"), IntSum("v", True), Extreme("v", True, "int64"))
 RESULTS = (
@@ -29,6 +29,7 @@ RESULTS = (
     ("total", results.Number(2, 1, pa.int64())),
     ("most", results.Number(3, 1, pa.int64())),
 )
+WHERE = Where("operator 'road'", ("k",))
 Found = dict[tuple[Any, int], tuple[Any, ...]]
 
 
@@ -67,8 +68,8 @@ class Machine:
     """Lanes, a shuffle and a step over one bucket, with Spark's rules for watermarks."""
 
     def __init__(self, shape: WindowShape, append: bool, kernels: Any = KERNELS) -> None:
-        self.lane = PaneLane(("k",), shape, kernels, (0,), True, "operator 'x'")
-        self.step = PaneStep(shape, kernels, RESULTS, append, True, "operator 'x'")
+        self.lane = PaneLane(("k",), shape, kernels, (0,), True, WHERE)
+        self.step = PaneStep(shape, kernels, RESULTS, append, True, WHERE)
         self.state = FakeState()
         self.late_ms = self.now_ms = 0
 
@@ -211,7 +212,7 @@ def test_integers_beyond_64_bits_are_an_error_or_wrap() -> None:
 def test_windows_of_rows_are_told_when_full() -> None:
     shape = WindowShape(4, 2)
     kernels = (Rows(), FloatSum("v"))
-    step = RowStep(("k",), "t", shape, kernels, (("sum", results.Mean(1, 0)),), "operator 'x'")
+    step = RowStep(("k",), "t", shape, kernels, (("sum", results.Mean(1, 0)),), WHERE)
     lane, state = RowLane(("k",), (0,)), FakeState()
     values, found = list(range(11)), {}
     for start, end in ((0, 3), (3, 9), (9, 11)):
@@ -254,10 +255,8 @@ def _bad(*_: Any) -> Any:
 def test_a_users_mistake_is_told_with_operator_and_key(functions: Any, said: str) -> None:
     kernels = (_kernel(**functions),)
     shape = WindowShape(2_000, 1_000)
-    lane = PaneLane(("k",), shape, kernels, (0,), True, "operator 'road'")
-    step = PaneStep(
-        shape, kernels, (("mine", results.User(0, kernels[0])),), True, True, "operator 'road'"
-    )
+    lane = PaneLane(("k",), shape, kernels, (0,), True, WHERE)
+    step = PaneStep(shape, kernels, (("mine", results.User(0, kernels[0])),), True, True, WHERE)
     state = FakeState()
     state.watermark_ms = 1000
 

@@ -11,7 +11,7 @@ from penstock.spark.windows.kernels import Kernel
 from penstock.spark.windows.partials import Partials, told
 from penstock.spark.windows.results import Result
 from penstock.spark.windows.shape import WindowShape
-from penstock.spark.windows.user import GroupError
+from penstock.spark.windows.user import GroupError, Where
 
 Windows = tuple[Ints, Ints]  # key and number of each window, ascending
 
@@ -37,7 +37,7 @@ def windows_of(key: Ints, first: Ints, last: Ints) -> Windows:
 
 def made(
     entries: Partials, windows: Windows, shape: WindowShape, kernels: Sequence[Kernel],
-    results: Sequence[tuple[str, Result]], where: str,
+    results: Sequence[tuple[str, Result]], where: Where,
 ) -> "pa.Table | None":  # fmt: skip
     """Keys, window numbers and values of the windows; None if there are none."""
     key, window = windows

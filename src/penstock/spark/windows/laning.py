@@ -19,6 +19,7 @@ from penstock.spark.windows.choosing import windows_of
 from penstock.spark.windows.kernels import Kernel
 from penstock.spark.windows.partials import Partials
 from penstock.spark.windows.shape import WindowShape
+from penstock.spark.windows.user import Where
 
 CHUNK_ROWS = 1_000_000
 SCHEMA = "bucket INT, expires BIGINT, lane INT, content BINARY"
@@ -46,7 +47,7 @@ class PaneLane:
     kernels: tuple[Kernel, ...]
     buckets: tuple[int, ...]  # the value that stands for each bucket
     watermarked: bool
-    where: str
+    where: Where
 
     def __call__(self, batches: Iterable[Any]) -> Iterator[Any]:
         """Partials of all rows of a task."""

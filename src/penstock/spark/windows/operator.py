@@ -24,6 +24,7 @@ from penstock.spark.windows.arguments import WATERMARK, WINDOW, Arguments, check
 from penstock.spark.windows.buckets import bucket_values
 from penstock.spark.windows.compiling import Call, Compiled
 from penstock.spark.windows.output import Output
+from penstock.spark.windows.user import Where
 
 DEFAULT_BUCKETS = 32
 
@@ -82,7 +83,8 @@ def _by_panes(frame: DataFrame, given: Arguments, native: DataFrame | None) -> D
             compiled.add(name, aggregate, native.schema[name].dataType)
         else:
             compiled.add_user(name, aggregate)
-    where = f"operator {operator_name()!r}" if operator_name() else "window_aggregate"
+    name = operator_name()
+    where = Where(f"operator {name!r}" if name else "window_aggregate", given.by)
     keys = {f"k{place}": F.col(f"`{name}`") for place, name in enumerate(given.by)}
     if not keys:
         keys = {"k0": F.lit(0)}
@@ -99,7 +101,7 @@ def _by_panes(frame: DataFrame, given: Arguments, native: DataFrame | None) -> D
 
 
 def _over_time(
-    rows: DataFrame, given: Arguments, compiled: Compiled, keys: tuple[str, ...], where: str
+    rows: DataFrame, given: Arguments, compiled: Compiled, keys: tuple[str, ...], where: Where
 ) -> DataFrame:
     watermarked = given.watermark_ms is not None
     kernels = tuple(compiled.kernels)
@@ -120,7 +122,7 @@ def _over_time(
 
 
 def _over_rows(
-    rows: DataFrame, given: Arguments, compiled: Compiled, keys: tuple[str, ...], where: str
+    rows: DataFrame, given: Arguments, compiled: Compiled, keys: tuple[str, ...], where: Where
 ) -> DataFrame:
     time = "t" if given.time is not None else None
     kept = step.RowStep(

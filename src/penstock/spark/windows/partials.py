@@ -12,7 +12,7 @@ from penstock.model.observation import Ints
 from penstock.spark.windows.grouping import Grouping, grouped
 from penstock.spark.windows.kernels import Kernel, State, narrowed
 from penstock.spark.windows.keys import numbered
-from penstock.spark.windows.user import GroupError
+from penstock.spark.windows.user import GroupError, Where
 
 _LZ4 = pa.ipc.IpcWriteOptions(compression="lz4")
 
@@ -75,7 +75,7 @@ class Partials:
 
 
 def of_rows(
-    rows: Any, keys: Sequence[str], pane: Ints, kernels: Sequence[Kernel], where: str
+    rows: Any, keys: Sequence[str], pane: Ints, kernels: Sequence[Kernel], where: Where
 ) -> Partials:
     """The partials of an Arrow table of rows, each in a pane."""
     key, distinct = numbered(rows.select(list(keys)))
@@ -89,7 +89,7 @@ def of_rows(
     return _made(distinct, found, kernels, state, where)
 
 
-def merged(parts: Sequence[Partials], kernels: Sequence[Kernel], where: str) -> Partials:
+def merged(parts: Sequence[Partials], kernels: Sequence[Kernel], where: Where) -> Partials:
     """One for several, their states merged where key and pane are the same."""
     if len(parts) == 1:
         return parts[0]
@@ -110,7 +110,7 @@ def merged(parts: Sequence[Partials], kernels: Sequence[Kernel], where: str) -> 
 
 def _made(
     keys: Any, found: Grouping, kernels: Sequence[Kernel],
-    state: Callable[[Kernel], State], where: str,
+    state: Callable[[Kernel], State], where: Where,
 ) -> Partials:  # fmt: skip
     try:
         states = tuple(state(kernel) for kernel in kernels)
@@ -119,11 +119,11 @@ def _made(
     return Partials(keys, found.key, found.pane, states)
 
 
-def told(error: GroupError, keys: Any, key: int, where: str) -> PenstockError:
+def told(error: GroupError, keys: Any, key: int, where: Where) -> PenstockError:
     """The sentence for a user's function that failed on a key."""
-    values = keys.slice(key, 1).to_pylist()[0]
-    shown = ", ".join(f"{name}={value!r}" for name, value in values.items())
-    return PenstockError(f"{where}: {error.said}, at key ({shown}).")
+    values = keys.slice(key, 1).to_pylist()[0].values()
+    shown = ", ".join(f"{name}={value!r}" for name, value in zip(where.by, values, strict=False))
+    return PenstockError(f"{where.operator}: {error.said}, at key ({shown}).")
 
 
 def _joined(states: Sequence[State]) -> State:

@@ -19,6 +19,7 @@ from penstock.spark.windows.keys import numbered
 from penstock.spark.windows.partials import Partials
 from penstock.spark.windows.results import Result
 from penstock.spark.windows.shape import WindowShape
+from penstock.spark.windows.user import Where
 
 STATE = "emitted BIGINT, content BINARY"
 OUTPUT = "content BINARY"
@@ -39,7 +40,7 @@ class PaneStep:
     results: tuple[tuple[str, Result], ...]
     append: bool
     watermarked: bool
-    where: str
+    where: Where
 
     def __call__(
         self, key: tuple[Any, ...], frames: Iterable[Any], state: Any
@@ -137,7 +138,7 @@ class RowStep:
     shape: WindowShape
     kernels: tuple[Kernel, ...]
     results: tuple[tuple[str, Result], ...]
-    where: str
+    where: Where
 
     def __call__(
         self, key: tuple[Any, ...], frames: Iterable[Any], state: Any

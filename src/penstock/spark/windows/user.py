@@ -22,6 +22,14 @@ class GroupError(Exception):
 
 
 @dataclass(frozen=True)
+class Where:
+    """What a mistake is told with: the operator, and the columns of its key."""
+
+    operator: str
+    by: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class UserKernel:
     """Keeps the user's states in a struct column; one call of a function for each group.
 
