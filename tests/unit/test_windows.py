@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -69,7 +70,7 @@ class Machine:
 
     def __init__(self, shape: WindowShape, append: bool, kernels: Any = KERNELS) -> None:
         self.lane = PaneLane(("k",), shape, kernels, (0,), True, WHERE)
-        self.step = PaneStep(shape, kernels, RESULTS, append, True, WHERE)
+        self.step = PaneStep(shape, kernels, RESULTS, append, True, WHERE, "q")
         self.state = FakeState()
         self.late_ms = self.now_ms = 0
 
@@ -182,6 +183,14 @@ def test_state_is_forgotten_when_all_its_windows_have_ended() -> None:
     assert not machine.state.exists
 
 
+def test_a_state_of_another_query_is_refused() -> None:
+    machine = Machine(WindowShape(10_000, 2_000), append=True)
+    machine.batch([[("a", 1, 1)]], 0)
+    machine.step = replace(machine.step, made_for="another")
+    with pytest.raises(PenstockError, match="begun with q, and now it is another"):
+        machine.batch([[("a", 1, 1)]], 0)
+
+
 @given(st.lists(st.floats(allow_nan=True), min_size=1, max_size=40), st.data())
 def test_ranges_of_floats_never_subtract(values: list[float], data: Any) -> None:
     low = data.draw(st.integers(0, len(values) - 1))
@@ -212,7 +221,7 @@ def test_integers_beyond_64_bits_are_an_error_or_wrap() -> None:
 def test_windows_of_rows_are_told_when_full() -> None:
     shape = WindowShape(4, 2)
     kernels = (Rows(), FloatSum("v"))
-    step = RowStep(("k",), "t", shape, kernels, (("sum", results.Mean(1, 0)),), WHERE)
+    step = RowStep(("k",), "t", shape, kernels, (("sum", results.Mean(1, 0)),), WHERE, "q")
     lane, state = RowLane(("k",), (0,)), FakeState()
     values, found = list(range(11)), {}
     for start, end in ((0, 3), (3, 9), (9, 11)):
@@ -256,7 +265,9 @@ def test_a_users_mistake_is_told_with_operator_and_key(functions: Any, said: str
     kernels = (_kernel(**functions),)
     shape = WindowShape(2_000, 1_000)
     lane = PaneLane(("k",), shape, kernels, (0,), True, WHERE)
-    step = PaneStep(shape, kernels, (("mine", results.User(0, kernels[0])),), True, True, WHERE)
+    step = PaneStep(
+        shape, kernels, (("mine", results.User(0, kernels[0])),), True, True, WHERE, "q"
+    )
     state = FakeState()
     state.watermark_ms = 1000
 

@@ -32,6 +32,20 @@ class Arguments:
     watermark_ms: int | None
     buckets: int
 
+    def told(self) -> str:
+        """What the state depends on, for a person."""
+        unit = "rows" if self.counted else "us"
+        shape = self.shape
+        aggregates = ", ".join(
+            f"{name} = {one.sql if isinstance(one, Call) else one.state}"
+            for name, one in self.aggregates.items()
+        )
+        by = ", ".join(self.by)
+        return (
+            f"window {shape.length} {unit}, slide {shape.slide} {unit}, start {shape.origin} "
+            f"{unit}, {self.buckets} buckets by ({by}): {aggregates}"
+        )
+
 
 def checked(
     frame: DataFrame, by: Any, window: Any, slide: Any, start: Any, aggregates: Any, time: Any,

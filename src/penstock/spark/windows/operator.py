@@ -109,7 +109,9 @@ def _over_time(
         keys, given.shape, kernels, bucket_values(given.buckets), watermarked, where
     )
     append = given.mode == "append"
-    kept = step.PaneStep(given.shape, kernels, tuple(compiled.results), append, watermarked, where)
+    kept = step.PaneStep(
+        given.shape, kernels, tuple(compiled.results), append, watermarked, where, given.told()
+    )
     cut = rows.mapInArrow(lane, laning.SCHEMA)
     timeout = GroupStateTimeout.NoTimeout
     if watermarked:
@@ -126,8 +128,9 @@ def _over_rows(
 ) -> DataFrame:
     time = "t" if given.time is not None else None
     kept = step.RowStep(
-        keys, time, given.shape, tuple(compiled.kernels), tuple(compiled.results), where
-    )
+        keys, time, given.shape, tuple(compiled.kernels), tuple(compiled.results), where,
+        given.told(),
+    )  # fmt: skip
     lane = laning.RowLane(keys, bucket_values(given.buckets))
     cut = rows.mapInArrow(lane, laning.SCHEMA)
     return cut.groupBy("bucket").applyInPandasWithState(

@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
+from penstock.errors import PenstockError
 from penstock.spark.windows import partials
 from penstock.spark.windows.choosing import made, windows_of
 from penstock.spark.windows.kernels import Kernel
@@ -21,7 +22,7 @@ from penstock.spark.windows.results import Result
 from penstock.spark.windows.shape import WindowShape
 from penstock.spark.windows.user import Where
 
-STATE = "emitted BIGINT, content BINARY"
+STATE = "made_for STRING, emitted BIGINT, content BINARY"
 OUTPUT = "content BINARY"
 _NONE_EMITTED = -(2**62)  # microseconds; before any window
 _OUTPUT_ROWS = 100_000
@@ -41,6 +42,7 @@ class PaneStep:
     append: bool
     watermarked: bool
     where: Where
+    made_for: str  # what the state belongs to; panes mean nothing to another query
 
     def __call__(
         self, key: tuple[Any, ...], frames: Iterable[Any], state: Any
@@ -48,7 +50,7 @@ class PaneStep:
         """One bucket in one batch."""
         emitted, held = _NONE_EMITTED, None
         if state.exists:
-            emitted, content = state.get
+            emitted, content = _of_the_same(state, self.made_for, self.where)
             held = Partials.from_bytes(content, self.kernels)
         contents, alive = _taken(frames)
         delta = self._merged([Partials.from_bytes(content, self.kernels) for content in contents])
@@ -109,7 +111,7 @@ class PaneStep:
             if state.exists:
                 state.remove()
             return
-        state.update((int(emitted), entries.to_bytes(self.kernels)))
+        state.update((self.made_for, int(emitted), entries.to_bytes(self.kernels)))
         if self.watermarked:
             # Spark calls when the watermark is beyond the timeout, and windows are final when it
             # has reached their end: hence one millisecond less.
@@ -139,6 +141,7 @@ class RowStep:
     kernels: tuple[Kernel, ...]
     results: tuple[tuple[str, Result], ...]
     where: Where
+    made_for: str  # what the state belongs to; panes mean nothing to another query
 
     def __call__(
         self, key: tuple[Any, ...], frames: Iterable[Any], state: Any
@@ -148,7 +151,7 @@ class RowStep:
         held = None
         seen = np.empty(0, dtype=np.int64)
         if state.exists:
-            _, content = state.get
+            _, content = _of_the_same(state, self.made_for, self.where)
             held = Partials.from_bytes(content, self.kernels)
             seen = held.keys.column("seen").to_numpy()
             held = replace(held, keys=held.keys.drop_columns("seen"))
@@ -177,7 +180,7 @@ class RowStep:
             yield _packed(found)
         rest = entries.of_entries(self.shape.last_window(entries.pane) > full[entries.key])
         keys = rest.keys.append_column("seen", pa.array(after))
-        state.update((0, replace(rest, keys=keys).to_bytes(self.kernels)))
+        state.update((self.made_for, 0, replace(rest, keys=keys).to_bytes(self.kernels)))
 
     def _ordered(self, frames: Iterable[Any]) -> Any:
         tables = []
@@ -194,6 +197,17 @@ class RowStep:
         # Rows without a time come first.
         order = np.argsort(at.fill_null(-(2**63)).to_numpy(), kind="stable")
         return rows.take(pa.array(order)).combine_chunks()
+
+
+def _of_the_same(state: Any, made_for: str, where: Where) -> tuple[int, bytes]:
+    """The state, if it is one of the same query."""
+    was, emitted, content = state.get
+    if was != made_for:
+        raise PenstockError(
+            f"{where.operator}: the checkpoint was begun with {was}, and now it is {made_for}; "
+            "give it a new checkpoint."
+        )
+    return emitted, content
 
 
 def _numbers(key: Any, before: Any) -> tuple[Any, Any]:
