@@ -45,14 +45,14 @@ class Trial:
 
 
 TRIALS = (
-    Trial("windows-60-panes", 60, 2_000, 10, 1_000_000, 3, 10),
-    Trial("windows-60-panes-10000-keys", 60, 10_000, 10, 1_500_000, 2, 10),
-    Trial("windows-100-panes", 100, 2_000, 10, 1_000_000, 2, 15),
-    Trial("windows-200-keys", 60, 200, 25, 1_500_000, 2, 4),
-    Trial("windows-one-row-per-key-and-pane", 60, 2_000, 1, 200_000, 3, 2),
-    Trial("windows-tumbling", 1, 2_000, 10, 1_000_000, 3, 0.95, rounds=3),
+    Trial("windows-60-panes", 60, 2_000, 10, 500_000, 3, 10),
+    Trial("windows-60-panes-10000-keys", 60, 10_000, 10, 750_000, 2, 10),
+    Trial("windows-100-panes", 100, 2_000, 10, 500_000, 2, 15),
+    Trial("windows-200-keys", 60, 200, 25, 750_000, 2, 4),
+    Trial("windows-one-row-per-key-and-pane", 60, 2_000, 1, 200_000, 2, 2),
+    Trial("windows-tumbling", 1, 2_000, 10, 1_000_000, 2, 0.95, rounds=3),
 )
-WARM_UP = Trial("warm-up", 20, 500, 10, 200_000, 1, 0)
+WARM_UP = Trial("warm-up", 20, 500, 10, 100_000, 1, 0)
 
 
 @dataclass(frozen=True)

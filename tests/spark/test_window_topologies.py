@@ -1,6 +1,7 @@
 """window_aggregate as an operator: what is refused, planned, measured, and told of mistakes."""
 
 import importlib.util
+import sys
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import Any
 import pandas as pd
 import pyarrow.dataset as ds
 import pytest
+from pyspark.cloudpickle import register_pickle_by_value
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
@@ -26,6 +28,7 @@ from penstock.workloads.profiles import constant
 from penstock.workloads.traffic import FAST_KMH, SLOW_KMH, traffic
 
 pytestmark = pytest.mark.spark
+register_pickle_by_value(sys.modules[__name__])  # workers cannot import tests
 
 STREAM = Generator(constant(1000.0), keys=20, seed=5, rows=4000, lanes=2, max_rows=2000)
 ONCE = Pace(once=True)
@@ -106,9 +109,10 @@ def test_it_is_planned_by_its_keys_and_measured_by_key_group(
         observed = measurer.observe()
         rows = running.rows("out")
         epoch_s = running.epoch_s
-        (query,) = running.built.plan.queries
-    component = next(c for c in query.components if "slid" in c.operators)
-    assert component.key == ("key",)
+        plan = running.built.plan
+    # Spark runs one such step in a query, so each sink has its own.
+    components = [c for q in plan.queries for c in q.components if "slid" in c.operators]
+    assert [c.key for c in components] == [("key",), ("key",)]
     assert running.built.schemas["slid"] == (
         "struct<key:bigint,window:struct<start:timestamp,end:timestamp>,n:bigint,most:bigint>"
     )
@@ -209,13 +213,38 @@ def test_the_traffic_query(session: SparkSession, tmp_path: Path) -> None:
         assert row.queue_end == (min(slow, fast) > max(0.1 * len(inside), between / 2))
 
 
-def test_the_example_is_a_topology(session: SparkSession) -> None:
+def test_windows_of_rows(session: SparkSession, tmp_path: Path) -> None:
+    made = sliding(
+        window=10, slide=4, aggregates={"n": "count", "low": "min(row)", "high": "max(row)"}
+    )
+    with RunningTopology(made, session, tmp_path / "checkpoint", ONCE) as running:
+        running.wait(120)
+        found = running.rows("out")
+        epoch_s = running.epoch_s
+    rows = STREAM.batch(0, 4000, epoch_s).to_pandas().groupby("key")["row"].agg(list)
+    expected = Counter(
+        (key, (start, start + 10), 10, numbers[start], numbers[start + 9])
+        for key, numbers in rows.items()
+        for start in range(0, len(numbers) - 9, 4)
+    )
+    told = Counter((row.key, tuple(row.window), row.n, row.low, row.high) for row in found)
+    assert told == expected
+
+
+def test_the_example(
+    session: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     file = Path(__file__).parents[2] / "examples/traffic.py"
     spec = importlib.util.spec_from_file_location("traffic_example", file)
     assert spec is not None
     assert spec.loader is not None
     example = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(example)
-    plan = build(example.city, session, Reading(0.0)).plan
+    monkeypatch.chdir(tmp_path)
+    with RunningTopology(example.city, session, tmp_path / "checkpoint", ONCE) as running:
+        running.wait(120)
+        plan = running.built.plan
     keys = {c.name: c.key for query in plan.queries for c in query.components}
     assert keys["queues"] == ("area",)
+    files = [str(f) for f in (tmp_path / "out/traffic").glob("batch=*/*.parquet")]
+    assert set(ds.dataset(files).to_table()["queue_end"].to_pylist()) == {True, False}

@@ -19,9 +19,10 @@ from penstock.spark.windows.buckets import bucket_values, spark_hash
 from penstock.spark.windows.distinct import PRECISION, check_precision
 from penstock.spark.windows.kernels import Extreme, FloatSum, IntSum, Rows
 from penstock.spark.windows.laning import PaneLane, RowLane
+from penstock.spark.windows.pane_step import PaneStep
 from penstock.spark.windows.reducing import over_ranges
+from penstock.spark.windows.row_step import RowStep
 from penstock.spark.windows.shape import WindowShape
-from penstock.spark.windows.step import PaneStep, RowStep
 from penstock.spark.windows.user import UserKernel, Where
 
 KERNELS = (Rows(), Rows("v"), IntSum("v", True), Extreme("v", True, "int64"))

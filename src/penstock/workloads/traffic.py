@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from penstock.model.aggregates import UserAggregate
+from penstock.model.durations import parse_duration_s
 from penstock.model.route import Route
 from penstock.model.sinks import Sink
 from penstock.model.topology import Topology
@@ -116,6 +117,7 @@ def traffic(
     `window_aggregate` is penstock.window_aggregate: what knows Spark is handed in. A route spreads
     the reports of busy places over tasks.
     """
+    delay_ms = round(1000 * parse_duration_s(delay, "delay"))
     city = Topology("traffic", max_latency=max_latency)
     reports = Generator(
         rate, keys=places, skew=skew, seed=seed, rows=rows, lanes=lanes, max_rows=max_rows
@@ -131,7 +133,7 @@ def traffic(
     @city.operator("areas")
     def queues(areas: Any) -> Any:
         return window_aggregate(
-            areas.withWatermark("time", delay), by="area", window=window, slide=slide,
+            areas.withWatermark("time", f"{delay_ms} milliseconds"), by="area", window=window, slide=slide,
             aggregates=AGGREGATES,
         )  # fmt: skip
 

@@ -19,11 +19,13 @@ from penstock.errors import InvalidTopology
 from penstock.model.aggregates import UserAggregate
 from penstock.spark.analysis import keyed_by
 from penstock.spark.survey import first_line, operator_name
-from penstock.spark.windows import laning, step
+from penstock.spark.windows import keeping, laning
 from penstock.spark.windows.arguments import WATERMARK, WINDOW, Arguments, checked
 from penstock.spark.windows.buckets import bucket_values
 from penstock.spark.windows.compiling import Call, Compiled
 from penstock.spark.windows.output import Output
+from penstock.spark.windows.pane_step import PaneStep
+from penstock.spark.windows.row_step import RowStep
 from penstock.spark.windows.user import Where
 
 DEFAULT_BUCKETS = 32
@@ -109,7 +111,7 @@ def _over_time(
         keys, given.shape, kernels, bucket_values(given.buckets), watermarked, where
     )
     append = given.mode == "append"
-    kept = step.PaneStep(
+    kept = PaneStep(
         given.shape, kernels, tuple(compiled.results), append, watermarked, where, given.told()
     )
     cut = rows.mapInArrow(lane, laning.SCHEMA)
@@ -119,7 +121,7 @@ def _over_time(
         cut = cut.withMetadata("expires", {WATERMARK: given.watermark_ms})
         timeout = GroupStateTimeout.EventTimeTimeout
     return cut.groupBy("bucket").applyInPandasWithState(
-        _called(kept), step.OUTPUT, step.STATE, given.mode, timeout
+        _called(kept), keeping.OUTPUT, keeping.STATE, given.mode, timeout
     )
 
 
@@ -127,14 +129,14 @@ def _over_rows(
     rows: DataFrame, given: Arguments, compiled: Compiled, keys: tuple[str, ...], where: Where
 ) -> DataFrame:
     time = "t" if given.time is not None else None
-    kept = step.RowStep(
+    kept = RowStep(
         keys, time, given.shape, tuple(compiled.kernels), tuple(compiled.results), where,
         given.told(),
     )  # fmt: skip
     lane = laning.RowLane(keys, bucket_values(given.buckets))
     cut = rows.mapInArrow(lane, laning.SCHEMA)
     return cut.groupBy("bucket").applyInPandasWithState(
-        _called(kept), step.OUTPUT, step.STATE, given.mode, GroupStateTimeout.NoTimeout
+        _called(kept), keeping.OUTPUT, keeping.STATE, given.mode, GroupStateTimeout.NoTimeout
     )
 
 
