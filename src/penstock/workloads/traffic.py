@@ -132,10 +132,8 @@ def traffic(
 
     @city.operator("areas")
     def queues(areas: Any) -> Any:
-        return window_aggregate(
-            areas.withWatermark("time", f"{delay_ms} milliseconds"), by="area", window=window, slide=slide,
-            aggregates=AGGREGATES,
-        )  # fmt: skip
+        timed = areas.withWatermark("time", f"{delay_ms} milliseconds")
+        return window_aggregate(timed, by="area", window=window, slide=slide, aggregates=AGGREGATES)
 
     city.sink("out", "queues", out)
     return city
