@@ -227,8 +227,8 @@ class Settings:
     )
     shadow: str = _option(
         "none", "shadow", "text",
-        "Policies that decide beside the chosen one without acting, as 'drs,ds2'; the history "
-        "keeps what they would have done.",
+        "Policies that decide beside the chosen one without acting, as 'drs,ds2' or 'all'; the "
+        "history keeps what they would have done.",
     )  # fmt: skip
     allocation: str = _option(
         "none", "allocation", "text",

@@ -78,6 +78,12 @@ def test_the_history_keeps_shadows_apart(tmp_path: Path) -> None:
         assert store.runs() == {run.run_id: begun}
 
 
+def test_all_are_all_others_that_decide_something() -> None:
+    names = {policy.name for policy in shadow_policies(Settings(policy="drs", shadow="all"))}
+    assert {"incremental", "ds2", "spark-dra"} <= names
+    assert names.isdisjoint({"drs", "static"})
+
+
 @pytest.mark.parametrize(
     ("wanted", "sentence"),
     [

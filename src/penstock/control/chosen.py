@@ -9,6 +9,7 @@ from penstock.scaling.policy import ScalingPolicy
 from penstock.scaling.registry import POLICIES, policy
 
 NO_SHADOW = "none"
+ALL_OTHERS = "all"
 
 
 def chosen_policy(settings: Settings, slots: int | None = None) -> ScalingPolicy:
@@ -31,6 +32,8 @@ def shadow_policies(settings: Settings, slots: int | None = None) -> tuple[Scali
     if settings.shadow.strip() == NO_SHADOW:
         return ()
     names = [name.strip() for name in settings.shadow.split(",")]
+    if names == [ALL_OTHERS]:
+        names = [name for name in sorted(POLICIES) if name not in (settings.policy, "static")]
     if len(set(names)) < len(names):
         raise InvalidInput(f"shadow is {settings.shadow!r}; name each policy once.")
     if settings.policy in names:
@@ -40,7 +43,9 @@ def shadow_policies(settings: Settings, slots: int | None = None) -> tuple[Scali
     for name in names:
         if name not in POLICIES:
             known = ", ".join(sorted(POLICIES))
-            raise InvalidInput(f"shadow names {name!r}; known: {known}, or {NO_SHADOW}.")
+            raise InvalidInput(
+                f"shadow names {name!r}; known: {known}, {ALL_OTHERS} or {NO_SHADOW}."
+            )
     return tuple(_with_options(name, settings, slots) for name in names)
 
 
