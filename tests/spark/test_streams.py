@@ -66,3 +66,18 @@ def test_checkpoint_of_other_streams_is_refused(spark: SparkSession, tmp_path: P
     other = RunningTopology(of("b"), spark, tmp_path / "state", Pace(once=True))
     with pytest.raises(InvalidTopology, match=r"source 'files': it was .* and is .* now"), other:
         pass
+
+
+def test_wrong_file_of_declared_streams_is_refused_before_the_start(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    spark.dataSource.register(PenstockSource)
+    file = tmp_path / "streams.toml"
+    file.write_text("[streams.a]\nspeed = 3\n")
+    made = Topology("files", max_latency="5s")
+    streams = Streams(files=str(tmp_path), schema="seq BIGINT", declared=str(file))
+    made.source("files", streams)
+    made.sink("out", "files", Memory())
+    wrong = RunningTopology(made, spark, tmp_path / "state")
+    with pytest.raises(InvalidTopology, match="source 'files': .* stream 'a': 'speed' is unknown"):
+        wrong.__enter__()

@@ -13,6 +13,7 @@ from penstock.model.route import Route
 from penstock.model.sources import Streams
 from penstock.spark.backends.registry import make_backend
 from penstock.spark.routes.frames import obeyed, route_options
+from penstock.spark.source.membership import read_declared
 from penstock.spark.source.reader import FORMAT, columns_of
 from penstock.spark.source.settings import settings_of
 
@@ -30,6 +31,8 @@ def read_streams(
     """The frame of a source of many streams; nothing is read yet."""
     try:
         columns = columns_of(streams.kind, streams.schema, streams.backend_options)
+        if streams.declared is not None:
+            read_declared(Path(streams.declared))
     except PenstockError as error:
         raise InvalidTopology(f"source {name!r}: {error}") from error
     if columns is None:

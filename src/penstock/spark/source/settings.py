@@ -1,6 +1,7 @@
 """The settings of one `penstock` source, as they travel through Spark: one JSON text."""
 
 import json
+import os
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -64,6 +65,8 @@ def settings_of(
     options = streams.backend_options
     if streams.kind == "generators":
         options["epoch_s"] = epoch_s
+    if streams.kind == "files":  # executors have working directories of their own
+        options["directory"] = os.path.abspath(options["directory"])
     text = json.dumps(options, sort_keys=True)
     if directory is not None:
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -79,9 +82,11 @@ def settings_of(
         directory=str(directory or ""),
         backend=streams.kind,
         options=options,
-        dead_letters=streams.dead_letters or str(Path(directory or "") / "dead-letters"),
+        dead_letters=os.path.abspath(
+            streams.dead_letters or Path(directory or "") / "dead-letters"
+        ),
         stream_column=streams.stream_column,
-        declared=streams.declared,
+        declared=None if streams.declared is None else os.path.abspath(streams.declared),
         discover=streams.discover,
         discovery_period_s=parse_duration_s(streams.discovery_period, "discovery_period"),
         limits=Limits(**streams.admission.to_dict()),
