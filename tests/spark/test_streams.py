@@ -79,5 +79,5 @@ def test_wrong_file_of_declared_streams_is_refused_before_the_start(
     made.source("files", streams)
     made.sink("out", "files", Memory())
     wrong = RunningTopology(made, spark, tmp_path / "state")
-    with pytest.raises(InvalidTopology, match="source 'files': .* stream 'a': 'speed' is unknown"):
+    with pytest.raises(InvalidTopology, match=r"source 'files': .* stream 'a': 'speed' is unknown"):
         wrong.__enter__()
