@@ -60,9 +60,8 @@ class Admission:
             raise InvalidTopology(
                 f"Admission(drain_below) is {self.drain_below!r}; it must be in (0, 1] or None."
             )
-        for name, duration in (("period", self.period), ("latency_bound", self.latency_bound)):
-            if not parse_duration_s(duration, f"Admission({name})") > 0:
-                raise InvalidTopology(f"Admission({name}) is {duration!r}; it must be above 0 s.")
+        parse_duration_s(self.period, "Admission(period)")
+        parse_duration_s(self.latency_bound, "Admission(latency_bound)")
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON, with durations in seconds."""
@@ -160,7 +159,7 @@ class Streams:
         """What must stay as it is for a checkpoint to be read on: positions depend on it."""
         made = json.dumps(_generators(self.generators), sort_keys=True).encode()
         where = {
-            "files": self.files, "redis": self.redis, "kafka": self.kafka,
+            "files": self.files, "redis": _without_secret(self.redis or ""), "kafka": self.kafka,
             "generators": f"{len(self.generators or ())} of {sha256(made).hexdigest()[:16]}",
         }  # fmt: skip
         return json.dumps(
@@ -170,6 +169,12 @@ class Streams:
 
 
 _KINDS = ("files", "generators", "redis", "kafka")
+
+
+def _without_secret(url: str) -> str:
+    """A URL as it may be written down and shown."""
+    scheme, mark, rest = url.partition("://")
+    return scheme + mark + rest.rpartition("@")[2]
 
 
 def _generators(given: Mapping[str, Any] | None) -> dict[str, Any]:

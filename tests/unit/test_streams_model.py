@@ -1,0 +1,45 @@
+"""What `Streams` and `Admission` refuse, and what of them is written down."""
+
+import pytest
+
+from penstock.errors import InvalidInput
+from penstock.model.sources import Admission, Streams
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({}, "names none of files, generators, redis, kafka"),
+        ({"files": "a", "redis": "b"}, "names files, redis of"),
+        ({"files": ""}, "Streams(files) is empty"),
+        ({"files": "a"}, "Streams(schema) is not given"),
+        ({"files": "a", "schema": "x INT", "format": "xml"}, "allowed for files: json, csv, arrow"),
+        ({"kafka": "h:1", "topics": "t"}, "give a list of at least one topic"),
+    ],
+)
+def test_streams_are_refused_in_one_sentence(given: dict[str, str], said: str) -> None:
+    with pytest.raises(InvalidInput) as refusal:
+        Streams(**given)  # type: ignore[arg-type]
+    assert said in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"strategy": "best"}, "allowed: drf-m, drf, ard, ari, par"),
+        ({"lanes_max": 0}, "Admission(lanes_max) is 0; it must be from 1"),
+        ({"drain_below": 2}, "it must be in (0, 1] or None"),
+        ({"overload_by": "mood"}, "allowed: either, queue"),
+        ({"period": "0s"}, "Admission(period) is '0s'"),
+    ],
+)
+def test_admission_is_refused_in_one_sentence(given: dict[str, object], said: str) -> None:
+    with pytest.raises(InvalidInput) as refusal:
+        Admission(**given)  # type: ignore[arg-type]
+    assert said in str(refusal.value)
+
+
+def test_what_is_written_down_holds_no_password() -> None:
+    streams = Streams(redis="redis://user:hush@host:6379/1", schema="x INT")
+    assert "hush" not in streams.identity
+    assert "host:6379/1" in streams.identity
