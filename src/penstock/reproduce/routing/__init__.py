@@ -32,7 +32,7 @@ class Setting:
 
 
 SPARK_SHRINK, QUICK_SHRINK = 0.1, 0.05  # of the phases of R5
-SPARK_TURNS, QUICK_TURNS = 8, 3
+SPARK_TURNS, QUICK_TURNS = 6, 3
 QUICK = Setting(120, (0.5, 1.5), 60_000, 6, 0.25, 3)
 
 
