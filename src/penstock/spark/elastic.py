@@ -225,6 +225,8 @@ class ElasticRun:
         self._loop_thread = thread
         self._resources.callback(lambda: thread.join(timeout=JOIN_LIMIT_S))
         self._resources.callback(self._clock.stop)
+        for placement in self.placements:
+            self._resources.callback(placement.close)  # first: the loop may wait for a move
         thread.start()
 
     def _component_edges(self) -> tuple[tuple[str, str], ...]:
@@ -268,6 +270,8 @@ class ElasticRun:
     def finish(self) -> RunSummary:
         """End the loop, look once more at what it has not seen, and sum the run up."""
         self._clock.stop()
+        for placement in self.placements:
+            placement.close()
         if self._loop_thread is not None:
             self._loop_thread.join(timeout=JOIN_LIMIT_S)
         self.running.settle()

@@ -32,7 +32,7 @@ from penstock.spark.survey import first_line
 
 log = logging.getLogger(__name__)
 
-MOVE_LIMIT_S = 60.0
+MOVE_LIMIT_S = 20.0  # a query without new rows runs no batch that could show a move
 POLL_S = 0.05
 WATCH_S = 0.1
 PROGRESS_LIMIT_S = 30.0
@@ -104,7 +104,8 @@ class Placement:
         load_s: dict[Wish, float] = {}
         batch_id: int | None = None
         while waiting and time.monotonic() - began_s < limit_s and self._query.isActive:
-            time.sleep(POLL_S)
+            if self._closed.wait(POLL_S):
+                break
             self.refresh()
             for wish in [one for one in waiting if self._true(one, wanted[one].node)]:
                 batch_id = self._reader.newest
@@ -164,7 +165,7 @@ class Placement:
         self._watcher.start()
 
     def close(self) -> None:
-        """End the thread of `watch`, if there is one."""
+        """Wait for nothing any more, and end the thread of `watch` if there is one."""
         self._closed.set()
         if self._watcher is not None:
             self._watcher.join(timeout=10)
