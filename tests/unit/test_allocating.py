@@ -11,7 +11,9 @@ from contract.fakes import (
     FakeHistory,
     FakeMeasurer,
     FakePolicy,
-    observation,
+)
+from contract.fakes import (
+    observation as plain_observation,
 )
 from penstock.control.actions import MigrationCost, MoveKeyGroups, Outcome, SetExecutors
 from penstock.control.allocating import Allocating, AllocationRules
@@ -19,6 +21,7 @@ from penstock.control.loop import Loop
 from penstock.control.step import Step
 from penstock.model.decision import Limits
 from penstock.model.observation import (
+    BatchObservation,
     ComponentObservation,
     GroupTraffic,
     KeyGroups,
@@ -26,7 +29,13 @@ from penstock.model.observation import (
     Observation,
 )
 
+BATCHES = BatchObservation(3, 1.0, 0.5, 500.0)
 MILP = AllocationRules("milp", time_limit_s=0.02)
+
+
+def observation(at_s: float = 1000.0, **changes: Any) -> Observation:
+    """One in which some batches ended."""
+    return plain_observation(at_s, **({"batches": BATCHES} | changes))
 
 
 def component(name: str, load_s: list[float], nodes: list[str], size: float = 1e6) -> Any:
@@ -59,6 +68,10 @@ def test_what_is_balanced_well_enough_is_left_alone() -> None:
     assert record is not None
     assert record.moves == ()
     assert "tolerance" in record.reasons[0]
+
+
+def test_nothing_is_planned_on_a_period_without_batches() -> None:
+    assert Allocating(MILP).plan(skewed(batches=None), wanted=2, dry_run=False) is None
 
 
 def test_no_more_moves_than_allowed() -> None:

@@ -61,6 +61,8 @@ class Allocating:
         table = self._smoothed(key_group_table(observation))
         if not len(table) or not table.nodes:
             return None
+        if observation.batches is None or not observation.batches.count:
+            return None  # nothing new was seen, and no batch might come to show a move
         self._mark(table, wanted)
         answers: list[Decision[Allocation]] = []
         held: list[str] = []
