@@ -51,7 +51,7 @@ def _await_batches(program: Program, moments: random.Random) -> None:
 def _compare(directory: Path) -> None:
     epoch = json.loads((directory / "checkpoint/penstock/epoch.json").read_text())["epoch_s"]
     rows = windowed_run.STREAM.batch(0, windowed_run.ROWS, epoch).to_pandas()
-    at = rows["at"].astype("int64").to_numpy() // 1000
+    at = rows["at"].dt.as_unit("us").astype("int64").to_numpy()
     watermark = (int(at.max()) - 1_000_000) // 1000 * 1000
     copies = []
     for back in range(10):  # a row is in ten windows
