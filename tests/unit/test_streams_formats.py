@@ -6,9 +6,9 @@ from penstock.errors import InvalidTopology
 from penstock.model.sources import FORMATS, Streams
 
 WHERE = {
-    "files": {"files": "in"},
-    "redis": {"redis": "redis://127.0.0.1/0"},
-    "kafka": {"kafka": "127.0.0.1:9092", "topics": ["t"]},
+    "files": {"files": "in", "schema": "n BIGINT"},
+    "redis": {"redis": "redis://127.0.0.1/0", "schema": "n BIGINT"},
+    "kafka": {"kafka": "127.0.0.1:9092", "topics": ["t"], "schema": "n BIGINT"},
 }
 
 
@@ -23,4 +23,4 @@ def test_a_kind_has_the_formats_that_make_sense_for_it(kind: str) -> None:
 
 def test_topics_must_be_a_list() -> None:
     with pytest.raises(InvalidTopology, match="topics"):
-        Streams(kafka="127.0.0.1:9092", topics="clicks")
+        Streams(kafka="127.0.0.1:9092", topics="clicks", schema="n BIGINT")

@@ -125,14 +125,14 @@ class Streams:
             raise InvalidTopology(
                 f"Streams(format) is {self.format!r}; allowed for {named[0]}: {', '.join(allowed)}."
             )
-        if self.files is not None and self.schema is None:
-            raise InvalidTopology(
-                "Streams(schema) is not given; name the columns of the files, as in "
-                "schema='device STRING, value DOUBLE'."
-            )
         if self.kafka is not None and (isinstance(self.topics, str) or not self.topics):
             raise InvalidTopology(
                 f"Streams(topics) is {self.topics!r}; give a list of at least one topic."
+            )
+        if self.generators is None and self.schema is None:
+            raise InvalidTopology(
+                f"Streams(schema) is not given; name the columns of the {named[0]} source, as in "
+                "schema='device STRING, value DOUBLE'."
             )
         parse_duration_s(self.discovery_period, "Streams(discovery_period)")
 
