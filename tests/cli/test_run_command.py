@@ -141,3 +141,16 @@ def test_the_demo_leaves_other_directories_alone(tmp_path: Path) -> None:
     assert answer.exit_code == 2
     assert "is not of an earlier demo" in answer.stderr
     assert (tmp_path / "thesis.tex").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--processors", "a=1"], "--processors is given, but only components --apart"),
+        (["--apart", "--processors", "a"], "write COMPONENT=NUMBER"),
+    ],
+)
+def test_processors_are_refused_where_they_mean_nothing(words: list[str], said: str) -> None:
+    done = CliRunner().invoke(app, ["run", str(ROOT / "examples/speeds.py") + ":road", *words])
+    assert done.exit_code != 0
+    assert said in str(done.exception) + done.output
