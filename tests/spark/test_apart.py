@@ -201,7 +201,8 @@ def test_what_cannot_run_is_refused_in_a_sentence(session: SparkSession, tmp_pat
 
 def _whole(seen: Observation) -> bool:
     known = [c.service_time_s > 0 and c.tasks > 0 for c in seen.components[:2]]
-    return all(known) and seen.latency is not None and seen.backlog_rows > 0
+    comes = all(c.arrival_rate_per_s > 0 for c in seen.components[:2])
+    return all(known) and comes and seen.latency is not None and seen.backlog_rows > 0
 
 
 def _tasks(seen: Observation, component: str) -> int:

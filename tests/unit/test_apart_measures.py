@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from penstock.errors import InvalidInput
+from penstock.spark.apart.flows import Flow
 from penstock.spark.apart.measurer import scv_of_bulks
 from penstock.spark.apart.running import parse_processors
 from penstock.spark.apart.service import Batch, ServiceEstimate
@@ -47,3 +48,15 @@ def test_processors_are_read_or_refused(text: str) -> None:
     assert parse_processors("a=1, b=20") == {"a": 1, "b": 20}
     with pytest.raises(InvalidInput, match="COMPONENT=NUMBER"):
         parse_processors(text)
+
+
+def test_rates_are_told_over_a_few_bulks() -> None:
+    flow = Flow()
+    for second in range(60):
+        bulk = 30 if second % 3 == 0 else 0
+        flow.add(float(second), 1.0, bulk, bulk / 10)
+    assert flow.rows_per_s == pytest.approx(10.0, rel=0.1)
+    assert flow.busy_share == pytest.approx(1.0, rel=0.1)
+    for second in range(60, 80):
+        flow.add(float(second), 1.0, 0, 0.0)
+    assert flow.rows_per_s == 0.0

@@ -25,6 +25,8 @@ from penstock.workloads.generator import Generator
 _OPERATOR: ContextVar[str] = ContextVar("operator", default="")
 _OURS = re.compile(r"^penstock\.errors\.\w+: (.+)$", re.MULTILINE)
 WINDOW = "spark.timeWindow"  # how Spark marks a column that is a window
+DELAY = "spark.watermarkDelayMs"  # and one that a watermark is of
+END = "__penstock_end"
 
 
 @dataclass(frozen=True)
@@ -129,10 +131,28 @@ def _read_channel(
     frame = session.readStream.format(log.FORMAT).options(**options).load()
     if source.route is not None:
         frame = obeyed(frame, source.name, source.route)
+    if reader.watermark is not None and reader.watermark[0] in reader.windows:
+        return _with_windows(frame, reader, *reader.watermark)
     for column in reader.windows:
         marked = F.col(f"`{column}`").alias(column, metadata={WINDOW: True})
         frame = frame.withColumn(column, marked)
     return frame if reader.watermark is None else frame.withWatermark(*reader.watermark)
+
+
+def _with_windows(frame: DataFrame, reader: FromChannel, column: str, delay: str) -> DataFrame:
+    """Windows whose ends are the watermark.
+
+    Spark takes a watermark of a window column, and then reads its value wrongly; so the watermark
+    is that of the ends, and the windows are marked as what it stands for.
+    """
+    timed = frame.withColumn(END, F.col(f"`{column}`.end")).withWatermark(END, delay)
+    delay_ms = int(delay.split()[0])
+    columns = []
+    for name in frame.columns:
+        marks: dict[str, Any] = {WINDOW: True} if name in reader.windows else {}
+        marks |= {DELAY: delay_ms} if name == column else {}
+        columns.append(F.col(f"`{name}`").alias(name, metadata=marks) if marks else f"`{name}`")
+    return timed.select(*columns)
 
 
 def _nothing_yet(name: str, feedback: Feedback, session: SparkSession) -> DataFrame:

@@ -2,12 +2,12 @@
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from penstock.errors import Unavailable
 from penstock.model.observation import ComponentObservation, Observation, OperatorObservation
+from penstock.spark.apart.flows import Flow
 from penstock.spark.apart.running import RunningApart
 from penstock.spark.apart.service import Batch, ServiceEstimate
 from penstock.spark.apart.split import Part
@@ -20,15 +20,6 @@ from penstock.spark.workload import QueryWork, WorkReader
 
 MOST_SCV = 50.0
 LEAST_ENTRIES = 3
-
-
-@dataclass(frozen=True)
-class _Flow:
-    """Rows that came to a component in a period, and those that wait at its end."""
-
-    came: int
-    waits: int
-    period_s: float
 
 
 class ApartMeasurer:
@@ -48,7 +39,7 @@ class ApartMeasurer:
         self._reports: dict[str, dict[int, BatchReport]] = {name: {} for name in self._readers}
         self._works: dict[str, list[QueryWork]] = {name: [] for name in self._readers}
         self._published = running.published()
-        self._sequence = dict.fromkeys(self._published, 0)
+        self._flows = {part.component.name: Flow() for part in running.apart.parts}
         self._at_s = time.time()
         self._available = self._arrived(self._at_s)
 
@@ -70,19 +61,15 @@ class ApartMeasurer:
         for name in self._readers:
             self._learn(name, reports, works.get(name))
         rows = {name: sum(r.rows for r in reports if r.query == name) for name in self._readers}
+        for part in running.apart.parts:
+            came = _foreign_rows(part, rows[part.query])
+            came += sum(available[s] - self._available[s] for s in generators(part.topology))
+            came += sum(published[op] - self._published[op] for op in part.inputs.values())
+            work = works.get(part.query)
+            busy_s = 0.0 if work is None else work.total_busy_s
+            self._flows[part.component.name].add(now_s, period_s, came, busy_s)
         components = tuple(
-            self._component(
-                part,
-                works.get(part.query),
-                _Flow(
-                    came=_foreign_rows(part, rows[part.query])
-                    + sum(available[s] - self._available[s] for s in generators(part.topology))
-                    + sum(published[op] - self._published[op] for op in part.inputs.values()),
-                    waits=running.channel_backlog(part.component.name)
-                    + running.source_backlog(part.component.name, now_s),
-                    period_s=period_s,
-                ),
-            )
+            self._component(part, works.get(part.query), period_s, now_s)
             for part in running.apart.parts
         )
         missing += [
@@ -137,17 +124,21 @@ class ApartMeasurer:
             del told[batch]
         del waiting[:-1000]
 
-    def _component(self, part: Part, work: QueryWork | None, flow: _Flow) -> ComponentObservation:
+    def _component(
+        self, part: Part, work: QueryWork | None, period_s: float, now_s: float
+    ) -> ComponentObservation:
         name, running = part.component.name, self._running
+        flow = self._flows[name]
+        waits = running.channel_backlog(name) + running.source_backlog(name, now_s)
         service = self._services[part.query].service()
         return ComponentObservation(
             name=name,
             operators=part.component.operators,
-            arrival_rate_per_s=flow.came / flow.period_s,
+            arrival_rate_per_s=flow.rows_per_s,
             service_time_s=service.row_s,
             parallelism=running.parallelism()[name],
-            busy_s=0.0 if work is None else work.total_busy_s,
-            backlog_rows=float(max(0, flow.waits)),
+            busy_s=flow.busy_share * period_s,
+            backlog_rows=float(max(0, waits)),
             arrival_scv=self._arrival_scv(part),
             service_scv=service.scv,
             tasks=0 if work is None else sum(work.tasks.values()),

@@ -13,10 +13,8 @@ from penstock.model.plan import Component
 from penstock.model.sinks import ToChannel
 from penstock.model.topology import Topology
 from penstock.spark.channels.publishing import schema_json
-from penstock.spark.survey import WINDOW, Survey
+from penstock.spark.survey import DELAY, WINDOW, Survey
 from penstock.workloads.generator import Generator
-
-DELAY = "spark.watermarkDelayMs"  # how Spark marks the column of a watermark
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,45 @@
+"""Rows and work over the last seconds, since both come in bulks.
+
+A batch publishes all its rows at its end. In a period shorter than a batch a component gets nothing
+or everything; so rates are told over a horizon that holds a few batches.
+"""
+
+from collections import deque
+from dataclasses import dataclass
+
+HORIZON_S = 15.0
+
+
+@dataclass(frozen=True)
+class _Mark:
+    at_s: float
+    period_s: float
+    rows: int
+    busy_s: float
+
+
+class Flow:
+    """What came to one component, and how long its processors were busy."""
+
+    def __init__(self) -> None:
+        self._marks: deque[_Mark] = deque()
+
+    def add(self, at_s: float, period_s: float, rows: int, busy_s: float) -> None:
+        """A period ended."""
+        self._marks.append(_Mark(at_s, period_s, rows, busy_s))
+        while len(self._marks) > 1 and self._marks[1].at_s <= at_s - HORIZON_S:
+            self._marks.popleft()
+
+    @property
+    def rows_per_s(self) -> float:
+        """Rows a second that came."""
+        return sum(mark.rows for mark in self._marks) / self._span_s
+
+    @property
+    def busy_share(self) -> float:
+        """Processors that were busy on average."""
+        return sum(mark.busy_s for mark in self._marks) / self._span_s
+
+    @property
+    def _span_s(self) -> float:
+        return sum(mark.period_s for mark in self._marks)
