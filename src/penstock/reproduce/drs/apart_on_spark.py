@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from penstock.model.sinks import Memory
-from penstock.reproduce.drs.applications import Allocation, nearest
+from penstock.reproduce.drs.applications import Allocation
 from penstock.scaling.correction import Correction, fit_correction
 from penstock.scaling.jackson import MMK
 from penstock.scaling.network import Network, network
@@ -21,14 +21,15 @@ from penstock.spark.apart.measurer import ApartMeasurer
 from penstock.spark.apart.running import RunningApart
 from penstock.spark.ledger import LedgerEntry
 from penstock.spark.session import build_session
-from penstock.workloads.profiles import constant
+from penstock.workloads.profiles import steps
 from penstock.workloads.video_logos import OPERATORS, video_logos
 
 FRAMES_PER_S = 8.0
 WAITS_S = (0.33, 0.42, 0.005)  # beside what is really computed: 80% of 11 processors busy
-TOTALS = (9, 11, 14)
-OTHERS = 5  # nearest to the recommended one of the middle total
+FEWER, TOTAL, MORE = 9, 11, 14
 SLOTS = 16
+LEAD_S = 15.0  # in which queries start, with a frame now and then
+LEAD_FRAMES_PER_S = 0.5
 
 
 @dataclass(frozen=True)
@@ -36,11 +37,11 @@ class Length:
     """Seconds of frames in one run, and those at its start that are not counted."""
 
     run_s: float = 40.0
-    warm_up_s: float = 12.0
+    warm_up_s: float = 8.0
     allocations: int | None = None
 
 
-QUICK = Length(run_s=16.0, warm_up_s=6.0, allocations=3)
+QUICK = Length(run_s=16.0, warm_up_s=4.0, allocations=3)
 
 
 @dataclass(frozen=True)
@@ -67,13 +68,17 @@ class Found:
 
 
 def allocations(length: Length) -> list[Allocation]:
-    """Chosen before anything is measured: by the services asked for, not those seen."""
+    """Every split of the total that keeps up, and the recommended ones of fewer and of more.
+
+    Chosen before anything is measured, by the waits, with one processor for aggregation.
+    """
     told = _network(WAITS_S)
-    best = {}
-    for total in TOTALS:
+    chosen: list[Allocation] = []
+    for total in (TOTAL, FEWER, MORE):
         first, second, third = (int(k) for k in MMK.assign(told, total).parallelism)
-        best[total] = (first, second, third)
-    chosen = [*nearest(best[TOTALS[1]], OTHERS), best[TOTALS[0]], best[TOTALS[2]]]
+        chosen.append((first, second, third))
+    splits = [(first, TOTAL - 1 - first, 1) for first in range(1, TOTAL - 1)]
+    chosen += [s for s in splits if np.isfinite(MMK.latency_s(told, np.array(s)))]
     return list(dict.fromkeys(chosen))[: length.allocations]
 
 
@@ -108,16 +113,17 @@ def measure(length: Length, seeds: Sequence[int], say: Callable[[str], None]) ->
 def _trial(
     session: object, allocation: Allocation, seed: int, length: Length, checkpoint: Path
 ) -> Trial:
-    frames = int(FRAMES_PER_S * length.run_s)
+    rate = steps([(LEAD_S, LEAD_FRAMES_PER_S), (length.run_s, FRAMES_PER_S)])
+    frames = int(LEAD_S * LEAD_FRAMES_PER_S + length.run_s * FRAMES_PER_S)
     topology = video_logos(
-        constant(FRAMES_PER_S), Memory(), max_latency="60s", frames=frames, waits_s=WAITS_S,
+        rate, Memory(), max_latency="60s", frames=frames, waits_s=WAITS_S,
         seed=7 + seed,
     )  # fmt: skip
     processors = dict(zip(OPERATORS, allocation, strict=True))
     with RunningApart(topology, session, checkpoint, processors=processors) as running:  # type: ignore[arg-type]
         measurer = ApartMeasurer(running)
-        since_s = running.epoch_s + length.warm_up_s
-        deadline = time.monotonic() + 3 * length.run_s + 30
+        since_s = running.epoch_s + LEAD_S + length.warm_up_s
+        deadline = time.monotonic() + 3 * (LEAD_S + length.run_s)
         service: dict[str, float] = {}
         entries: list[LedgerEntry] = []
         while not running.finished() and time.monotonic() < deadline:
@@ -134,9 +140,11 @@ def _trial(
         for part in entry.arrivals
         if part.first_s >= since_s
     ]
-    rows, latency = np.array(counted).T
-    mean_s = float(np.average(latency, weights=rows))
-    return Trial(allocation, mean_s, tuple(service[name] for name in OPERATORS))
+    mean_s = np.nan
+    if counted:
+        rows, latency = np.array(counted).T
+        mean_s = float(np.average(latency, weights=rows))
+    return Trial(allocation, mean_s, tuple(service.get(name, np.nan) for name in OPERATORS))
 
 
 def _mean(runs: Sequence[Trial]) -> Trial:
