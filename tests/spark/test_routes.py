@@ -169,6 +169,8 @@ def test_what_is_refused(spark: SparkSession) -> None:
 
     said = refused(stream(10, 1), Route("hash", key="vehicle"))
     assert said.startswith("source 'rows': route column 'vehicle' is not in its schema; columns:")
+    said = refused(stream(10, 1), Route("panes", time="value", window="2s", slide="1s"))
+    assert "route column 'value' is of type double; Route(time) must be" in said
     rate = lambda session: session.readStream.format("rate").load()  # noqa: E731
     said = refused(rate, Route("hash", key="value"))
     assert "source 'rows': route is given, but only lanes" in said

@@ -267,3 +267,20 @@ def test_explain_tells_the_route() -> None:
         "  route of rows: frequency-aware by key over 8 tasks, the 100 most frequent keys split, "
         "a new table every 0.001 s"
     ) in told.lines()
+
+
+def test_a_table_that_cannot_be_kept_is_not_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = Source(route("frequency-aware"), tmp_path)
+    version = source.desk.version(None)
+    source.batch(version, 0)
+
+    def full(*_: object) -> None:
+        raise OSError("No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("penstock.spark.routes.exchange.write_atomically", full)
+        assert source.desk.version(version) == version
+    source.batch(version, 1)
+    assert source.desk.version(version) != version

@@ -36,7 +36,8 @@ class ByPanes:
         """The newest history of each lane."""
         lanes = dict(content["lanes"])
         for report in reports:
-            lanes[str(report["lane"])] = report["history"]
+            if _is_history(report.get("history")):
+                lanes[str(report.get("lane"))] = report["history"]
         return NextTable({"lanes": lanes})
 
     def lane(self, route: Route, content: Document, lane: int) -> LaneMethod:
@@ -90,6 +91,12 @@ def _as_json(history: PaneHistory) -> Document:
         "open": history.open_pane,
         "size": history.open_size,
     }
+
+
+def _is_history(document: Any) -> bool:
+    """Whether a report is whole; a damaged one is a lane's memory less."""
+    known = ("received", "sizes", "round", "open", "size")
+    return isinstance(document, dict) and all(name in document for name in known)
 
 
 def _history(document: Any, nodes: int) -> PaneHistory:

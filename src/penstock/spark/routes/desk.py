@@ -6,6 +6,7 @@ table itself is on the disk before that. So a batch repeated after a crash has t
 
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 
 from penstock.model.route import Route
@@ -67,14 +68,16 @@ class RouteDesk:
         reasons = made.reasons
         if tasks != self._document["tasks"]:
             reasons = (f"tasks in use {self._document['tasks']} -> {tasks}", *reasons)
-        self._keep(made.content, tasks, reasons, told[-1][0] if told else after)
+        with suppress(OSError):  # a table that cannot be kept is not used; the last one still is
+            self._keep(made.content, tasks, reasons, told[-1][0] if told else after)
 
     def _keep(self, content: Document, tasks: int, reasons: tuple[str, ...], until: str) -> None:
-        self._document = {
+        document: Document = {
             "route": self._route.to_json(),
             "tasks": tasks,  # in use; at most the route's partitions
             "content": content,
             "reasons": list(reasons),
             "reports_until": until,
         }
-        self._version = self._exchange.write_table(self._document)
+        self._version = self._exchange.write_table(document)
+        self._document = document

@@ -10,6 +10,13 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.types import (
+    AtomicType,
+    IntegralType,
+    StructType,
+    TimestampNTZType,
+    TimestampType,
+)
 
 from penstock.errors import InvalidTopology
 from penstock.model.route import Route
@@ -37,10 +44,28 @@ def check_route(source: str, route: Route, columns: list[str]) -> None:
             )
 
 
+def check_types(source: str, route: Route, schema: StructType) -> None:
+    """Refuse keys that have no hash, and times that are none."""
+    for name in route.columns:
+        kind = schema[name].dataType
+        timed = isinstance(kind, TimestampType | TimestampNTZType | IntegralType)
+        if name == route.time and not timed:
+            raise InvalidTopology(
+                f"source {source!r}: route column {name!r} is of type {kind.simpleString()}; "
+                "Route(time) must be a timestamp or a whole number of microseconds."
+            )
+        if not isinstance(kind, AtomicType):
+            raise InvalidTopology(
+                f"source {source!r}: route column {name!r} is of type {kind.simpleString()}; "
+                "Route(key) must be of numbers, text, binary, booleans, dates or times."
+            )
+
+
 def obeyed(frame: DataFrame, source: str, route: Route) -> DataFrame:
     """Each row in the task its route names, without the column."""
     column = COLUMN + source
     check_route(source, route, [name for name in frame.columns if name != column])
+    check_types(source, route, frame.schema)
     return frame.repartitionById(route.partitions, F.col(f"`{column}`")).drop(column)
 
 

@@ -1,7 +1,7 @@
 """What the reader of a streaming source needs to be routed; made from its options alone.
 
-In the runner: `version` goes into the end offset of a batch that has rows, and from there into its
-partitions. On executors: `lane` routes what a partition reads.
+In the runner: `offset` is a part of the end offset of a batch that has rows, and from there its
+version goes into the partitions. On executors: `routed` routes what a partition reads.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
