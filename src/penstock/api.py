@@ -29,6 +29,8 @@ class Topology(topology.Topology):
         once: bool = False,
         apart: bool = False,
         processors: Mapping[str, int] | None = None,
+        plan: Any = None,
+        apply: bool = False,
         **options: Any,
     ) -> RunSummary:
         """Run until bounded streams are worked off, the duration is over, or Ctrl-C.
@@ -36,13 +38,17 @@ class Topology(topology.Topology):
         `master` is a Spark master, or "embedded" for a cluster on this machine that lives as long
         as the run. `apart` gives each component a query and processors of its own; `processors`
         says how many each begins with. Further options are those of docs/options.md, by their
-        Python names, such as `policy="incremental"` or `executors_max=8`.
+        Python names, such as `policy="incremental"` or `executors_max=8`. `plan` is a TopologyPlan,
+        a JSON file, "none" or "auto", and says which operators share a shuffle; without it, the
+        checkpoint does. `apply` carries the checkpoint's state over to another plan.
         """
         from penstock.spark.elastic import ElasticRun, Place  # Spark is only needed to run
 
         limit_s = None if duration is None else parse_duration_s(duration, "duration")
         kept = None if checkpoint is None else Path(checkpoint)
-        place = Place(master, kept, once=once, apart=apart, processors=processors)
+        place = Place(
+            master, kept, once=once, apart=apart, processors=processors, plan=plan, apply=apply
+        )
         with ElasticRun(self, _settings(options), place) as run:
             with suppress(KeyboardInterrupt):  # the user's way to end a run without end
                 run.wait(limit_s)

@@ -31,6 +31,11 @@ def test_the_example_scales_out_and_in_and_beats_the_static_minimum():
     assert not [failure for step in moved.steps for failure in step.failures]
 
 
+def test_linear_road_is_served_by_more_executors_at_its_peak():
+    scenario = load_scenario(ROOT / "examples" / "scenarios" / "linear_road.toml")
+    assert max(simulate(scenario, policy("incremental")).executors) > 1
+
+
 def test_the_documented_example_loads():
     text = (ROOT / "docs" / "simulator.md").read_text()
     documented = [part.split("```")[0] for part in text.split("```toml\n")[1:]]

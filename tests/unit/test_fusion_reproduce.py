@@ -11,7 +11,7 @@ from penstock.reproduce.random_topologies import group_shares, measured_graph, r
 
 def test_claims_carry_parts_reasons_and_figures(tmp_path: Path) -> None:
     claims = run(tmp_path, seeds=[3], quick=True)
-    assert [claim.id for claim in claims] == ["F1", "F2"]
+    assert [claim.id for claim in claims] == ["F1", "F2", "F3"]
     for claim in claims:
         assert claim.holds == all(claim.numbers["parts"].values())
         assert claim.holds == (claim.reason == "")

@@ -18,6 +18,7 @@ from penstock.cli.demo import demo
 from penstock.cli.doctor import doctor
 from penstock.cli.history import history
 from penstock.cli.plan import plan
+from penstock.cli.plan_graph import plan_graph
 from penstock.cli.reproduce import reproduce
 from penstock.cli.run import run
 from penstock.cli.simulate import simulate
@@ -63,6 +64,9 @@ app.command(epilog="Example: penstock history --changes --last 10m")(history)
 app.command(epilog="Example: penstock dashboard --history runs/demo/history.sqlite")(dashboard)
 app.command(epilog="Example: penstock simulate road.toml --policy incremental --seed 7")(simulate)
 app.command(epilog="Example: penstock plan --history runs/demo/history.sqlite --rate x2")(plan)
+app.command(epilog="Example: penstock plan-graph road.py:road --plan auto --out road.svg")(
+    plan_graph
+)
 app.command(epilog="Example: penstock reproduce drs --seeds 5 --json")(reproduce)
 app.command(epilog="Example: penstock doctor --spark")(doctor)
 app.add_typer(cluster)

@@ -58,6 +58,19 @@ def run(
     explained: Annotated[
         bool, typer.Option("--explain", help="Show queries, components and keys; run nothing.")
     ] = False,
+    plan: Annotated[
+        str | None,
+        typer.Option(
+            "--plan",
+            metavar="none|auto|FILE.json",
+            help="Which operators share a shuffle: none, as the history proposes, or as a file "
+            "says. By default as the checkpoint was begun.",
+        ),
+    ] = None,
+    apply: Annotated[
+        bool,
+        typer.Option("--apply", help="Carry the checkpoint's state over if --plan differs."),
+    ] = False,
     page: Annotated[bool, PageFlag] = False,
     port: Annotated[int, PortOption] = DEFAULT_PORT,
     token: Annotated[str | None, TokenOption] = None,
@@ -73,11 +86,13 @@ def run(
     given = _processors(processors, apart)
     topology = load_topology(spec)
     if explained:
-        _explain(topology, settings, as_json, apart)
+        _explain(topology, settings, as_json, apart, plan)
         return
     from penstock.spark.elastic import Place
 
-    place = Place(master, checkpoint, once=once, apart=apart, processors=given)
+    place = Place(
+        master, checkpoint, once=once, apart=apart, processors=given, plan=plan, apply=apply
+    )
     with beside(page, settings.history, port, token) as controls:
         summary = run_watched(topology, settings, place, limit_s, controls)
     if as_json:
@@ -97,13 +112,17 @@ def _processors(text: str | None, apart: bool) -> dict[str, int] | None:
     return parse_processors(text)
 
 
-def _explain(topology: Topology, settings: Settings, as_json: bool, apart: bool) -> None:
+def _explain(
+    topology: Topology, settings: Settings, as_json: bool, apart: bool, plan: str | None
+) -> None:
     import tempfile
 
     from penstock.spark.explain import explain
 
     with tempfile.TemporaryDirectory(prefix="penstock-") as folder:
-        told = explain(topology, settings.key_groups, Path(folder) / "spark.log", apart)
+        told = explain(
+            topology, settings.key_groups, Path(folder) / "spark.log", apart, plan, settings.history
+        )
     if as_json:
         print_json(told)
     else:

@@ -237,6 +237,10 @@ class RunHistory:
         """Keep an allocation."""
         self._keep(t.allocations, rows.allocation_row(record, self.run_id))
 
+    def told(self, decision: RoomDecision) -> None:
+        """Keep a decision that was taken outside of the loop, such as a proposed plan."""
+        self._keep(t.room_decisions, rows.room_decision_row(decision, self.run_id))
+
     def acted(self, record: ActionRecord) -> None:
         """Keep what was done."""
         self._keep(t.actions, rows.action_row(record, self.run_id))

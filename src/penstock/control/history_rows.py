@@ -70,7 +70,7 @@ def observation_rows(observation: Observation, run_id: int, seq: int) -> Rows:
     for table, parts in several:
         for position, part in enumerate(parts):
             rows.append((table, key | {"position": position} | _part(part)))
-    rows += [(t.room_decisions, _room_decision_row(d, run_id)) for d in o.decided]
+    rows += [(t.room_decisions, room_decision_row(d, run_id)) for d in o.decided]
     return rows
 
 
@@ -102,7 +102,8 @@ def _read_json_number(part: dict[str, Any]) -> dict[str, Any]:
     return {**part, "rate_per_s": math.nan if rate is None else float(rate)}
 
 
-def _room_decision_row(decision: RoomDecision, run_id: int) -> dict[str, Any]:
+def room_decision_row(decision: RoomDecision, run_id: int) -> dict[str, Any]:
+    """The row of a decision taken elsewhere."""
     return {
         "run_id": run_id,
         "at_s": _number(decision.at_s),

@@ -5,7 +5,7 @@ topology is built, so the same declaration can be checked, drawn and simulated w
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 import networkx as nx
@@ -36,7 +36,8 @@ class Operator:
     """A named step from DataFrames to a DataFrame.
 
     `key` is None when it is to be inferred from Spark's analysed plan. `separate` makes it the
-    first of a component where components run apart.
+    first of a component where components run apart. `reads` and `writes` are the columns a Python
+    function uses, and those it adds, changes or drops: only then may another order be proposed.
     """
 
     name: str
@@ -45,6 +46,8 @@ class Operator:
     sql: str | None = None
     key: tuple[str, ...] | None = None
     separate: bool = False
+    reads: frozenset[str] | None = None
+    writes: frozenset[str] | None = None
 
 
 @dataclass(frozen=True)
@@ -151,11 +154,24 @@ class Topology:
         key: Names | None = None,
         name: str | None = None,
         separate: bool = False,
+        reads: Iterable[str] | None = None,
+        writes: Iterable[str] | None = None,
     ) -> Callable[[Function], Function]:
-        """Declare a function of the upstreams' DataFrames as an operator (a decorator)."""
+        """Declare a function of the upstreams' DataFrames as an operator (a decorator).
+
+        `reads` and `writes` name the columns of a Python step that Spark cannot look into.
+        """
 
         def declare(function: Function) -> Function:
-            self.add(name or function.__name__, function, upstream, key=key, separate=separate)
+            called = self.add(
+                name or function.__name__, function, upstream, key=key, separate=separate
+            )
+            if reads is not None or writes is not None:
+                self._operators[called] = replace(
+                    self._operators[called],
+                    reads=frozenset(reads or ()),
+                    writes=frozenset(writes or ()),
+                )
             return function
 
         return declare

@@ -1,7 +1,4 @@
-"""Claims F1 and F2 of seed 001 on random topologies (s.6.2), with the pure decisions.
-
-F3 (latency of 30 linear-road gadgets) needs a cluster, real or simulated, and is not here.
-"""
+"""Claims F1 and F2 of seed 001 on random topologies (s.6.2), and F3 on linear road (s.6.3)."""
 
 from collections.abc import Mapping, Sequence
 from itertools import pairwise, product
@@ -12,6 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from penstock.reproduce.claims import Claim, save_figure
+from penstock.reproduce.fusion_latency import claim_f3
 from penstock.reproduce.fusion_outcomes import (
     BASELINE,
     BOUND,
@@ -45,6 +43,7 @@ def run(folder: Path, seeds: Sequence[int], quick: bool) -> list[Claim]:
     return [
         _claim_f1(outcomes, save_figure(_figure_f1(outcomes), folder, "fusion-F1")),
         _claim_f2(outcomes, save_figure(_figure_f2(outcomes), folder, "fusion-F2")),
+        claim_f3(folder, seeds, quick),
     ]
 
 

@@ -11,6 +11,19 @@ EDGE = "penstock_edge_"  # prefix of the aliases that delimit operators in an an
 KEYED = "penstock_keyed_"  # prefix of the aliases that name the keys of the stateful step below
 
 _SHUFFLES = frozenset({"Repartition", "RepartitionByExpression", "Sort", "GlobalLimit", "Window"})
+_RELATIONAL = frozenset(
+    {"Project", "Filter", "SubqueryAlias", "EventTimeWatermark", "Union", "Aggregate", "Expand",
+     "Deduplicate", "DeduplicateWithinWatermark", "Distinct", "View", "WithCTE", "Generate",
+     "CollectMetrics"}
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Columns:
+    """What a stateless step reads, and what it adds, changes or drops."""
+
+    reads: frozenset[str]
+    writes: frozenset[str]
 
 
 @dataclass(frozen=True)
@@ -20,27 +33,62 @@ class OperatorAnalysis:
     keys: tuple[frozenset[str], ...]
     stateful: bool
     shuffles: bool
+    joins: bool = False  # two streams; Spark divides both by exactly the join's columns
+    opaque: bool = False  # runs code that Spark cannot look into
+    columns: "Columns | None" = None  # of a step of projections and filters alone
 
 
 def analyse(frame: DataFrame) -> OperatorAnalysis:
     """Look at the part of the plan above the edges of the operator's upstreams."""
     keys: list[frozenset[str]] = []
-    stateful = shuffles = False
+    stateful = shuffles = joins = opaque = False
     named: frozenset[str] | None = None
     for node in _nodes(frame._jdf.queryExecution().analyzed()):
         kind = node.getClass().getSimpleName()
         if kind == "SubqueryAlias" and node.alias().startswith(KEYED):
             named = frozenset(json.loads(node.alias().removeprefix(KEYED)))
             continue
+        opaque = opaque or kind not in _RELATIONAL or "PythonUDF" in node.expressions().toString()
         found = _key(kind, node)
         if found is not None:
             keys.append(found if named is None else named)
             named = None
             stateful = stateful or bool(node.isStreaming())
             shuffles = True
+            joins = joins or kind == "Join"
         elif kind in _SHUFFLES:
             shuffles = True
-    return OperatorAnalysis(tuple(keys), stateful, shuffles)
+    return OperatorAnalysis(tuple(keys), stateful, shuffles, joins, opaque, _columns(frame))
+
+
+def _columns(frame: DataFrame) -> Columns | None:
+    """Columns read and written by projections and filters; None if there is anything else."""
+    reads: set[str] = set()
+    writes: set[str] = set()
+    for node in _nodes(frame._jdf.queryExecution().analyzed()):
+        kind = node.getClass().getSimpleName()
+        if kind not in ("Project", "Filter", "SubqueryAlias", "View"):
+            return None
+        if kind == "Filter":
+            reads |= _referenced(node.condition())
+            if not node.condition().deterministic():
+                return None
+        elif kind == "Project":
+            kept = set()
+            for expression in _items(node.projectList()):
+                if not expression.deterministic():
+                    return None
+                if expression.getClass().getSimpleName() == "AttributeReference":
+                    kept.add(str(expression.name()))
+                else:
+                    writes.add(str(expression.name()))
+                    reads |= _referenced(expression)
+            writes |= {str(c.name()) for c in _items(node.child().output())} - kept
+    return Columns(frozenset(reads), frozenset(writes))
+
+
+def _referenced(expression: Any) -> set[str]:
+    return {str(attribute.name()) for attribute in _items(expression.references().toSeq())}
 
 
 def at_edge(frame: DataFrame, node: str) -> DataFrame:

@@ -20,8 +20,10 @@ import networkx as nx
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from penstock.model.topology import SinkBinding, Topology
+from penstock.errors import InvalidTopology
+from penstock.model.topology import Operator, SinkBinding, Topology
 from penstock.spark.analysis import at_edge
+from penstock.spark.insertion import divide_inputs
 from penstock.spark.survey import Survey, apply_operator, read_source
 
 METRIC = "penstock:"  # prefix of the observed metrics in a query's progress
@@ -34,6 +36,7 @@ class Sharing:
 
     shared: tuple[str, ...]
     copies: dict[str, int]
+    apart: frozenset[str] = frozenset()  # could be shared, and runs for each consumer instead
 
     @property
     def repeated(self) -> tuple[str, ...]:
@@ -41,8 +44,27 @@ class Sharing:
         return tuple(sorted(name for name, copies in self.copies.items() if copies > 1))
 
 
-def plan_sharing(topology: Topology, survey: Survey, sinks: tuple[SinkBinding, ...]) -> Sharing:
-    """Follow the consumers upstream from the sinks; a node needed twice is shared if it may be."""
+@dataclass(frozen=True)
+class Division:
+    """Where the rows of fused components are divided by their key, and by nothing else.
+
+    `entering` are edges with an exchange of their own; `lifted` are shared nodes whose exchange
+    divides by a component's key.
+    """
+
+    entering: dict[tuple[str, str], tuple[str, ...]] = field(default_factory=dict)
+    lifted: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    members: frozenset[str] = frozenset()  # operators whose rows are divided where they enter
+
+
+def plan_sharing(
+    topology: Topology, survey: Survey, sinks: tuple[SinkBinding, ...],
+    apart: frozenset[str] = frozenset(),
+) -> Sharing:  # fmt: skip
+    """Follow the consumers upstream from the sinks; a node needed twice is shared if it may be.
+
+    Nodes in `apart` are not: their work is done for each consumer.
+    """
     graph = topology.graph()
     upstreams = {operator.name: operator.upstreams for operator in topology.operators}
     stateful = {name for name, analysis in survey.operators.items() if analysis.stateful}
@@ -51,14 +73,14 @@ def plan_sharing(topology: Topology, survey: Survey, sinks: tuple[SinkBinding, .
     shared = []
     order = [node for node in nx.topological_sort(graph) if node not in topology.sink_names]
     for node in reversed(order):
-        if needed[node] > 1 and node not in stateful:
+        if needed[node] > 1 and node not in stateful and node not in apart:
             hides_watermark = node in survey.watermarked and stateful & nx.descendants(graph, node)
             if not hides_watermark and not stateful & nx.ancestors(graph, node):
                 shared.append(node)
                 needed[node] = 1
         for upstream in upstreams.get(node, ()):
             needed[upstream] += needed[node]
-    return Sharing(tuple(sorted(shared)), {node: n for node, n in needed.items() if n > 0})
+    return Sharing(tuple(sorted(shared)), {node: n for node, n in needed.items() if n > 0}, apart)
 
 
 @dataclass
@@ -74,6 +96,7 @@ class Assembler:
     parallelism_file: str | None = None
     at_once: bool = False
     reuse: bool = False
+    division: Division = field(default_factory=Division)
     _shared: dict[str, DataFrame] = field(default_factory=dict)
     _taken: set[str] = field(default_factory=set)
 
@@ -84,12 +107,18 @@ class Assembler:
             if node not in self._shared:
                 self._shared[node] = self._exchanged(node)
             return at_edge(_observed(self._shared[node], path, barrier=True), node)
-        frame = self._made(node, path)
+        frame = self._repeated(node) if node in self.sharing.apart else self._made(node, path)
         # The rows of a lone source are counted by Spark itself, so its edge needs no metric.
         lone = len(self.topology.sources) == 1 and node == self.topology.sources[0].name
         if self.measured and not lone:
             frame = _observed(frame, path, barrier=False)
         return at_edge(frame, node)
+
+    def _repeated(self, node: str) -> DataFrame:
+        """One frame for all consumers, so that a union of theirs finds the same columns in each."""
+        if node not in self._shared:
+            self._shared[node] = self._made(node, node)
+        return self._shared[node]
 
     def _is_multiple(self, node: str) -> bool:
         return node in self.sharing.shared or self.sharing.copies.get(node, 0) > 1
@@ -105,9 +134,31 @@ class Assembler:
             )
         operator = self.topology.find_operator(node)
         inputs = [self.frame(upstream, path) for upstream in operator.upstreams]
-        if operator.key is not None and not self.survey.operators[node].shuffles:
+        alone = node not in self.division.members
+        if alone and operator.key is not None and not self.survey.operators[node].shuffles:
             inputs = [_partitioned(frame, operator.key) for frame in inputs]
-        return apply_operator(operator, inputs)
+        return self._entering(operator, apply_operator(operator, inputs))
+
+    def _entering(self, operator: Operator, frame: DataFrame) -> DataFrame:
+        entered = frozenset(
+            upstream
+            for upstream in operator.upstreams
+            if (upstream, operator.name) in self.division.entering
+        )
+        if not entered:
+            return frame
+        key = self.division.entering[next(iter(entered)), operator.name]
+        divided = divide_inputs(frame, entered, key, self._key_groups())
+        if divided is None:
+            raise InvalidTopology(
+                f"plan: operator {operator.name!r}: its component's key ({', '.join(key)}) is not "
+                f"in the rows of its upstream {', '.join(sorted(entered))}; take it out of the "
+                "component."
+            )
+        return divided
+
+    def _key_groups(self) -> int:
+        return int(str(self.session.conf.get("spark.sql.shuffle.partitions")))
 
     def _exchanged(self, node: str) -> DataFrame:
         frame = self._made(node, node)
@@ -115,7 +166,10 @@ class Assembler:
         if source is not None and source.route is not None:
             return frame  # its exchange is there already, and another would undo its routes
         # As many partitions as keyed work has; more tasks would only cost each batch time.
-        partitions = int(str(self.session.conf.get("spark.sql.shuffle.partitions")))
+        partitions = self._key_groups()
+        key = self.division.lifted.get(node)
+        if key is not None:
+            return _divided(frame, key, partitions)
         return frame.repartitionById(partitions, F.spark_partition_id() % partitions)
 
 
@@ -125,6 +179,11 @@ def _observed(frame: DataFrame, path: str, barrier: bool) -> DataFrame:
         nulls = [F.col(f"`{column}`").isNull() for column in frame.columns]
         metrics.append(F.count_if(reduce(and_, nulls)).alias("empty"))
     return frame.observe(METRIC + path, *metrics)
+
+
+def _divided(frame: DataFrame, key: tuple[str, ...], partitions: int) -> DataFrame:
+    """The one shuffle of a component."""
+    return frame.repartition(partitions, *(F.col(f"`{column}`") for column in key))
 
 
 def _partitioned(frame: DataFrame, key: tuple[str, ...]) -> DataFrame:

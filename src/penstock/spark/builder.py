@@ -7,18 +7,29 @@ why.
 
 from dataclasses import dataclass, replace
 
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, MapType, StructType
 
 from penstock.errors import InvalidTopology
 from penstock.model.plan import Component, QueryPlan, TopologyPlan
+from penstock.model.plan_document import Group
 from penstock.model.sinks import Files
 from penstock.model.topology import SinkBinding, Topology
-from penstock.spark.assembly import Assembler, Sharing, plan_sharing
-from penstock.spark.handles import streaming_refusal
+from penstock.spark.assembly import Assembler, Division, Sharing, plan_sharing
+from penstock.spark.exchanges import Shape, shape_of
+from penstock.spark.fused import (
+    Fused,
+    divisions,
+    fused_components,
+    grouped,
+    relaxed,
+    unplanned,
+)
+from penstock.spark.handles import planned_execution, streaming_refusal
 from penstock.spark.plan_check import check_plan
-from penstock.spark.survey import Survey, survey
+from penstock.spark.survey import Survey, first_line, survey
 
 TAG = "__node"
 
@@ -46,6 +57,8 @@ class BuiltQuery:
     sinks: tuple[SinkBinding, ...]
     edges: dict[str, tuple[str, ...]]  # operator -> its upstreams, sources included
     sharing: Sharing
+    fused: tuple[Fused, ...] = ()
+    shape: Shape | None = None  # of a fused query: what its batches must be planned as
 
     @property
     def tagged(self) -> bool:
@@ -74,11 +87,14 @@ class BuiltTopology:
     plan: TopologyPlan
     queries: tuple[BuiltQuery, ...]
     schemas: dict[str, str]
+    keys: dict[str, tuple[str, ...]]  # of each operator that needs a shuffle, whatever the plan
+    survey: Survey
 
 
 def build(
-    topology: Topology, session: SparkSession, reading: Reading, wanted: TopologyPlan | None = None
-) -> BuiltTopology:
+    topology: Topology, session: SparkSession, reading: Reading,
+    wanted: TopologyPlan | tuple[Group, ...] | None = None,
+) -> BuiltTopology:  # fmt: skip
     """Check a topology against Spark and build its queries; nothing is started.
 
     A plan that is given says which sinks share a query and which operators a component; without
@@ -92,10 +108,13 @@ def build(
     found = survey(
         topology, session, reading.epoch_s, reading.parallelism_file, reading.at_once
     )  # fmt: skip
-    if wanted is not None:
+    if isinstance(wanted, tuple) and wanted:
+        plain = build(topology, session, reading).plan
+        wanted = grouped(topology, found, plain, wanted)
+    if isinstance(wanted, TopologyPlan):
         check_plan(topology, found, wanted)
         given = tuple(_as_planned(topology, session, reading, found, q) for q in wanted.queries)
-        return BuiltTopology(wanted, given, found.schemas)
+        return BuiltTopology(wanted, given, found.schemas, _keys(topology, found), found)
     modes = list(dict.fromkeys(sink.output_mode for sink in topology.sinks))
     reasons = []
     if len(modes) > 1:
@@ -114,7 +133,12 @@ def build(
         for node in query.sharing.repeated
     ]
     plan = TopologyPlan(tuple(query.plan for query in queries), tuple(dict.fromkeys(reasons)))
-    return BuiltTopology(plan, tuple(queries), found.schemas)
+    return BuiltTopology(plan, tuple(queries), found.schemas, _keys(topology, found), found)
+
+
+def _keys(topology: Topology, found: Survey) -> dict[str, tuple[str, ...]]:
+    everything = frozenset(topology.graph())
+    return {part.name: part.key for part in default_components(topology, found, everything)}
 
 
 def _as_planned(
@@ -125,14 +149,56 @@ def _as_planned(
     refusal = streaming_refusal(built.frame, wanted.output_mode)
     if refusal is not None:
         raise InvalidTopology(f"query {wanted.name!r}: mode {wanted.output_mode!r}: {refusal}")
-    possible = [component.operators for component in built.plan.components]
-    if sorted(c.operators for c in wanted.components) != sorted(possible):
-        shown = "; ".join(", ".join(operators) or "(a source)" for operators in possible)
-        raise InvalidTopology(
-            f"plan: query {wanted.name!r} groups its operators otherwise than its shuffles do, "
-            f"which is: {shown}."
-        )
-    return replace(built, plan=wanted)
+    _check_grouping(topology, found, built, wanted)
+    fused = fused_components(topology, found, wanted.components)
+    if not fused:
+        return replace(built, plan=wanted)
+    return _fused_query(topology, session, reading, found, replace(built, plan=wanted), fused)
+
+
+def _check_grouping(
+    topology: Topology, found: Survey, built: BuiltQuery, wanted: QueryPlan
+) -> None:
+    """Refuse a plan that leaves an operator out, or that splits what no shuffle separates."""
+    home = {name: c.name for c in wanted.components for name in (c.name, *c.operators)}
+    for component in built.plan.components:
+        for name in component.operators:
+            if name not in home:
+                raise InvalidTopology(
+                    f"plan: query {wanted.name!r} leaves operator {name!r} out; put it into a "
+                    "component."
+                )
+    fused = {part.name for part in fused_components(topology, found, wanted.components)}
+    together = {name for c in wanted.components if c.name in fused for name in c.operators}
+    possible = [frozenset(c.operators) - together for c in built.plan.components]
+    for component in wanted.components:
+        if component.name not in fused and frozenset(component.operators) not in possible:
+            shown = "; ".join(", ".join(c.operators) or "(a source)" for c in built.plan.components)
+            raise InvalidTopology(
+                f"plan: query {wanted.name!r} groups its operators otherwise than its shuffles "
+                f"do, which is: {shown}."
+            )
+
+
+def _fused_query(
+    topology: Topology, session: SparkSession, reading: Reading, found: Survey, built: BuiltQuery,
+    fused: tuple[Fused, ...],
+) -> BuiltQuery:  # fmt: skip
+    """The same query with one shuffle for each fused component, if Spark agrees."""
+    refusal = ""
+    for sharing, division in divisions(topology, found, built.sinks, fused):
+        try:
+            frame = _frame(topology, session, reading, found, sharing, built.sinks, division)
+        except PySparkException as error:  # the key is no column there
+            refusal = f"component {fused[0].name!r}: {first_line(error)}"
+            continue
+        with relaxed(session, True):
+            shape = shape_of(planned_execution(frame, built.plan.output_mode))
+        refused = unplanned(shape, fused)
+        if refused is None:
+            return replace(built, frame=frame, sharing=sharing, fused=fused, shape=shape)
+        refusal = refused
+    raise InvalidTopology(f"plan: query {built.plan.name!r}: {refusal}")
 
 
 def _why_repeated(node: str, found: Survey) -> str:
@@ -169,14 +235,7 @@ def _query(
     sinks: tuple[SinkBinding, ...],
 ) -> BuiltQuery:  # fmt: skip
     sharing = plan_sharing(topology, found, sinks)
-    assembler = Assembler(
-        topology, session, found, sharing, reading.epoch_s, reading.measured,
-        reading.parallelism_file, reading.at_once, reading.reuse,
-    )  # fmt: skip
-    nodes = list(dict.fromkeys(sink.upstream for sink in sinks))
-    rows = {node: assembler.frame(node, "sinks") for node in nodes}
-    _check_formats(rows, sinks)
-    frame = _tagged(rows) if len(rows) > 1 else rows[nodes[0]]
+    frame = _frame(topology, session, reading, found, sharing, sinks, Division())
     components = default_components(topology, found, frozenset(sharing.copies))
     plan = QueryPlan(name, components, tuple(sink.name for sink in sinks), sinks[0].output_mode)
     edges = {
@@ -185,6 +244,22 @@ def _query(
         if operator.name in sharing.copies
     }
     return BuiltQuery(plan, frame, sinks, edges, sharing)
+
+
+def _frame(
+    topology: Topology, session: SparkSession, reading: Reading, found: Survey, sharing: Sharing,
+    sinks: tuple[SinkBinding, ...], division: Division,
+) -> DataFrame:  # fmt: skip
+    # Edges of fused components are always counted: they tell whose shuffle is whose.
+    measured = reading.measured or bool(division.members)
+    assembler = Assembler(
+        topology, session, found, sharing, reading.epoch_s, measured, reading.parallelism_file,
+        reading.at_once, reading.reuse, division,
+    )  # fmt: skip
+    nodes = list(dict.fromkeys(sink.upstream for sink in sinks))
+    rows = {node: assembler.frame(node, "sinks") for node in nodes}
+    _check_formats(rows, sinks)
+    return _tagged(rows) if len(rows) > 1 else rows[nodes[0]]
 
 
 def _check_formats(rows: dict[str, DataFrame], sinks: tuple[SinkBinding, ...]) -> None:

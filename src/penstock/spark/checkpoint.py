@@ -55,7 +55,33 @@ class Checkpoint:
 
     def query(self, name: str) -> str:
         """Where Spark keeps the checkpoint of a query."""
-        return (self.directory / "queries" / name).as_uri()
+        return self.query_folder(name).as_uri()
+
+    def query_folder(self, name: str) -> Path:
+        """The same as a path; a query whose state was carried over to another plan has moved."""
+        record = self.plan()
+        moved = record["directories"].get(name, name) if record is not None else name
+        return self.directory / "queries" / str(moved)
+
+    def plan(self) -> dict[str, Any] | None:
+        """What was recorded of the plan; None before the first start with one."""
+        file = self._ours / "plan.json"
+        return self._remembered("plan", {}) if file.exists() else None
+
+    def record_plan(self, record: dict[str, Any]) -> None:
+        """Replace what is recorded of the plan, whole or not at all."""
+        write_atomically(self._ours / "plan.json", record)
+
+    def mark_stopped(self, batches: dict[str, int] | None) -> None:
+        """Remember the last batch that each query wrote; None while a run may write more."""
+        write_atomically(self._ours / "stopped.json", {"batches": batches})
+
+    def stopped_after(self) -> dict[str, int] | None:
+        """The last batch that each query wrote; None if the last run did not end in good order."""
+        if not (self._ours / "stopped.json").exists():
+            return None
+        batches = self._remembered("stopped", {}).get("batches")
+        return None if batches is None else {str(name): int(n) for name, n in batches.items()}
 
     @property
     def sources(self) -> Path:

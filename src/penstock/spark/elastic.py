@@ -35,10 +35,13 @@ from penstock.spark.apart.running import RunningApart
 from penstock.spark.detached import cluster_settings
 from penstock.spark.embedded import EmbeddedCluster
 from penstock.spark.executors import SparkExecutors, executor_settings
+from penstock.spark.fused import PlanChoice
 from penstock.spark.measurer import SparkMeasurer
+from penstock.spark.plan_choice import PlanName, chosen_plan
 from penstock.spark.routes.following import RouteFollower
 from penstock.spark.running import Pace, RunningTopology
 from penstock.spark.session import build_session
+from penstock.spark.slow_loop import SlowLoop
 from penstock.spark.source.program import StreamsProgram
 from penstock.spark.survey import first_line
 from penstock.workloads.generator import Generator
@@ -61,6 +64,8 @@ class Place:
     warm_up: bool = False  # run a few rows through the operators before the streams begin
     apart: bool = False  # one query for each component, joined by channels
     processors: Mapping[str, int] | None = None  # that components apart begin with
+    plan: PlanName = None  # None: as the checkpoint; "none", "auto", or a plan
+    apply: bool = False  # carry state over to another plan, if the plan asks for it
 
 
 class ElasticRun:
@@ -112,18 +117,22 @@ class ElasticRun:
         if checkpoint is None:
             made = tempfile.TemporaryDirectory(prefix="penstock-", ignore_cleanup_errors=True)
             checkpoint = Path(self._resources.enter_context(made)) / "checkpoint"
+        choice = chosen_plan(
+            self.place.plan, self.place.apply, store, self.topology.name, checkpoint
+        )
         self.session = self._session(checkpoint)
         if self.place.warm_up and not self.place.apart:
             warm_up(self.topology, self.session)
         pace = Pace(self.settings.batch_interval_s, self.place.once)
-        self.running = self._resources.enter_context(self._queries(checkpoint, pace))
+        self.running = self._resources.enter_context(self._queries(checkpoint, pace, choice))
         self._follower = RouteFollower(self.running)
         self._history = self._begin_history(store)
+        self.slow_loop = SlowLoop(self.topology, self.running.built, self._history.told)
         self._start_loop()
 
-    def _queries(self, checkpoint: Path, pace: Pace) -> RunningTopology:
+    def _queries(self, checkpoint: Path, pace: Pace, choice: PlanChoice) -> RunningTopology:
         if not self.place.apart:
-            return RunningTopology(self.topology, self.session, checkpoint, pace)
+            return RunningTopology(self.topology, self.session, checkpoint, pace, choice=choice)
         return RunningApart(
             self.topology, self.session, checkpoint, pace, processors=self.place.processors,
             max_rows=self.settings.channel_rows,
@@ -247,6 +256,7 @@ class ElasticRun:
     def _step(self, step: Step) -> None:
         self.steps.append(step)
         self._follower.look(step.observation)
+        self.slow_loop.look(step.observation)
         if self._on_step is not None:
             self._on_step(step)
 
@@ -276,6 +286,7 @@ class ElasticRun:
             self._loop_thread.join(timeout=JOIN_LIMIT_S)
         self.running.settle()
         self._loop.look()
+        self.slow_loop.propose()
         return self.summary()
 
     @property

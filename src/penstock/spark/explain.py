@@ -7,11 +7,18 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
+from penstock.control.history import HistoryStore
 from penstock.model.plan import TopologyPlan
+from penstock.model.plan_document import Group
 from penstock.model.topology import Topology
 from penstock.spark.apart.building import Places, build_apart
-from penstock.spark.builder import BuiltTopology, Reading, build
+from penstock.spark.builder import BuiltQuery, BuiltTopology, Reading, build
+from penstock.spark.exchanges import shape_of
+from penstock.spark.fused import relaxed
+from penstock.spark.handles import planned_execution
+from penstock.spark.plan_choice import PlanName, read_plan_file
 from penstock.spark.session import build_session
+from penstock.spark.slow_loop import proposed_groups
 
 
 @dataclass(frozen=True)
@@ -23,6 +30,8 @@ class Explanation:
     schemas: dict[str, str]
     shared: tuple[str, ...]
     routes: dict[str, str] = field(default_factory=dict)
+    shuffles: dict[str, tuple[str, ...]] = field(default_factory=dict)  # of each query
+    edges: tuple[tuple[str, str], ...] = ()
 
     def lines(self) -> list[str]:
         """For a person."""
@@ -33,6 +42,8 @@ class Explanation:
                 members = ", ".join(component.operators) or "(reads its source)"
                 key = f" by ({', '.join(component.key)})" if component.key else ""
                 lines.append(f"    component {component.name}{key}: {members}")
+            shuffles = self.shuffles.get(query.name, ())
+            lines.append(f"    {len(shuffles)} shuffle(s): {'; '.join(shuffles) or 'none'}")
         lines += [f"  shared by an exchange: {name}" for name in self.shared]
         lines += [f"  route of {name}: {told}" for name, told in self.routes.items()]
         lines += [f"  {name}: {schema}" for name, schema in self.schemas.items()]
@@ -41,25 +52,67 @@ class Explanation:
 
 
 def explain(
-    topology: Topology, key_groups: int, log_file: Path | None = None, apart: bool = False
-) -> Explanation:
+    topology: Topology, key_groups: int, log_file: Path | None = None, apart: bool = False,
+    plan: PlanName = None, history: str | None = None,
+) -> Explanation:  # fmt: skip
     """Build a topology's queries on a local session and say what they are."""
+    wanted = _wanted(plan, topology.name, history)
     session = build_session(
         "penstock-explain", "local[1]", key_groups=key_groups, log_file=log_file
     )
     try:
-        built = _built(topology, session, apart)
+        built = _built(topology, session, apart, wanted)
         shared = {name for query in built.queries for name in query.sharing.shared}
-        routes = {s.name: s.route.told() for s in topology.sources if s.route is not None}
-        return Explanation(topology.name, built.plan, built.schemas, tuple(sorted(shared)), routes)
+        return Explanation(
+            topology.name,
+            built.plan,
+            built.schemas,
+            tuple(sorted(shared)),
+            {s.name: s.route.told() for s in topology.sources if s.route is not None},
+            {query.plan.name: _shuffles(query) for query in built.queries},
+            topology.edges,
+        )
     finally:
         session.stop()
 
 
-def _built(topology: Topology, session: SparkSession, apart: bool) -> BuiltTopology:
+def _built(
+    topology: Topology, session: SparkSession, apart: bool,
+    wanted: TopologyPlan | tuple[Group, ...] | None,
+) -> BuiltTopology:  # fmt: skip
     reading = Reading(time.time())
     if not apart:
-        return build(topology, session, reading)
+        return build(topology, session, reading, wanted)
     with tempfile.TemporaryDirectory(prefix="penstock-explain-") as folder:
         places = Places(lambda name: Path(folder) / name, lambda name: Path(folder) / "unused")
         return build_apart(topology, session, reading, places).built
+
+
+def _wanted(
+    plan: PlanName, topology: str, history: str | None
+) -> TopologyPlan | tuple[Group, ...] | None:
+    if not isinstance(plan, str):
+        return plan
+    if plan == "none":
+        return ()
+    if plan == "auto":
+        if history is None or not Path(history).exists():
+            return ()
+        with HistoryStore(history, create=False) as store:
+            return proposed_groups(store, topology) or ()
+    return read_plan_file(Path(plan))
+
+
+def _shuffles(query: BuiltQuery) -> tuple[str, ...]:
+    """The shuffles of a batch; an exchange that consumers share is one."""
+    with relaxed(query.frame.sparkSession, query.shape is not None):
+        shape = query.shape or shape_of(planned_execution(query.frame, query.plan.output_mode))
+    shared: dict[str, str] = {}
+    own = []
+    for exchange in shape.exchanges:
+        node = exchange.operator
+        if node in query.sharing.shared and "PassThrough" in exchange.text:
+            shared[str(node)] = f"{node}, for all its consumers"
+        else:
+            own.append(f"{exchange.operator} by {exchange.text}")
+    return (*shared.values(), *own)

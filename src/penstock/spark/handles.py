@@ -350,9 +350,8 @@ def streaming_refusal(frame: DataFrame, mode: str) -> str | None:
     """What Spark has against running a frame as one query in an output mode; None if nothing."""
     jvm = _jvm(frame.sparkSession)
     checker = jvm.org.apache.spark.sql.catalyst.analysis.UnsupportedOperationChecker
-    output_mode = getattr(jvm.org.apache.spark.sql.streaming.OutputMode, mode.capitalize())()
     try:
-        checker.checkForStreaming(frame._jdf.queryExecution().analyzed(), output_mode)
+        checker.checkForStreaming(frame._jdf.queryExecution().analyzed(), _output_mode(jvm, mode))
     except PySparkException as error:
         return str(error.getMessage() or error).strip().split("\n")[0]
     return None
@@ -368,6 +367,50 @@ def failure_cause(query: StreamingQuery) -> str | None:
         while cause.getCause() is not None:
             cause = cause.getCause()
         return f"{cause.getClass().getName()}: {cause.getMessage()}"
+
+
+def planned_execution(frame: DataFrame, mode: str) -> Any:
+    """The physical plan that a streaming frame would run by, under the session's settings now.
+
+    It is planned over a placeholder for the sources and cannot be executed.
+    """
+    spark = frame.sparkSession
+    jvm = _jvm(spark)
+    package = "org.apache.spark.sql.execution.streaming"
+    with _asking("plan a streaming query"):
+        execution = _scala_object(jvm, f"{package}.runtime.IncrementalExecution")
+        given = [getattr(execution, f"$lessinit$greater$default${n}")() for n in range(12, 17)]
+        offsets = _scala_object(jvm, f"{package}.checkpointing.OffsetSeqMetadata")
+        begun = offsets.apply(0, 0, jvm.PythonUtils.toScalaMap({}))
+        watermarks = _scala_object(jvm, f"{package}.runtime.WatermarkPropagator").noop()
+        new_id = jvm.java.util.UUID.randomUUID
+        return jvm.org.apache.spark.sql.execution.streaming.runtime.IncrementalExecution(
+            spark._jsparkSession, frame._jdf.queryExecution().analyzed(), _output_mode(jvm, mode),
+            "unknown", new_id(), new_id(), 0, jvm.scala.Option.empty(), begun, watermarks, False,
+            *given,
+        ).executedPlan()  # fmt: skip
+
+
+def rewrite_state(spark: SparkSession, checkpoint: str, last_batch: int, divide: object) -> None:
+    """Write the state after a batch anew for the next one, divided by `divide`, and commit that.
+
+    The offsets of the next batch are there already. `divide` is called with the rows of each store.
+    Errors are Spark's own, for the caller to tell.
+    """
+    jvm = _jvm(spark)
+    option, here = jvm.scala.Option, spark._jsparkSession
+    package = jvm.org.apache.spark.sql.execution.streaming
+    logs = package.runtime.StreamingQueryCheckpointMetadata(here, checkpoint, False)
+    rewriter = package.state.StateRewriter(
+        here, last_batch, last_batch + 1, checkpoint, here.sessionState().newHadoopConf(),
+        option.empty(), option.apply(divide), option.apply(logs),
+    )  # fmt: skip
+    versions = rewriter.run()
+    commit = logs.commitLog().get(last_batch).get()
+    if versions.isDefined():
+        commit = commit.copy(commit.nextBatchWatermarkMs(), versions)
+    if not logs.commitLog().add(last_batch + 1, commit):
+        raise Unavailable(f"batch {last_batch + 1} of {checkpoint} was committed by somebody else.")
 
 
 def probe(spark: SparkSession) -> Mapping[str, str]:
@@ -410,6 +453,14 @@ def _provider_id(spark: SparkSession, key: StateStoreKey) -> Any:
     state = jvm.org.apache.spark.sql.execution.streaming.state
     store = state.StateStoreId(key.checkpoint_root, key.operator, key.partition, key.store)
     return state.StateStoreProviderId(store, jvm.java.util.UUID.fromString(key.run_id))
+
+
+def _output_mode(jvm: Any, mode: str) -> Any:
+    return getattr(jvm.org.apache.spark.sql.streaming.OutputMode, mode.capitalize())()
+
+
+def _scala_object(jvm: Any, name: str) -> Any:
+    return getattr(getattr(jvm, f"{name}$"), "MODULE$")
 
 
 def _coordinator(spark: SparkSession) -> Any:

@@ -68,6 +68,7 @@ class BatchWriter:
         }
         self.failure: str | None = None
         self.begin: Callable[[int], None] | None = None  # called before a batch runs
+        self.check: Callable[[], None] | None = None  # may refuse to have a batch written
         self.between_batches = threading.Lock()  # held while a batch is written
         self.closed = False
 
@@ -79,6 +80,8 @@ class BatchWriter:
             if self.begin is not None:
                 self.begin(batch_id)
             try:
+                if self.check is not None:
+                    self.check()
                 self._write(batch, batch_id)
             except Exception as error:
                 self.failure = self.failure or first_line(error)

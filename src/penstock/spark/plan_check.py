@@ -5,6 +5,7 @@ from collections import Counter
 from penstock.errors import InvalidTopology
 from penstock.model.plan import Component, QueryPlan, TopologyPlan
 from penstock.model.topology import Topology
+from penstock.spark.fused import needs_division
 from penstock.spark.survey import Survey
 
 
@@ -28,7 +29,7 @@ def check_plan(topology: Topology, found: Survey, plan: TopologyPlan) -> None:
                 )
         _check_members(topology, query)
         for component in query.components:
-            _check_component(found, component)
+            _check_component(topology, found, component)
 
 
 def _check_members(topology: Topology, query: QueryPlan) -> None:
@@ -47,18 +48,33 @@ def _check_members(topology: Topology, query: QueryPlan) -> None:
             )
 
 
-def _check_component(found: Survey, component: Component) -> None:
-    shuffling = [name for name in component.operators if found.operators[name].shuffles]
-    if len(shuffling) > 1:
-        raise InvalidTopology(
-            f"plan: component {component.name!r} holds {', '.join(shuffling)}, which each need a "
-            "shuffle; give each its own component."
-        )
-    for name in shuffling:
-        for keys in found.operators[name].keys:
+def _check_component(topology: Topology, found: Survey, component: Component) -> None:
+    keyed = [o for o in component.operators if needs_division(topology, found, o)]
+    for name in keyed:
+        analysis = found.operators[name]
+        declared = topology.find_operator(name).key
+        for keys in analysis.keys or ((frozenset(declared),) if declared else ()):
             foreign = sorted(set(component.key) - keys)
             if foreign:
                 raise InvalidTopology(
                     f"plan: component {component.name!r}: key {foreign[0]!r} contradicts operator "
                     f"{name!r}, which groups by {', '.join(sorted(keys)) or 'nothing'}."
                 )
+    if len(keyed) < 2:
+        return
+    if not component.key:
+        raise InvalidTopology(
+            f"plan: component {component.name!r} holds {', '.join(keyed)} and has no key; name "
+            "columns that all of them group by."
+        )
+    for name in keyed:
+        if found.operators[name].joins:
+            raise InvalidTopology(
+                f"plan: component {component.name!r}: operator {name!r} joins two streams, which "
+                "Spark divides by exactly the join's columns; give it a component of its own."
+            )
+        if found.operators[name].shuffles and not found.operators[name].keys:
+            raise InvalidTopology(
+                f"plan: component {component.name!r}: operator {name!r} shuffles rows by no key; "
+                "give it a component of its own."
+            )

@@ -21,10 +21,13 @@ from penstock.model.sources import Streams
 from penstock.model.topology import Topology
 from penstock.spark.batch_arrivals import BatchArrivals
 from penstock.spark.builder import BuiltQuery, BuiltTopology, Reading, build
+from penstock.spark.carry_over import carry_over, next_directory
 from penstock.spark.checkpoint import Checkpoint
+from penstock.spark.fused import PlanChoice, ShapeGuard, relaxed
 from penstock.spark.ledger import Ledger
 from penstock.spark.outputs import BatchWriter, ChannelSide, rows_in_memory
 from penstock.spark.parallelism_file import write_parallelism
+from penstock.spark.plan_record import PlanRecord, changed_queries, record_of, refusal
 from penstock.spark.progress import ProgressListener
 from penstock.spark.revival import Revival
 from penstock.spark.routes.exchange import RouteExchange
@@ -38,6 +41,7 @@ from penstock.workloads.generator import Generator
 log = logging.getLogger(__name__)
 
 STOP_LIMIT_S = 60.0
+COMMIT_LIMIT_S = 10.0
 SOURCES = "sources"  # all of them are told one number, where components run together
 
 
@@ -59,6 +63,7 @@ class RunningTopology:
         checkpoint: Path,
         pace: Pace = Pace(),  # noqa: B008 - frozen
         measured: bool = True,
+        choice: PlanChoice = PlanChoice(),  # noqa: B008 - frozen
     ) -> None:
         if pace.interval_s >= 2 * topology.max_latency_s:
             raise InvalidTopology(
@@ -69,6 +74,8 @@ class RunningTopology:
         self.session = session
         self._pace = pace
         self._measured = measured
+        self._choice = choice
+        self._written_last: dict[str, int] = {}  # batch by query
         self._checkpoint = Checkpoint(checkpoint)
         self._writers: list[BatchWriter] = []
         self._ending = threading.Lock()
@@ -104,6 +111,15 @@ class RunningTopology:
         reading = Reading(self.epoch_s, self._measured, str(self._checkpoint.parallelism(SOURCES)))
         self.built = self._build(reading)
         self._checkpoint.check_identity(_identity(self.topology, self.built, self.session))
+        try:
+            self._agree_on_plan()
+        except InvalidTopology as reason:
+            if not self._choice.if_possible:
+                raise
+            log.warning("the plan stays as it is: %s", reason)
+            self._choice = PlanChoice()
+            self.built = self._build(reading)
+        self._checkpoint.mark_stopped(None)
         self.ledger = self._ledger()
         self.listener = listener = ProgressListener(self.ledger)
         self.session.streams.addListener(listener)
@@ -121,7 +137,34 @@ class RunningTopology:
         return Ledger(generators(self.topology), self.epoch_s)
 
     def _build(self, reading: Reading) -> BuiltTopology:
-        return build(self.topology, self.session, reading)
+        wanted = self._choice.plan
+        record = self._recorded_plan()
+        if wanted is None and record is not None and record.fingerprints:
+            wanted = record.plan
+        return build(self.topology, self.session, reading, wanted)
+
+    def _recorded_plan(self) -> PlanRecord | None:
+        found = self._checkpoint.plan()
+        return None if found is None else PlanRecord.from_json(found)
+
+    def _agree_on_plan(self) -> None:
+        """Go on with the plan the state was made by, or carry the state over if that is allowed."""
+        before = self._recorded_plan()
+        record = record_of(self.built, before)
+        for query in changed_queries(self.built, before):
+            name, old = query.plan.name, self._checkpoint.query_folder(query.plan.name)
+            if not (old / "offsets").is_dir():
+                continue  # nothing has run yet
+            if not self._choice.apply:
+                raise refusal(query, before, self._checkpoint.directory)
+            directory = next_directory(name, old)
+            new = old.with_name(directory)
+            carry_over(
+                self.session, query, old, new, self._checkpoint.commits(name),
+                self._checkpoint.stopped_after(),
+            )  # fmt: skip
+            record = record.moved(name, directory)
+        self._checkpoint.record_plan(record.to_json())
 
     def _writer(self, query: BuiltQuery) -> BatchWriter:
         name = query.plan.name
@@ -155,6 +198,8 @@ class RunningTopology:
     def _start_query(self, query: BuiltQuery, writer: BatchWriter) -> StreamingQuery:
         name = query.plan.name
         writer.begin = lambda batch_id: self._tell(self.before_batch, name, batch_id)
+        guard = ShapeGuard(query.shape, name) if query.shape is not None else None
+        writer.check = guard
         stream = query.frame.writeStream.foreachBatch(writer).outputMode(query.plan.output_mode)
         stream = stream.option("checkpointLocation", self._checkpoint.query(name)).queryName(name)
         if self._pace.once:
@@ -165,13 +210,17 @@ class RunningTopology:
         reuse = "true" if query.sharing.shared else "false"
         self.session.conf.set("spark.sql.exchange.reuse", reuse)
         try:
-            started = stream.start()
+            with relaxed(self.session, query.shape is not None):
+                started = stream.start()
         except PySparkException as error:
             raise InvalidTopology(f"query {name!r}: {first_line(error)}") from error
+        if guard is not None:
+            guard.follow(started)
         self.reports.follow(str(started.id), name, time.time())
         return started
 
     def _written(self, query: str, batch_id: int) -> None:
+        self._written_last[query] = batch_id
         self.ledger.committed(query, batch_id, time.time())
         self._tell(self.after_batch, query, batch_id)
 
@@ -314,6 +363,16 @@ class RunningTopology:
                 said = writer.failure or first_line(error)
                 raise PenstockError(f"query {query.name!r} failed: {said}")
 
+    def _await_commit(self, query: StreamingQuery) -> None:
+        """Until Spark has noted the batch that was written last, so that it is not done again."""
+        last = self._written_last.get(query.name)
+        if last is None:
+            return
+        noted = self._checkpoint.query_folder(query.name) / "commits" / str(last)
+        deadline = time.monotonic() + COMMIT_LIMIT_S
+        while query.isActive and not noted.exists() and time.monotonic() < deadline:
+            time.sleep(0.02)
+
     def stop(self) -> None:
         """Stop between two batches, so that no output is cut short; may be called twice."""
         self._revival.stop()
@@ -326,8 +385,11 @@ class RunningTopology:
                     writer.between_batches.release()
             try:
                 for query in self.queries:
+                    self._await_commit(query)
                     with suppress(PySparkException):  # it did not stop in time; the session will
                         query.stop()
+                if self.queries and not any(query.isActive for query in self.queries):
+                    self._checkpoint.mark_stopped(self._written_last)
             finally:
                 if self.listener is not None:
                     self.session.streams.removeListener(self.listener)
@@ -365,9 +427,5 @@ def _identity(topology: Topology, built: BuiltTopology, session: SparkSession) -
         },
         "key_groups": int(str(session.conf.get("spark.sql.shuffle.partitions"))),
         "schema": built.schemas,
-        "key": {
-            component.name: list(component.key)
-            for query in built.plan.queries
-            for component in query.components
-        },
+        "key": {name: list(key) for name, key in built.keys.items()},
     }

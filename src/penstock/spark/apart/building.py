@@ -77,7 +77,8 @@ def build_apart(
         for name, feedback in topology.feedbacks.items()
     )
     plan = TopologyPlan(tuple(query.plan for query in queries), reasons)
-    whole = BuiltTopology(plan, tuple(queries), found.schemas)
+    keys = {part.name: part.key for query in plan.queries for part in query.components}
+    whole = BuiltTopology(plan, tuple(queries), found.schemas, keys, found)
     return BuiltApart(whole, tuple(parts), channels, splitter.edges(), found)
 
 

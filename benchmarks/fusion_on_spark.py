@@ -1,0 +1,179 @@
+"""Fused against unfused on the embedded cluster: bytes shuffled and time of a batch, same rows."""
+
+import json
+import tempfile
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import mean, median
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from penstock.model.plan_document import Group
+from penstock.model.sinks import Memory
+from penstock.model.topology import Topology
+from penstock.spark import handles
+from penstock.spark.embedded import EmbeddedCluster
+from penstock.spark.executors import executor_settings
+from penstock.spark.fused import PlanChoice
+from penstock.spark.running import Pace, RunningTopology
+from penstock.spark.session import build_session
+from penstock.workloads.generator import Generator
+from penstock.workloads.linear_road import Windows, linear_road
+from penstock.workloads.profiles import constant
+
+ROWS_PER_BATCH = 100_000
+RATE_PER_S = 20_000.0
+REPORT_EVERY_S = 30  # a vehicle of the linear-road benchmark reports its position this often
+BATCHES = 6
+ROUNDS = 3
+KEY_GROUPS = 2
+EPOCH_S = 1_700_000_000.0  # the same for all runs, so that their rows can be compared
+ROAD = (Group(("speeds", "segments", "tolls", "accidents"), ("direction", "segment")),)
+CHAIN = (Group(("by_vehicle", "by_segment"), ("segment",)),)
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One run: its rows, what it shuffled, and how long its full batches took."""
+
+    rows: Counter[Any]
+    shuffled_bytes: int
+    batches_s: tuple[float, ...]
+
+
+def stream() -> Generator:
+    """Reports of as many vehicles as send so many."""
+    vehicles = int(RATE_PER_S) * REPORT_EVERY_S
+    return Generator(
+        constant(RATE_PER_S), keys=vehicles, rows=ROWS_PER_BATCH * BATCHES, lanes=2,
+        max_rows=ROWS_PER_BATCH,
+    )  # fmt: skip
+
+
+def road() -> Topology:
+    """One linear-road gadget."""
+    return linear_road(stream(), Memory(), Memory(), windows=Windows(), max_latency="60s")
+
+
+def chain() -> Topology:
+    """Two keyed aggregations, one after the other."""
+    made = Topology("chained", max_latency="60s")
+    made.source("reports", stream())
+    made.add(
+        "positions",
+        "SELECT key AS vehicle, key % 200 AS segment, value, at FROM reports",
+        "reports",
+    )
+
+    @made.operator("positions")
+    def by_vehicle(positions: Any) -> Any:
+        timed = positions.withWatermark("at", "1 second")
+        text = """SELECT vehicle, segment, window, count(*) AS n, max(value) AS value FROM {timed}
+                  GROUP BY vehicle, segment, window(at, '1 second')"""
+        return timed.sparkSession.sql(text, timed=timed)
+
+    made.add(
+        "by_segment",
+        """SELECT segment, window(window, '1 second').start AS since, sum(n) AS n,
+                  max(value) AS value
+           FROM by_vehicle GROUP BY segment, window(window, '1 second')""",
+        "by_vehicle",
+    )
+    made.sink("out", "by_segment", Memory())
+    return made
+
+
+def run() -> Iterator[dict[str, Any]]:
+    """Both workloads, fused and unfused in turns."""
+    with _cluster() as session:
+        for name, topology, groups, bound in (
+            ("linear road", road(), ROAD, 0.8),
+            ("two chained aggregations", chain(), CHAIN, 0.85),
+        ):
+            sides: dict[bool, list[Measured]] = {False: [], True: []}
+            for fused in (False, True):
+                _measure(topology, session, groups if fused else ())  # warm
+            for _ in range(ROUNDS):
+                for fused, measured in sides.items():
+                    measured.append(_measure(topology, session, groups if fused else ()))
+            same = len({frozenset(m.rows.items()) for side in sides.values() for m in side}) == 1
+            yield from _lines(name, sides, same, bound)
+
+
+def _lines(
+    name: str, sides: dict[bool, list[Measured]], same: bool, bound: float
+) -> Iterator[dict[str, Any]]:
+    conditions = (
+        f"baseline: the same topology without fusion, in turns; {BATCHES} batches of "
+        f"{ROWS_PER_BATCH:,} rows, {KEY_GROUPS} key groups, 1 executor of 2 slots, {ROUNDS} "
+        f"rounds; rows equal: {same}"
+    )
+    seconds = {f: median(mean(m.batches_s) for m in side) for f, side in sides.items()}
+    yield {
+        "name": f"fusion: batch time, {name}",
+        "baseline": round(seconds[False], 3),
+        "ours": round(seconds[True], 3),
+        "unit": "s",
+        "ratio": round(seconds[False] / seconds[True], 3),
+        "conditions": f"{conditions}; wanted: at most {bound} of the baseline, "
+        f"is {seconds[True] / seconds[False]:.2f}",
+    }
+    sent = {f: median(m.shuffled_bytes for m in side) for f, side in sides.items()}
+    yield {
+        "name": f"fusion: bytes shuffled, {name}",
+        "baseline": round(sent[False] / 1e6, 2),
+        "ours": round(sent[True] / 1e6, 2),
+        "unit": "MB",
+        "ratio": round(sent[False] / sent[True], 3),
+        "conditions": f"{conditions}; {sent[True] / sent[False]:.2f} of the baseline",
+    }
+
+
+def _measure(topology: Topology, session: SparkSession, groups: tuple[Group, ...]) -> Measured:
+    with tempfile.TemporaryDirectory(prefix="penstock-bench-") as folder:
+        checkpoint = Path(folder) / "checkpoint"
+        (checkpoint / "penstock").mkdir(parents=True, mode=0o700)
+        (checkpoint / "penstock/epoch.json").write_text(json.dumps({"epoch_s": EPOCH_S}))
+        choice = PlanChoice(groups)
+        with RunningTopology(topology, session, checkpoint, Pace(once=True), choice=choice) as ran:
+            ran.wait()
+            (query,) = ran.queries
+            full = [p for p in query.recentProgress if p.numInputRows][1:]
+            shuffled = _shuffled_bytes(session, str(query.runId))
+            rows = Counter(
+                (sink.name, *(round(v, 6) if isinstance(v, float) else v for v in row))
+                for sink in topology.sinks
+                for row in ran.rows(sink.name)
+            )
+    times_s = tuple(p.durationMs["triggerExecution"] / 1e3 for p in full)
+    return Measured(rows, shuffled, times_s)
+
+
+def _shuffled_bytes(session: SparkSession, run_id: str) -> int:
+    jobs = handles.jobs_of_group(session, run_id)
+    ids = tuple(sorted({stage for job in jobs for stage in job.stage_ids}))
+    return sum(
+        int(handles.stage_tasks(session, stage.id, stage.attempt).shuffle_written_bytes.sum())
+        for stage in handles.stages(session, ids)
+    )
+
+
+@contextmanager
+def _cluster() -> Iterator[SparkSession]:
+    with (
+        tempfile.TemporaryDirectory(prefix="penstock-bench-") as folder,
+        EmbeddedCluster(2, 1024) as cluster,
+    ):
+        extra = {**cluster.settings, **executor_settings(1, 1, 2), "spark.executor.memory": "1024m"}
+        session = build_session(
+            "fusion", cluster.master_url, key_groups=KEY_GROUPS,
+            log_file=Path(folder) / "spark.log", quick_start=True, extra=extra,
+        )  # fmt: skip
+        try:
+            yield session
+        finally:
+            session.stop()

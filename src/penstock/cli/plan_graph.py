@@ -1,0 +1,62 @@
+"""`penstock plan-graph`: the graph of a topology with its components, as a picture."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from penstock.cli.output import JsonFlag, print_json
+from penstock.cli.settings import with_settings
+from penstock.config import Settings
+from penstock.errors import InvalidInput
+
+FORMATS = (".svg", ".png", ".pdf")
+
+
+@with_settings()
+def plan_graph(
+    spec: Annotated[str, typer.Argument(metavar="FILE.py:NAME", help="A topology in a file.")],
+    plan: Annotated[
+        str | None,
+        typer.Option(
+            "--plan",
+            metavar="none|auto|FILE.json",
+            help="Operators that share a shuffle: none, as the history proposes, or by a file.",
+        ),
+    ] = None,
+    out: Annotated[
+        Path, typer.Option("--out", help=f"Where to draw it: {', '.join(FORMATS)}.")
+    ] = Path("plan.svg"),
+    as_json: Annotated[bool, JsonFlag] = False,
+    *,
+    settings: Settings,
+) -> None:
+    """Draw a topology's graph: operators of one component in one colour, shuffles between them."""
+    import tempfile
+
+    from penstock.cli.drawing import draw_components
+    from penstock.spark.explain import explain
+    from penstock.spark.loading import load_topology
+
+    if out.suffix not in FORMATS:
+        raise InvalidInput(f"--out is {str(out)!r}; its ending must be {' or '.join(FORMATS)}.")
+    topology = load_topology(spec)
+    with tempfile.TemporaryDirectory(prefix="penstock-") as folder:
+        log_file = Path(folder) / "spark.log"
+        told = explain(topology, settings.key_groups, log_file, False, plan, settings.history)
+    components = {
+        f"{component.name} by ({', '.join(component.key)})" if component.key else component.name: (
+            *component.operators,
+            *(() if component.name in component.operators else (component.name,)),
+        )
+        for query in told.plan.queries
+        for component in query.components
+    }
+    draw_components(topology.name, told.edges, components, out)
+    if as_json:
+        print_json({"file": str(out), "components": components, "shuffles": told.shuffles})
+    else:
+        print(f"{out}: {len(components)} components")
+        print("\n".join(told.lines()))

@@ -1,0 +1,96 @@
+"""Another plan than the present one, if it is worth a restart: the slow loop's decision."""
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from penstock.fusion.costs import Costs, FusionLimits
+from penstock.fusion.graph import OperatorGraph
+from penstock.fusion.members import Members, members_of
+from penstock.fusion.planner import Algorithm, decide_fusion
+from penstock.model.decision import Decision
+from penstock.model.plan_document import Group
+
+LEAST_GAIN = 0.05  # share of the present cost below which a plan is left as it is
+NOTHING = "fuse nothing"
+_GROUP = re.compile(r"fuse ([\w +]+) by \(([^()]*)\)")
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """Components of more than one operator, and the cost in rows of this plan and the present."""
+
+    groups: tuple[Group, ...]
+    present_cost: float
+    cost: float
+
+    @property
+    def gain(self) -> float:
+        """The share of the present cost that the plan saves."""
+        return 1 - self.cost / self.present_cost if self.present_cost > 0 else 0.0
+
+
+def propose_fusion(
+    graph: OperatorGraph,
+    present: Iterable[Sequence[str]],
+    algorithm: Algorithm = "mwsc",
+    limits: FusionLimits | None = None,
+    least_gain: float = LEAST_GAIN,
+) -> Decision[Proposal]:
+    """The plan of least cost for the statistics, or the present one if it saves too little."""
+    costs = Costs(graph)
+    place = {name: number for number, name in enumerate(graph.names)}
+    now = _partition(graph, [[place[o] for o in part if o in place] for part in present])
+    before = costs.total(now)
+    decision = decide_fusion(costs, algorithm, limits)
+    groups = tuple(
+        Group(part.operators, part.key)
+        for part in decision.plan.components
+        if sum(bool(graph.keys[place[o]]) for o in part.operators) > 1
+    )
+    proposal = Proposal(groups, before, decision.plan.cost)
+    if proposal.gain < least_gain:
+        kept = tuple(
+            Group(tuple(graph.names[p] for p in _positions(m)), graph.component_key(m))
+            for m in now
+            if sum(bool(graph.keys[p]) for p in _positions(m)) > 1
+        )
+        reason = (
+            f"plan kept: the best other plan would save {max(0.0, proposal.gain):.1%} of its cost"
+        )
+        return Decision(Proposal(kept, before, before), (reason, *decision.reasons))
+    reason = f"expected gain {proposal.gain:.1%}: cost {before:.6g} -> {proposal.cost:.6g} rows"
+    return Decision(proposal, (reason, *decision.reasons), decision.infeasible)
+
+
+def describe_groups(groups: Sequence[Group]) -> str:
+    """Groups as a line for a person, which `parse_groups` reads back.
+
+    >>> describe_groups([Group(("speeds", "tolls"), ("direction", "segment"))])
+    'fuse speeds + tolls by (direction, segment)'
+    """
+    parts = [f"fuse {' + '.join(group.operators)} by ({', '.join(group.key)})" for group in groups]
+    return "; ".join(parts) or NOTHING
+
+
+def parse_groups(text: str) -> tuple[Group, ...]:
+    """The groups of a line made by `describe_groups`."""
+    return tuple(
+        Group(tuple(found[1].split(" + ")), tuple(found[2].split(", ")))
+        for found in _GROUP.finditer(text)
+    )
+
+
+def _partition(graph: OperatorGraph, parts: list[list[int]]) -> list[Members]:
+    named = [members_of(part) for part in parts if part]
+    covered = 0
+    for members in named:
+        covered |= members
+    alone = [1 << p for p in range(graph.size) if not covered >> p & 1]
+    # What the query runs in one component need not be joined by a stream; the cost model counts
+    # only streams, so each joined piece is a component of its own to it.
+    return [piece for members in named for piece in graph.connected_pieces(members)] + alone
+
+
+def _positions(members: Members) -> list[int]:
+    return [p for p in range(members.bit_length()) if members >> p & 1]

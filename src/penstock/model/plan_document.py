@@ -1,0 +1,78 @@
+"""Plans as JSON documents: what a checkpoint records and what `--plan FILE.json` holds."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from penstock.errors import InvalidInput
+from penstock.model.plan import Component, QueryPlan, TopologyPlan
+
+
+@dataclass(frozen=True)
+class Group:
+    """Operators that are to run as one component, as `penstock advise fusion` names them."""
+
+    operators: tuple[str, ...]
+    key: tuple[str, ...]
+
+
+def plan_document(plan: TopologyPlan) -> dict[str, Any]:
+    """A plan as JSON values."""
+    return asdict(plan)
+
+
+def read_plan(document: Any, where: str) -> TopologyPlan | tuple[Group, ...]:
+    """A whole plan, or the groups of an answer of `penstock advise fusion`."""
+    if isinstance(document, Mapping) and "queries" in document:
+        return TopologyPlan(
+            tuple(
+                _query(query, f"{where}: queries[{n}]")
+                for n, query in enumerate(_list(document, "queries", where))
+            ),
+            tuple(str(reason) for reason in document.get("reasons", ())),
+        )
+    if isinstance(document, Mapping) and "components" in document:
+        return tuple(
+            Group(_texts(part, "operators", at), _texts(part, "key", at))
+            for n, part in enumerate(_list(document, "components", where))
+            for at in (f"{where}: components[{n}]",)
+        )
+    raise InvalidInput(
+        f"{where}: there is neither 'queries' (a whole plan) nor 'components' (as `penstock advise "
+        "fusion` answers)."
+    )
+
+
+def _query(given: Any, where: str) -> QueryPlan:
+    parts = []
+    for n, part in enumerate(_list(given, "components", where)):
+        at = f"{where}.components[{n}]"
+        parts.append(
+            Component(
+                _text(part, "name", at), _texts(part, "operators", at), _texts(part, "key", at)
+            )
+        )
+    mode = given.get("output_mode", "append")
+    return QueryPlan(_text(given, "name", where), tuple(parts), _texts(given, "sinks", where), mode)
+
+
+def _list(given: Any, field: str, where: str) -> list[Any]:
+    value = given.get(field) if isinstance(given, Mapping) else None
+    if not isinstance(value, list | tuple):
+        raise InvalidInput(f"{where}: {field} is {str(value)[:40]!r}; give a list.")
+    return list(value)
+
+
+def _texts(given: Any, field: str, where: str) -> tuple[str, ...]:
+    values = _list(given, field, where)
+    for value in values:
+        if not isinstance(value, str):
+            raise InvalidInput(f"{where}: {field} holds {str(value)[:40]!r}; names must be text.")
+    return tuple(values)
+
+
+def _text(given: Any, field: str, where: str) -> str:
+    value = given.get(field) if isinstance(given, Mapping) else None
+    if not isinstance(value, str) or not value:
+        raise InvalidInput(f"{where}: {field} is {str(value)[:40]!r}; give a name.")
+    return value

@@ -1,0 +1,133 @@
+"""The slow loop on Spark: is there a better plan than the one that runs, from what was measured?
+
+It proposes; the plan changes at a start, because that needs the query to stand still.
+"""
+
+import time
+from collections.abc import Callable
+
+from penstock.control.history import HistoryStore
+from penstock.fusion.order import StatelessOperator, decide_order, linear_runs
+from penstock.fusion.proposal import describe_groups, parse_groups, propose_fusion
+from penstock.fusion.statistics import measured_graph
+from penstock.model.decision import RoomDecision
+from penstock.model.observation import Observation
+from penstock.model.plan_document import Group
+from penstock.model.topology import Topology
+from penstock.spark.analysis import Columns
+from penstock.spark.builder import BuiltTopology
+from penstock.spark.fused import needs_division
+
+ROOM = "fusion"
+ORDER = "order"
+POLICY = "plan proposal"
+PERIODS = 12  # between two proposals
+
+
+class SlowLoop:
+    """Proposes a plan every so many periods and at the end of a run."""
+
+    def __init__(
+        self, topology: Topology, built: BuiltTopology, keep: Callable[[RoomDecision], None]
+    ) -> None:
+        self._topology = topology
+        self._built = built
+        self._keep = keep
+        self._observations: list[Observation] = []
+        self.latest: RoomDecision | None = None
+        self._orders: dict[tuple[str, ...], str] = {}
+
+    def look(self, observation: Observation | None) -> None:
+        """Take one more observation into account."""
+        if observation is None:
+            return
+        self._observations.append(observation)
+        if len(self._observations) % PERIODS == 0:
+            self.propose()
+
+    def propose(self) -> RoomDecision | None:
+        """What the measurements so far speak for; kept if it differs from the last proposal."""
+        found = self._built.survey
+        operators = self._topology.ordered()
+        keys = {o.name: self._key(o.name) for o in operators}
+        known = set(keys)
+        streams = [(u if u in known else None, o.name) for o in operators for u in o.upstreams]
+        stateful = frozenset(name for name, a in found.operators.items() if a.stateful)
+        graph = measured_graph(self._observations, keys, streams, stateful)
+        if graph is None:
+            return None
+        present = [part.members for query in self._built.queries for part in query.fused]
+        decision = propose_fusion(graph, [tuple(members) for members in present])
+        plan = decision.plan
+        made = RoomDecision(
+            time.time(), ROOM, POLICY, describe_groups(plan.groups),
+            {"expected_gain": plan.gain, "present_cost": plan.present_cost, "cost": plan.cost},
+            decision.reasons, decision.infeasible,
+        )  # fmt: skip
+        if self.latest is None or self.latest.what != made.what:
+            self._keep(made)
+        self.latest = made
+        self._propose_orders()
+        return made
+
+    def _propose_orders(self) -> None:
+        """Orders of less work for runs of stateless operators, by the selectivities measured."""
+        movable = {}
+        for name, analysis in self._built.survey.operators.items():
+            operator = self._topology.find_operator(name)
+            columns = analysis.columns
+            if operator.reads is not None and operator.writes is not None:
+                columns = Columns(operator.reads, operator.writes)
+            if columns is not None and operator.key is None and not analysis.shuffles:
+                movable[name] = columns
+        for names in linear_runs(self._topology.edges, movable):
+            run = [self._stateless(name, movable[name]) for name in names]
+            decision = decide_order(run)
+            what = " > ".join(decision.plan.order)
+            if decision.plan.order != names and self._orders.get(names) != what:
+                self._keep(
+                    RoomDecision(
+                        time.time(), ORDER, POLICY, what, {"expected_gain": decision.plan.gain},
+                        decision.reasons,
+                    )
+                )  # fmt: skip
+            self._orders[names] = what
+
+    def _stateless(self, name: str, columns: Columns) -> StatelessOperator:
+        """What was measured of it; a component's work is divided evenly among its operators."""
+        came = left = 0.0
+        cost_s = float("nan")
+        for one in self._observations:
+            for operator in one.operators:
+                if operator.name == name:
+                    came += operator.arrival_rate_per_s * one.period_s
+                    left += operator.emission_rate_per_s * one.period_s
+            for component in one.components:
+                if name in component.operators and component.service_time_s > 0:
+                    cost_s = component.service_time_s / len(component.operators)
+        selectivity = left / came if came > 0 else float("nan")
+        return StatelessOperator(name, columns.reads, columns.writes, selectivity, cost_s)
+
+    def _key(self, name: str) -> tuple[str, ...]:
+        """Columns an operator may be divided by; one of its own where nothing else will do."""
+        found = self._built.survey.operators[name]
+        if not needs_division(self._topology, self._built.survey, name):
+            return () if not found.opaque else (f"{name}'s own rows",)
+        if found.joins or (found.shuffles and not found.keys):
+            return (f"{name}'s own rows",)
+        declared = self._topology.find_operator(name).key
+        shared = frozenset.intersection(*found.keys) if found.keys else frozenset(declared or ())
+        chosen = declared if declared is not None else tuple(sorted(shared))
+        # A window is no column of the rows that come in, and differs from operator to operator.
+        return tuple(column for column in chosen if column in shared and "window" not in column)
+
+
+def proposed_groups(store: HistoryStore, topology: str) -> tuple[Group, ...] | None:
+    """The newest proposal that a history holds for a topology; None if it holds none."""
+    for number, record in sorted(store.runs().items(), reverse=True):
+        if record.topology != topology:
+            continue
+        told = [d for d in store.read_room_decisions(number) if d.room == ROOM]
+        if told:
+            return parse_groups(told[-1].what)
+    return None

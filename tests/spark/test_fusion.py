@@ -1,0 +1,223 @@
+"""Fused components on Spark: the same rows, with the shuffles that were planned and no others."""
+
+import json
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+from penstock.errors import InvalidTopology
+from penstock.model.plan_document import Group
+from penstock.model.sinks import Memory
+from penstock.model.topology import Topology
+from penstock.spark.builder import Reading, build
+from penstock.spark.fused import STRICT, PlanChoice
+from penstock.spark.running import Pace, RunningTopology
+from penstock.spark.session import build_session
+from penstock.workloads.generator import Generator
+from penstock.workloads.linear_road import Windows, linear_road
+from penstock.workloads.profiles import constant
+
+pytestmark = pytest.mark.spark
+
+STREAM = Generator(constant(1000.0), keys=60, seed=5, rows=6000, lanes=2, max_rows=1500)
+SHORT = Windows("1 second", "2 seconds", "1 second")
+ROAD = (Group(("speeds", "segments", "tolls", "accidents"), ("direction", "segment")),)
+
+
+@pytest.fixture(scope="module")
+def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    log_file = tmp_path_factory.mktemp("log") / "spark.log"
+    made = build_session("tests", key_groups=3, log_file=log_file, quick_start=True)
+    yield made
+    made.stop()
+
+
+def road() -> Topology:
+    return linear_road(STREAM, Memory(), Memory(), Memory(), windows=SHORT, max_latency="60s")
+
+
+def run(
+    topology: Topology, session: SparkSession, checkpoint: Path, choice: PlanChoice,
+    batches: int | None = None,
+) -> dict[str, Counter[Any]]:  # fmt: skip
+    """The rows of every sink, of all batches or of those up to a number."""
+    pace = Pace(once=batches is None)
+    with RunningTopology(topology, session, checkpoint, pace, choice=choice) as running:
+        if batches is None:
+            assert running.wait(120)
+        else:
+            query = running.queries[0]
+            while query.isActive and (query.lastProgress or {"batchId": -1})["batchId"] < batches:
+                query.awaitTermination(1)
+        running.raise_failure()
+    return {sink.name: Counter(running.rows(sink.name)) for sink in topology.sinks}
+
+
+def chain(keys: list[tuple[str, ...]], stateless: bool) -> Topology:
+    """Aggregations that follow each other, each by fewer columns than the one before."""
+    made = Topology("chain", max_latency="60s")
+    made.source("rows", STREAM)
+    made.add("cut", "SELECT key AS a, key % 7 AS b, key % 3 AS c, value, at FROM rows", "rows")
+    above = "cut"
+    for number, key in enumerate(keys):
+        name = f"step{number}"
+        made.add(name, _step(key, first=number == 0), above)
+        above = name
+        if stateless:
+            made.add(f"{name}_big", lambda rows: rows.where("n >= 1"), above)
+            above = f"{name}_big"
+    made.sink("out", above, Memory())
+    return made
+
+
+def _step(key: tuple[str, ...], first: bool) -> Any:
+    def step(rows: DataFrame) -> DataFrame:
+        columns = ", ".join(key)
+        if first:
+            timed = rows.withWatermark("at", "1 second")
+            text = f"""SELECT {columns}, window, count(*) AS n, sum(value) AS value FROM {{timed}}
+                       GROUP BY {columns}, window(at, '1 second')"""
+            return timed.sparkSession.sql(text, timed=timed)
+        text = f"""SELECT {columns}, window(window, '1 second') AS window, sum(n) AS n,
+                   sum(value) AS value FROM {{rows}}
+                   GROUP BY {columns}, window(window, '1 second')"""
+        return rows.sparkSession.sql(text, rows=rows)
+
+    return step
+
+
+def batch_counts(keys: tuple[str, ...], epoch_s: float) -> Counter[Any]:
+    """What the last step of a chain counts, from one look at all rows."""
+    rows = STREAM.batch(0, STREAM.rows or 0, epoch_s).to_pandas()
+    rows = rows.assign(a=rows["key"], b=rows["key"] % 7, c=rows["key"] % 3)
+    closed = (rows["at"].max() - np.timedelta64(1, "s")).floor("1ms")
+    start = rows["at"].dt.floor("1s")
+    rows = rows.assign(start=start)[start + np.timedelta64(1, "s") <= closed]
+    sizes = rows.groupby([*keys, "start"]).size()
+    return Counter(
+        {(*map(int, key[:-1]), key[-1].timestamp(), int(n)): 1 for key, n in sizes.items()}
+    )
+
+
+def shuffles(topology: Topology, session: SparkSession, groups: tuple[Group, ...]) -> list[str]:
+    (query,) = build(topology, session, Reading(0.0), groups).queries
+    assert query.shape is not None
+    return list(query.shape.texts)
+
+
+def test_a_component_has_one_shuffle_for_each_stream_that_enters_it(session: SparkSession) -> None:
+    made = chain([("a", "b", "c"), ("b", "c"), ("c",)], stateless=True)
+    together = (Group(("step0", "step1", "step1_big", "step0_big", "step2"), ("c",)),)
+    assert shuffles(made, session, together) == ["c into 3"]
+    assert shuffles(road(), session, ROAD) == [
+        "direction, segment into 3", "direction, segment into 3", "vehicle, window into 3",
+    ]  # fmt: skip
+
+
+def test_fused_unfused_and_batch_give_the_same_rows(
+    session: SparkSession, tmp_path: Path, topologies: int
+) -> None:
+    random = np.random.default_rng(3)
+    for number in range(topologies):
+        depth = int(random.integers(2, 4))
+        last = tuple(sorted(random.choice(["a", "b", "c"], int(random.integers(1, 3)), False)))
+        keys = [last]
+        for _ in range(depth - 1):
+            more = set(random.choice(["a", "b", "c"], int(random.integers(0, 3)), False))
+            keys.insert(0, tuple(sorted(set(keys[0]) | more)))
+        made = chain(keys, stateless=bool(random.integers(2)))
+        steps = tuple(operator.name for operator in made.operators if operator.name != "cut")
+        folder = tmp_path / str(number)
+        fused = PlanChoice((Group(steps, last),))
+        ours = run(made, session, folder / "fused", fused)["out"]
+        plain = run(made, session, folder / "plain", PlanChoice(()))["out"]
+        # Streams begin when a run does, so each is compared with its own rows.
+        for rows, name in ((ours, "fused"), (plain, "plain")):
+            epoch_s = _epoch_s(folder / name)
+            found = Counter(
+                {(*(row[k] for k in last), row.window.start.timestamp(), row.n): n
+                 for row, n in rows.items()}
+            )  # fmt: skip
+            assert found == batch_counts(last, epoch_s), (keys, name)
+
+
+def _epoch_s(checkpoint: Path) -> float:
+    return float(json.loads((checkpoint / "penstock/epoch.json").read_text())["epoch_s"])
+
+
+@pytest.fixture
+def topologies(request: pytest.FixtureRequest) -> int:
+    """How many random topologies are tried."""
+    return 12 if request.config.getoption("--long") else 1
+
+
+def test_a_plan_changes_and_no_row_is_lost_or_repeated(
+    session: SparkSession, tmp_path: Path
+) -> None:
+    made = chain([("a", "b"), ("b",)], stateless=False)
+    groups = (Group(("step0", "step1"), ("b",)),)
+    checkpoint = tmp_path / "c"
+    rows = run(made, session, checkpoint, PlanChoice(()), batches=1)["out"]
+    with pytest.raises(InvalidTopology, match=r"was begun with no fused components, and would now"):
+        run(made, session, checkpoint, PlanChoice(groups))
+    rows += run(made, session, checkpoint, PlanChoice(groups, apply=True), batches=4)["out"]
+    with pytest.raises(InvalidTopology, match=r"step0 \+ step1 fused by \(b\) in 3 key groups"):
+        run(made, session, checkpoint, PlanChoice(()))
+    rows += run(made, session, checkpoint, PlanChoice((), apply=True))["out"]
+    found = Counter({(row.b, row.window.start.timestamp(), row.n): n for row, n in rows.items()})
+    assert found == batch_counts(("b",), _epoch_s(checkpoint))
+
+
+def test_other_queries_of_the_session_stay_strict(session: SparkSession) -> None:
+    before = session.conf.get(STRICT, None)
+    build(road(), session, Reading(0.0), ROAD)
+    assert session.conf.get(STRICT, None) == before
+
+
+@pytest.mark.parametrize(
+    ("group", "words"),
+    [
+        (Group(("step0", "step1"), ("a",)), "key 'a' contradicts operator 'step1'"),
+        (Group(("step0", "step1"), ()), "has no key; name columns that all of them group by"),
+        (Group(("step0", "lost"), ("b",)), "operator 'lost' is unknown"),
+    ],
+)
+def test_what_cannot_be_fused_is_refused(session: SparkSession, group: Group, words: str) -> None:
+    made = chain([("a", "b"), ("b",)], stateless=False)
+    with pytest.raises(InvalidTopology) as refused:
+        build(made, session, Reading(0.0), (group,))
+    assert words in str(refused.value)
+
+
+def test_a_python_step_that_hides_the_key_is_refused(session: SparkSession) -> None:
+    made = Topology("hidden", max_latency="60s")
+    made.source("rows", STREAM)
+    made.add("step0", _step(("key",), first=True), "rows")
+    made.add("map", lambda rows: rows.mapInArrow(lambda parts: parts, rows.schema), "step0")
+    made.add("step1", _step(("key",), first=False), "map")
+    made.sink("out", "step1", Memory())
+    with pytest.raises(InvalidTopology, match="does not reach it unchanged; take that"):
+        build(made, session, Reading(0.0), (Group(("step0", "map", "step1"), ("key",)),))
+
+
+def test_a_join_of_streams_has_a_component_of_its_own(session: SparkSession) -> None:
+    made = Topology("joined", max_latency="60s")
+    made.source("rows", STREAM)
+    made.source("others", STREAM)
+
+    @made.operator(["rows", "others"])
+    def pairs(rows: DataFrame, others: DataFrame) -> DataFrame:
+        left = rows.withWatermark("at", "1 second")
+        right = others.selectExpr("key", "at AS other_at").withWatermark("other_at", "1 second")
+        return left.join(right, "key").select("key", "at", "value")
+
+    made.add("step0", "SELECT key, window, count(*) AS n FROM pairs "
+             "GROUP BY key, window(at, '1 second')", "pairs")  # fmt: skip
+    made.sink("out", "step0", Memory())
+    with pytest.raises(InvalidTopology, match="operator 'pairs' joins two streams"):
+        build(made, session, Reading(0.0), (Group(("pairs", "step0"), ("key",)),))

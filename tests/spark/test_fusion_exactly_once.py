@@ -1,0 +1,64 @@
+"""kill -9 of a fused query, before and after its plan was changed: the rows of a batch, once."""
+
+import json
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.dataset as ds
+import pytest
+
+from spark import fused_run
+
+pytestmark = pytest.mark.spark
+
+LIMIT_S = 200
+
+
+def run(directory: Path, plan: str, batches: int, kill_at: int | None = None) -> list[str]:
+    """The program's lines; it is killed as soon as it has told of so many batches."""
+    command = [sys.executable, fused_run.__file__, str(directory), plan, str(batches)]
+    lines: list[str] = []
+    told = 0
+    with (directory / "errors.txt").open("ab") as errors:
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True)
+        assert process.stdout is not None
+        for line in process.stdout:
+            lines.append(line.strip())
+            told += line.startswith("batch")
+            if told == kill_at:
+                process.kill()
+        process.wait(LIMIT_S)
+        process.stdout.close()
+    if kill_at is None:
+        assert lines[-1:] == ["finished"], (lines, (directory / "errors.txt").read_text()[-2000:])
+    return lines
+
+
+def expected(directory: Path) -> Counter[Any]:
+    epoch = json.loads((directory / "checkpoint/penstock/epoch.json").read_text())["epoch_s"]
+    rows = fused_run.STREAM.batch(0, fused_run.ROWS, epoch).to_pandas()
+    rows = rows.assign(bucket=rows["key"] % 7, since=rows["at"].dt.floor("1s"))
+    closed = (rows["at"].max() - np.timedelta64(1, "s")).floor("1ms")
+    rows = rows[rows["since"] + np.timedelta64(1, "s") <= closed]
+    found = rows.groupby(["bucket", "since"]).agg(n=("key", "size"), keys=("key", "nunique"))
+    return Counter(
+        {(int(b), s.timestamp(), int(r.n), int(r["keys"])): 1 for (b, s), r in found.iterrows()}
+    )
+
+
+def written(directory: Path) -> Counter[Any]:
+    rows = ds.dataset(directory / "buckets", format="parquet").to_table().to_pylist()
+    return Counter((r["bucket"], r["since"].timestamp(), r["n"], r["keys"]) for r in rows)
+
+
+def test_a_plan_proposed_and_applied_survives_kill_9(tmp_path: Path) -> None:
+    run(tmp_path, "none", batches=5)  # its end in good order leaves a proposal in the history
+    lines = run(tmp_path, "auto", batches=0, kill_at=4)
+    assert "fused by_bucket + by_key" in lines
+    lines = run(tmp_path, "-", batches=0)
+    assert "fused by_bucket + by_key" in lines  # the checkpoint knows its plan
+    assert written(tmp_path) == expected(tmp_path)
