@@ -12,6 +12,8 @@ CHROMIUM = next(
     filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
 )
 
+WAIT_MS = 150_000  # until a run has begun, on a machine that does other things as well
+
 needs_chromium = pytest.mark.skipif(
     CHROMIUM is None, reason="no Chromium on this machine (apt-get install chromium)"
 )
@@ -40,7 +42,7 @@ def opened(browser: Browser, url: str, **context: Any) -> Iterator[Page]:
         outside = []
         page.on("request", lambda asked: outside.append(asked.url))
         page.goto(url)
-        page.wait_for_selector(".tile")
+        page.wait_for_selector(".tile", timeout=WAIT_MS)
         yield page
         origin = url.split("#")[0]
         assert [asked for asked in outside if not asked.startswith(origin)] == []

@@ -15,7 +15,7 @@ pytest.importorskip("playwright", reason="playwright is not installed")
 
 from playwright.sync_api import Browser, Page, expect
 
-from dashboard.browser import chromium, needs_chromium, opened, values
+from dashboard.browser import WAIT_MS, chromium, needs_chromium, opened, values
 from penstock.control.history import HistoryStore
 from penstock.dashboard.series import columns
 from penstock.dashboard.server import Dashboard
@@ -68,7 +68,9 @@ def agree(page: Page, store: HistoryStore) -> int:
 def test_the_numbers_on_the_page_are_those_of_the_run(tmp_path: Path) -> None:
     with chromium() as browser, running(tmp_path) as (started, url):
         with opened(browser, url) as page:
-            page.wait_for_selector("#numbers tbody tr:nth-child(4)", state="attached", timeout=60e3)
+            page.wait_for_selector(
+                "#numbers tbody tr:nth-child(4)", state="attached", timeout=WAIT_MS
+            )
             expect(page.locator(".pill")).to_have_text("live")
             with HistoryStore(str(tmp_path / "h.sqlite"), create=False) as store:
                 assert agree(page, store) >= 4

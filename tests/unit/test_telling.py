@@ -16,8 +16,8 @@ from penstock.spark.routes.telling import RouteTeller
 def test_a_table_of_routes_is_told_when_it_comes_into_use(tmp_path: Path) -> None:
     exchange = RouteExchange(tmp_path / "reports")
     exchange.prepare()
-    first = exchange.write_table({"tasks": 4, "reasons": []}, 0)
-    second = exchange.write_table({"tasks": 6, "reasons": ["key 7 is split in 3"]}, 1)
+    first = exchange.write_table({"tasks": 4, "reasons": []})
+    second = exchange.write_table({"tasks": 6, "reasons": ["key 7 is split in 3"]})
     teller = RouteTeller(tmp_path, {"reports": "frequency-aware"})
 
     def seen(version: str) -> list[RouteObservation]:
