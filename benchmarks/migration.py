@@ -24,7 +24,7 @@ from penstock.workloads.profiles import steps
 
 GROUP_BYTES = 50e6
 KEYS = 70_000
-HASHES = 12  # of 128 characters each, to a row of state
+HASHES = 15  # of 128 characters each, to a row of state
 FILL_S, FILL_RATE, CALM_RATE = 6, 15_000.0, 100.0
 MOVES = 5
 CALM_BATCHES = 6

@@ -127,7 +127,6 @@ def test_an_attached_query_is_placed_loses_an_executor_and_is_drained(
     query = start(frame.select("window.start", "n").toDF("since", "n"), tmp_path, "append", collect)
     placement = Placement(session, query)
     placement.watch()
-    print("start", time.monotonic(), flush=True)
     try:
         until(lambda: len(placement.components) == 2)
         until(lambda: len(handles.active_executor_ids(session)) == EXECUTORS)
@@ -140,7 +139,6 @@ def test_an_attached_query_is_placed_loses_an_executor_and_is_drained(
         first = traffic.source
         assert {first, traffic.target} == set(placement.components)
 
-        print("seen", time.monotonic(), flush=True)
         # Everything on one executor, then spread: each plan is carried out exactly.
         for plan in (nodes[:1], nodes):
             wanted = all_to(placement, plan)
@@ -148,16 +146,13 @@ def test_an_attached_query_is_placed_loses_an_executor_and_is_drained(
             assert moved.waiting == ()
             assert executors_of(placement) == {(m.component, m.key_group): m.node for m in wanted}
 
-        print("moved", time.monotonic(), flush=True)
         # A killed executor's key groups find a new home, without anybody asking.
         kill_executor(session, nodes[1])
         until(lambda: nodes[1] not in handles.active_executor_ids(session))
         until(lambda: nodes[1] not in executors_of(placement).values())
 
-        print("rehomed", time.monotonic(), flush=True)
         # An executor that leaves is emptied first; no task is left on it, and none failed.
         until(lambda: len(handles.active_executor_ids(session)) == EXECUTORS)
-        print("back", time.monotonic(), flush=True)
         actuator = SparkActuator(session, [placement])
         leaving = sorted(handles.active_executor_ids(session))[0]
         outcome = actuator.act(SetExecutors(EXECUTORS - 1, (leaving,)))
@@ -165,7 +160,6 @@ def test_an_attached_query_is_placed_loses_an_executor_and_is_drained(
         assert leaving not in executors_of(placement).values()
         assert leaving not in handles.active_executor_ids(session)
 
-        print("drained", time.monotonic(), outcome, flush=True)
         bad = actuator.act(MoveKeyGroups((Move(first, 0, leaving),)))
         assert not bad.done
         assert leaving in bad.detail
@@ -173,7 +167,6 @@ def test_an_attached_query_is_placed_loses_an_executor_and_is_drained(
             placement.move([Move("nothing", 0, nodes[2])])
         enough = len(counted) + 3
         until(lambda: len(counted) >= enough)
-        print("end", time.monotonic(), flush=True)
         assert query.isActive
     finally:
         placement.close()
