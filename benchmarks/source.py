@@ -76,7 +76,7 @@ def _overheads(session: Any) -> Iterator[dict[str, Any]]:
             "ratio": plain["whole"] / many["whole"],
             "conditions": (
                 f"baseline: one generated stream of the same rate in as many tasks; median of "
-                f"{BATCHES - WARM_UP} batches, one each second, local[2], the better of two rounds; "
+                f"{BATCHES - WARM_UP} batches, one a second, local[2], the better of two rounds; "
                 f"{extra_ms:.0f} ms beyond it, "
                 f"{ALLOWED_MS:g} allowed; deciding (latestOffset) {many['deciding']:.0f} ms "
                 f"against {plain['deciding']:.0f}"
