@@ -1,5 +1,6 @@
 """Many streams as a source of a topology, in a local session."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -10,13 +11,22 @@ from penstock.model.sinks import Memory
 from penstock.model.sources import Admission, Streams
 from penstock.model.topology import Topology
 from penstock.spark.running import Pace, RunningTopology
-from penstock.spark.source.reader import PenstockSource
+from penstock.spark.session import build_session
 from penstock.workloads.generator import Generator
 from penstock.workloads.profiles import constant
 
 pytestmark = pytest.mark.spark
 
 STREAMS, ROWS = 6, 300
+
+
+@pytest.fixture(scope="module")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    """A session as Penstock makes it."""
+    log_file = tmp_path_factory.mktemp("spark") / "spark.log"
+    made = build_session("streams", key_groups=2, log_file=log_file, quick_start=True)
+    yield made
+    made.stop()
 
 
 def topology(lane_rows: int = 500) -> Topology:
@@ -34,7 +44,6 @@ def topology(lane_rows: int = 500) -> Topology:
 def test_two_queries_read_every_stream_whole_and_in_order(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    spark.dataSource.register(PenstockSource)
     with RunningTopology(topology(), spark, tmp_path / "state", Pace(0.1)) as running:
         assert running.wait(120)
         assert running.finished()
@@ -53,7 +62,6 @@ def test_two_queries_read_every_stream_whole_and_in_order(
 
 
 def test_checkpoint_of_other_streams_is_refused(spark: SparkSession, tmp_path: Path) -> None:
-    spark.dataSource.register(PenstockSource)
 
     def of(folder: str) -> Topology:
         made = Topology("files", max_latency="5s")
@@ -71,7 +79,6 @@ def test_checkpoint_of_other_streams_is_refused(spark: SparkSession, tmp_path: P
 def test_wrong_file_of_declared_streams_is_refused_before_the_start(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    spark.dataSource.register(PenstockSource)
     file = tmp_path / "streams.toml"
     file.write_text("[streams.a]\nspeed = 3\n")
     made = Topology("files", max_latency="5s")
