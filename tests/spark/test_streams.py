@@ -57,6 +57,7 @@ def test_two_queries_read_every_stream_whole_and_in_order(
         assert [status["log"] for status in statuses] == [0, 1]
         assert all(status["streams"]["gone"] == STREAMS for status in statuses)
         assert running.backlog(0.0) == 0
+        running.settle()
         latency = running.ledger.take()
         assert sum(entry.rows for entry in latency) == 2 * STREAMS * ROWS
 
