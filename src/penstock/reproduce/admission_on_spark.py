@@ -41,7 +41,6 @@ FEWEST, MOST = 2, 8  # lanes the rising load fills at its lowest and at its high
 SATURATED = 0.9
 BOUND = BOUND_S / TIME_SCALE
 DRAIN_BELOW = 0.8
-NEVER = "24h"
 # A batch that is late finds more rows than one period brings: what a lane takes at most in a batch
 # is above what it is planned for, or the lateness of a batch would never be made up for.
 CATCH_UP = 1.2
@@ -150,15 +149,15 @@ def _rising_race(session: Any, seed: int, quick: bool) -> Race:
     workload = rising(rng, (1.0, MOST / FEWEST), STREAMS, periods)
     totals = workload.rates_per_s.sum(axis=0)
     capacity = float(np.sort(totals)[-5:].mean()) / (MOST * SATURATED)
-    # Static: packed once, into so small lanes that there are as many as the peak needs.
-    first = float(totals[:2].mean())
-    static = _admission(
-        "ard", capacity, lane_capacity=first / (MOST * SATURATED), lanes_max=MOST, period=NEVER
-    )
+    # Static: packed by the rates at first into so small lanes that there are as many as the peak
+    # needs, then left alone.
+    first = float(totals[:SETTLING_PERIODS].mean())
+    small = first / (MOST * SATURATED)
+    static = _admission("par", capacity, lane_capacity=small, lanes_max=MOST, drain_below=None)
     entrants = {_source(name): _admission(name, capacity) for name in ("drf-m", "ard")} | {
         "static": static
     }
-    return run_race(session, workload, entrants, capacity)
+    return run_race(session, workload, entrants, capacity, frozen=["static"])
 
 
 def _claim_a5(races: Sequence[Race], folder: Path) -> Claim:

@@ -28,6 +28,7 @@ TIME_SCALE = 5.0  # so many times faster than the paper's periods of 10 s
 SHORT_PERIOD_S = PERIOD_S / TIME_SCALE
 BATCH_S = SHORT_PERIOD_S
 QUIET_S = 8.0  # streams join before their first row: starting is no part of the race
+NEVER_S = 1e6
 SETTLING_PERIODS = 4  # not counted: nothing is known of the rates yet
 
 
@@ -68,10 +69,12 @@ def run_race(
     workload: StreamWorkload,
     entrants: Mapping[str, Admission],
     capacity_per_s: float | None = None,
+    frozen: Sequence[str] = (),
 ) -> Race:
     """All entrants over the whole workload; takes as long as the workload does, scaled.
 
     Queues are judged by the capacity, which is that of each entrant's lanes unless it is given.
+    The lanes of frozen entrants stay as they are when counting begins.
     """
     with tempfile.TemporaryDirectory(prefix="penstock-race-", ignore_cleanup_errors=True) as made:
         folder = Path(made)
@@ -83,9 +86,12 @@ def run_race(
             joined_s = time.time() - running.epoch_s
             declared.write_text(_declared(workload.metadata, joined_s), encoding="utf-8")
             ends_s = QUIET_S + workload.rates_per_s.shape[1] * SHORT_PERIOD_S
+            to_freeze = list(frozen)
             while time.time() - running.epoch_s < ends_s:
                 running.raise_failure()
                 watch.collect()
+                while to_freeze and watch.counting:
+                    running.streams.limit(source=to_freeze.pop(), period_s=NEVER_S)
                 time.sleep(1.0)
             return watch.race(workload)
 
@@ -160,9 +166,14 @@ class _Watch:
         self._seen: set[int] = set()
         self._late = 0
 
+    @property
+    def counting(self) -> bool:
+        """Whether the first periods are over."""
+        return time.time() - self._running.epoch_s >= self._counted
+
     def sample(self, _query: str, _batch_id: int) -> None:
         """Called by the query's thread."""
-        if time.time() - self._running.epoch_s < self._counted:
+        if not self.counting:
             return
         for name, lap in self._laps.items():
             (status,) = self._running.sources.statuses(name)

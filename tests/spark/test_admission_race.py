@@ -1,0 +1,30 @@
+"""Strategies race over the same arrivals on the real source."""
+
+import numpy as np
+import pytest
+
+from penstock.model.sources import Admission
+from penstock.reproduce.admission_race import SETTLING_PERIODS, SHORT_PERIOD_S, run_race
+from penstock.spark.session import build_session
+from penstock.workloads.admission_streams import stream_workload
+
+pytestmark = [pytest.mark.spark, pytest.mark.long]
+
+
+def test_all_entrants_get_the_same_rows_and_are_watched() -> None:
+    workload = stream_workload("psfcw", np.random.default_rng(3), 8, SETTLING_PERIODS + 6)
+    capacity = workload.mean_total_per_s / 2
+    entrants = {
+        name: Admission(strategy=name, lane_capacity=capacity, period=SHORT_PERIOD_S)
+        for name in ("ard", "par")
+    }
+    session = build_session("race", "local[2]", quick_start=True)
+    try:
+        race = run_race(session, workload, entrants)
+    finally:
+        session.stop()
+    rows = {name: sum(count for count, _ in lap.latency_s) for name, lap in race.laps.items()}
+    assert rows["ard"] == rows["par"] > 0  # nothing is queued: lanes may take all
+    for lap in race.laps.values():
+        assert len(lap.lanes) == len(lap.queued_rows) > 2
+        assert lap.mean_latency_s > 0
