@@ -24,7 +24,10 @@ def test_all_entrants_get_the_same_rows_and_are_watched() -> None:
     finally:
         session.stop()
     rows = {name: sum(count for count, _ in lap.latency_s) for name, lap in race.laps.items()}
-    assert rows["ard"] == rows["par"] > 0  # nothing is queued: lanes may take all
+    # Nothing is queued, as lanes may take all; sources are asked one after the other, and what
+    # arrives between two of them is counted by the later only.
+    assert rows["ard"] == pytest.approx(rows["par"], rel=0.05)
+    assert rows["ard"] > 0
     for lap in race.laps.values():
         assert len(lap.lanes) == len(lap.queued_rows) > 2
         assert lap.mean_latency_s > 0
