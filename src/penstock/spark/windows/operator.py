@@ -28,7 +28,7 @@ from penstock.spark.windows.pane_step import PaneStep
 from penstock.spark.windows.row_step import RowStep
 from penstock.spark.windows.user import Where
 
-DEFAULT_BUCKETS = 32
+DEFAULT_BUCKETS = 16
 
 
 def window_aggregate(
