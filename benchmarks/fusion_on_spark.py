@@ -25,10 +25,10 @@ from penstock.workloads.generator import Generator
 from penstock.workloads.linear_road import Windows, linear_road
 from penstock.workloads.profiles import constant
 
-ROWS_PER_BATCH = 100_000
+ROWS_PER_BATCH = 60_000
 RATE_PER_S = 20_000.0
 REPORT_EVERY_S = 30  # a vehicle of the linear-road benchmark reports its position this often
-BATCHES = 6
+BATCHES = 4
 ROUNDS = 3
 KEY_GROUPS = 2
 EPOCH_S = 1_700_000_000.0  # the same for all runs, so that their rows can be compared
