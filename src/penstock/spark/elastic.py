@@ -286,7 +286,7 @@ class ElasticRun:
             self._loop_thread.join(timeout=JOIN_LIMIT_S)
         self.running.settle()
         self._loop.look()
-        self.slow_loop.propose()
+        self.slow_loop.propose_safely()
         return self.summary()
 
     @property

@@ -26,7 +26,7 @@ from penstock.spark.survey import Survey
 START_LIMIT_S = 60.0
 STRICT = "spark.sql.streaming.statefulOperator.useStrictDistribution"
 _EXCLUDED = "spark.sql.optimizer.excludedRules"
-# Over an empty batch it drops our shuffle; Spark then divides what state emits by other columns.
+# Over an empty batch it may drop our shuffle; what state emits would then be divided otherwise.
 _EMPTY = "org.apache.spark.sql.catalyst.optimizer.PropagateEmptyRelation"
 
 

@@ -109,16 +109,14 @@ class RunningTopology:
         announce_sources(self.session, self._checkpoint.sources)
         self.sources = SourceWatch(self._checkpoint.sources, time.time())
         reading = Reading(self.epoch_s, self._measured, str(self._checkpoint.parallelism(SOURCES)))
-        self.built = self._build(reading)
-        self._checkpoint.check_identity(_identity(self.topology, self.built, self.session))
         try:
-            self._agree_on_plan()
+            self._plan(reading)
         except InvalidTopology as reason:
             if not self._choice.if_possible:
                 raise
             log.warning("the plan stays as it is: %s", reason)
             self._choice = PlanChoice()
-            self.built = self._build(reading)
+            self._plan(reading)
         self._checkpoint.mark_stopped(None)
         self.ledger = self._ledger()
         self.listener = listener = ProgressListener(self.ledger)
@@ -128,6 +126,12 @@ class RunningTopology:
             self._writers.append(writer)
             self.queries.append(self._start_query(query, writer))
         self._revival.start()
+
+    def _plan(self, reading: Reading) -> None:
+        """Build what is wanted, if it fits the checkpoint."""
+        self.built = self._build(reading)
+        self._checkpoint.check_identity(_identity(self.topology, self.built, self.session))
+        self._agree_on_plan()
 
     def tell_parallelism(self, processors: int) -> None:
         """Let stateless work that follows generated streams use so many tasks from now on."""

@@ -3,11 +3,13 @@
 It proposes; the plan changes at a start, because that needs the query to stand still.
 """
 
+import logging
 import time
 from collections.abc import Callable
 
 from penstock.control.history import HistoryStore
 from penstock.fusion.order import StatelessOperator, decide_order, linear_runs
+from penstock.fusion.planner import Algorithm
 from penstock.fusion.proposal import describe_groups, parse_groups, propose_fusion
 from penstock.fusion.statistics import measured_graph
 from penstock.model.decision import RoomDecision
@@ -17,11 +19,15 @@ from penstock.model.topology import Topology
 from penstock.spark.analysis import Columns
 from penstock.spark.builder import BuiltTopology
 from penstock.spark.fused import needs_division
+from penstock.spark.survey import first_line
 
 ROOM = "fusion"
 ORDER = "order"
 POLICY = "plan proposal"
 PERIODS = 12  # between two proposals
+MOST_EXACT = 40  # operators for which the best plan is searched
+
+log = logging.getLogger(__name__)
 
 
 class SlowLoop:
@@ -43,7 +49,14 @@ class SlowLoop:
             return
         self._observations.append(observation)
         if len(self._observations) % PERIODS == 0:
+            self.propose_safely()
+
+    def propose_safely(self) -> None:
+        """Propose; what goes wrong with that must not end the loop or the run."""
+        try:
             self.propose()
+        except Exception as error:  # noqa: BLE001 - advice only
+            log.warning("no plan was proposed: %s", first_line(error))
 
     def propose(self) -> RoomDecision | None:
         """What the measurements so far speak for; kept if it differs from the last proposal."""
@@ -57,7 +70,9 @@ class SlowLoop:
         if graph is None:
             return None
         present = [part.members for query in self._built.queries for part in query.fused]
-        decision = propose_fusion(graph, [tuple(members) for members in present])
+        # The exact search may take half a minute on hundreds of operators, and the loop waits.
+        algorithm: Algorithm = "mwsc" if len(keys) <= MOST_EXACT else "greedy"
+        decision = propose_fusion(graph, [tuple(members) for members in present], algorithm)
         plan = decision.plan
         made = RoomDecision(
             time.time(), ROOM, POLICY, describe_groups(plan.groups),
