@@ -77,8 +77,13 @@ def windows(rows: int | None = ROWS) -> Topology:
     return made
 
 
-def test_results_are_those_of_a_batch_recomputation(session: SparkSession, tmp_path: Path) -> None:
+def test_results_are_those_of_a_batch_recomputation_through_every_rescale(
+    session: SparkSession, tmp_path: Path
+) -> None:
     with RunningApart(windows(), session, tmp_path / "b", Pace(once=True)) as apart:
+        apart.after_batch.append(
+            lambda _, batch: apart.set_parallelism({"rows": 1 + batch % 3, "by_key": 1 + batch % 4})
+        )
         assert [part.component.name for part in apart.apart.parts] == [
             "rows", "bright", "by_key", "by_window",
         ]  # fmt: skip
