@@ -171,6 +171,8 @@ def test_a_channel_that_two_topologies_share_keeps_what_the_slower_needs(
         made.sink("out", "rows", Memory())
         with RunningTopology(made, session, tmp_path / name, Pace(once=True)) as running:
             assert running.wait(60)
+            told = [part for entry in running.ledger.take() for part in entry.arrivals]
+            assert sum(part.rows for part in told) == pytest.approx(900), "arrivals came along"
             return [row.row for row in running.rows("out")]
 
     assert sorted(read("quick")) == list(range(900))

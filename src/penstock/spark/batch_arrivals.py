@@ -14,6 +14,7 @@ from urllib.parse import unquote, urlparse
 
 import numpy as np
 
+from penstock.errors import InvalidInput
 from penstock.spark.channels.entries import merged, share
 from penstock.spark.channels.log import Channel
 from penstock.spark.ledger import Arrivals
@@ -47,6 +48,7 @@ class BatchArrivals:
         self._streams = streams
         self._epoch_s = epoch_s
         self._channels = {name: Channel(path) for name, (path, _) in channels.items()}
+        self._newest: tuple[int, Arrivals] | None = None
         self._first = {
             name: self._channels[name].register(reader) for name, (_, reader) in channels.items()
         }
@@ -70,9 +72,13 @@ class BatchArrivals:
 
     def summary(self, batch_id: int) -> Arrivals | None:
         """All sources together, of this batch or the last one that had rows."""
+        newest = self._newest
+        if newest is not None and newest[0] < batch_id and merged(self.of(batch_id)) is None:
+            return newest[1]
         for batch in range(batch_id, max(-1, batch_id - BATCHES_BACK), -1):
             found = merged(self.of(batch))
             if found is not None:
+                self._newest = (batch, found)
                 return found
         return None
 
@@ -99,7 +105,11 @@ class BatchArrivals:
 
     def _between(self, name: str, first: int, last: int) -> list[Arrivals]:
         if name in self._channels:
-            parts = (share(e, first, last) for e in self._channels[name].entries(first, last))
+            try:
+                entries = self._channels[name].entries(first, last)
+            except InvalidInput:  # an earlier batch, whose rows all readers have passed
+                return []
+            parts = (share(entry, first, last) for entry in entries)
             return [part for part in parts if part is not None]
         if name not in self._streams:
             return []

@@ -128,6 +128,13 @@ class Ledger:
         return [Arrivals(source.rows, first_s, last_s)]
 
 
+class ToldLedger(Ledger):
+    """Told of whole batches by their writers; what Spark reports later adds nothing."""
+
+    def admitted(self, query: str, batch_id: int, sources: tuple[SourceProgress, ...]) -> None:
+        """Nothing to keep."""
+
+
 def summarise(entries: list[LedgerEntry], max_latency_s: float) -> LatencyObservation | None:
     """Latency over batches, every row counted, rows of a batch evenly spread over its arrivals."""
     spans = [

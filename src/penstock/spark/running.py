@@ -24,7 +24,7 @@ from penstock.spark.builder import BuiltQuery, BuiltTopology, Reading, build
 from penstock.spark.carry_over import carry_over, next_directory
 from penstock.spark.checkpoint import Checkpoint
 from penstock.spark.fused import PlanChoice, ShapeGuard, relaxed
-from penstock.spark.ledger import Ledger
+from penstock.spark.ledger import Ledger, LedgerEntry, ToldLedger
 from penstock.spark.outputs import BatchWriter, ChannelSide, rows_in_memory
 from penstock.spark.parallelism_file import write_parallelism
 from penstock.spark.plan_record import PlanRecord, changed_queries, record_of, refusal
@@ -138,7 +138,13 @@ class RunningTopology:
         write_parallelism(self._checkpoint.parallelism(SOURCES), processors)
 
     def _ledger(self) -> Ledger:
-        return Ledger(generators(self.topology), self.epoch_s)
+        kind = ToldLedger if self._reads_channels else Ledger
+        return kind(generators(self.topology), self.epoch_s)
+
+    @property
+    def _reads_channels(self) -> bool:
+        """Then rows bring along when they arrived, which only writers of batches know in time."""
+        return any(isinstance(source.reader, FromChannel) for source in self.topology.sources)
 
     def _build(self, reading: Reading) -> BuiltTopology:
         wanted = self._choice.plan
@@ -176,7 +182,7 @@ class RunningTopology:
         return BatchWriter(
             query,
             self._checkpoint.commits(name),
-            lambda batch_id: self._written(name, batch_id),
+            lambda batch_id: self._written(name, batch_id, arrivals),
             ChannelSide(f"{name}-{self._checkpoint.writer_id()}", arrivals.summary),
         )
 
@@ -223,9 +229,14 @@ class RunningTopology:
         self.reports.follow(str(started.id), name, time.time())
         return started
 
-    def _written(self, query: str, batch_id: int) -> None:
+    def _written(self, query: str, batch_id: int, arrivals: BatchArrivals) -> None:
         self._written_last[query] = batch_id
-        self.ledger.committed(query, batch_id, time.time())
+        if self._reads_channels:
+            self.ledger.record(
+                LedgerEntry(query, batch_id, arrivals.of(batch_id), time.time())
+            )  # fmt: skip
+        else:
+            self.ledger.committed(query, batch_id, time.time())
         self._tell(self.after_batch, query, batch_id)
 
     def _tell(self, whom: list[Callable[[str, int], None]], query: str, batch_id: int) -> None:

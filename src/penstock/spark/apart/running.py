@@ -20,7 +20,7 @@ from penstock.spark.batch_arrivals import BatchArrivals
 from penstock.spark.builder import BuiltQuery, BuiltTopology, Reading
 from penstock.spark.channels.entries import Entry
 from penstock.spark.channels.log import Channel
-from penstock.spark.ledger import Ledger, LedgerEntry, SourceProgress
+from penstock.spark.ledger import Ledger, LedgerEntry, ToldLedger
 from penstock.spark.outputs import BatchWriter, ChannelSide
 from penstock.spark.parallelism_file import read_parallelism, write_parallelism
 from penstock.spark.running import Pace, RunningTopology, generators
@@ -31,13 +31,6 @@ START_LIMIT_S = 60.0
 ATTEMPTS = 4
 NOT_CONNECTED = "connect back"  # Spark's words for a Python process that came up too late
 STARTING = ("Initializing", "Getting offsets")  # what a query says before its sources answered
-
-
-class ApartLedger(Ledger):
-    """Told of whole batches by their writers; what Spark reports later adds nothing."""
-
-    def admitted(self, query: str, batch_id: int, sources: tuple[SourceProgress, ...]) -> None:
-        """Nothing to keep."""
 
 
 class RunningApart(RunningTopology):
@@ -89,7 +82,7 @@ class RunningApart(RunningTopology):
         return self.apart.built
 
     def _ledger(self) -> Ledger:
-        return ApartLedger(generators(self.topology), self.epoch_s)
+        return ToldLedger(generators(self.topology), self.epoch_s)
 
     def part(self, query: str) -> Part:
         """The part that a query carries out."""

@@ -1,0 +1,71 @@
+"""When a batch's rows arrived, from Spark's offset log and through channels."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from penstock.spark.batch_arrivals import BatchArrivals
+from penstock.spark.channels.entries import Chunk
+from penstock.spark.channels.log import Channel
+from penstock.spark.ledger import Arrivals, Ledger, LedgerEntry, summarise
+from penstock.workloads.generator import Generator
+from penstock.workloads.profiles import constant
+
+SCHEMA = json.dumps({"type": "struct", "fields": []})
+EPOCH_S = 1_000.0
+
+
+def write_offsets(folder: Path, batch: int, *sources: dict[str, object]) -> None:
+    """As Spark 4.3 writes them."""
+    folder.mkdir(parents=True, exist_ok=True)
+    lines = ["v1", json.dumps({"batchTimestampMs": 1_000_000 + batch}), *map(json.dumps, sources)]
+    (folder / str(batch)).write_text("\n".join(lines))
+
+
+def publish(channel: Channel, batch: int, rows: int, arrivals: Arrivals) -> None:
+    staged = channel.directory / "_staged"
+    staged.mkdir(exist_ok=True)
+    (staged / f"{batch}.arrow").write_bytes(b"rows")
+    channel.publish("w", batch, staged, [Chunk(f"{batch}.arrow", rows)], arrivals)
+
+
+def test_generated_rows_arrive_when_their_number_says(tmp_path: Path) -> None:
+    write_offsets(tmp_path / "q/offsets", 0, {"stream": "rows", "row": 10})
+    write_offsets(tmp_path / "q/offsets", 1, {"stream": "rows", "row": 30})
+    stream = Generator(constant(10.0))
+    told = BatchArrivals((tmp_path / "q").as_uri(), {"rows": stream}, EPOCH_S, {})
+    (second,) = told.of(1)
+    assert second.rows == 20
+    assert second.last_s - second.first_s == pytest.approx(1.9)
+    assert second.mean_s == pytest.approx((second.first_s + second.last_s) / 2)
+    assert told.of(7) == ()
+
+
+def test_rows_of_a_channel_bring_their_arrivals(tmp_path: Path) -> None:
+    channel = Channel.create(tmp_path / "c", SCHEMA)
+    channel.register("reader")
+    publish(channel, 0, 10, Arrivals(100.0, 1.0, 3.0, 2.0))
+    publish(channel, 1, 10, Arrivals(100.0, 3.0, 5.0, 4.0))
+    offsets = tmp_path / "q/offsets"
+    write_offsets(offsets, 0, {"channel": "in", "row": 5})
+    write_offsets(offsets, 1, {"channel": "in", "row": 20})
+    write_offsets(offsets, 2, {"channel": "in", "row": 20})
+    where = (tmp_path / "q").as_uri()
+    told = BatchArrivals(where, {}, EPOCH_S, {"in": (channel.directory, "reader")})
+    assert told.of(0) == (Arrivals(50.0, 1.0, 3.0, 2.0),)
+    assert [part.rows for part in told.of(1)] == [50.0, 100.0]
+    whole = told.summary(1)
+    assert whole == Arrivals(150.0, 1.0, 5.0, pytest.approx((50 * 2 + 100 * 4) / 150))
+    # What a watermark closes in a batch without rows is told with the last that had some, though
+    # these have been passed and removed meanwhile.
+    channel.advance("reader", 20)
+    assert told.summary(2) == whole
+
+
+def test_latency_counts_from_the_outer_arrivals() -> None:
+    ledger = Ledger({}, EPOCH_S)
+    ledger.record(LedgerEntry("q", 0, (Arrivals(50.0, 1.0, 3.0, 1.5),), 10.0))
+    seen = summarise(ledger.take(), max_latency_s=8.0)
+    assert seen is not None
+    assert (seen.count, seen.mean_s, seen.max_s) == (50, pytest.approx(8.5), pytest.approx(9.0))
