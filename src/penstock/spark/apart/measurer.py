@@ -40,6 +40,7 @@ class ApartMeasurer:
         self._works: dict[str, list[QueryWork]] = {name: [] for name in self._readers}
         self._published = running.published()
         self._flows = {part.component.name: Flow() for part in running.apart.parts}
+        self._tasks: dict[str, int] = {}  # of the newest batch that was seen
         self._at_s = time.time()
         self._available = self._arrived(self._at_s)
 
@@ -129,6 +130,8 @@ class ApartMeasurer:
     ) -> ComponentObservation:
         name, running = part.component.name, self._running
         flow = self._flows[name]
+        if work is not None:
+            self._tasks[name] = sum(work.tasks.values())
         waits = running.channel_backlog(name) + running.source_backlog(name, now_s)
         service = self._services[part.query].service()
         return ComponentObservation(
@@ -141,7 +144,7 @@ class ApartMeasurer:
             backlog_rows=float(max(0, waits)),
             arrival_scv=self._arrival_scv(part),
             service_scv=service.scv,
-            tasks=0 if work is None else sum(work.tasks.values()),
+            tasks=self._tasks.get(name, 0),
         )
 
     def _arrival_scv(self, part: Part) -> float:
