@@ -142,13 +142,14 @@ class RunningApart(RunningTopology):
 
     def _recall(self, part: Part, arrivals: BatchArrivals) -> None:
         """How far a query was when the run before this one ended."""
-        where = Path(self._checkpoint.directory / "queries" / part.query / "commits")
+        where = self._checkpoint.query_folder(part.query) / "commits"
         done = [int(file.name) for file in where.glob("*") if file.name.isdigit()]
         offsets = arrivals.offsets(max(done)) if done else None
         if offsets is not None:
             self._consumed_rows[part.query] = offsets.rows
 
     def _batch_written(self, part: Part, arrivals: BatchArrivals, batch_id: int) -> None:
+        self._written_last[part.query] = batch_id
         offsets = arrivals.offsets(batch_id)
         if offsets is not None:
             with self._position:
