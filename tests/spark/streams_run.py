@@ -15,7 +15,7 @@ from penstock.spark.elastic import ElasticRun, Place
 
 # PAR places every stream anew each period, so redirections are as many as can be.
 ADMISSION = Admission(
-    strategy="par", lane_capacity=400, lane_rows=400, lanes_max=3, period="0.7s", drain_below=None
+    strategy="par", lane_capacity=80, lane_rows=400, lanes_max=3, period="0.7s", drain_below=None
 )
 
 

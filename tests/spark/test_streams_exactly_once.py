@@ -56,7 +56,7 @@ class Writers:
         self._thread.join()
 
     def _write(self) -> None:
-        while not self._ended.wait(0.05):
+        while not self._ended.wait(0.2):
             with self._lock:
                 for name in self.written:
                     if name not in self._closed:
