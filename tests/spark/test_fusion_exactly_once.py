@@ -55,9 +55,12 @@ def written(directory: Path) -> Counter[Any]:
     return Counter((r["bucket"], r["since"].timestamp(), r["n"], r["keys"]) for r in rows)
 
 
-def test_a_plan_proposed_and_applied_survives_kill_9(tmp_path: Path) -> None:
-    run(tmp_path, "none", batches=5)  # its end in good order leaves a proposal in the history
-    lines = run(tmp_path, "auto", batches=0, kill_at=4)
+def test_a_plan_that_was_applied_survives_kill_9(tmp_path: Path) -> None:
+    plan = tmp_path / "plan.json"
+    group = {"operators": ["by_key", "by_bucket"], "key": ["bucket"]}
+    plan.write_text(json.dumps({"components": [group]}))
+    run(tmp_path, "none", batches=5)
+    lines = run(tmp_path, str(plan), batches=0, kill_at=4)
     assert "fused by_bucket + by_key" in lines
     lines = run(tmp_path, "-", batches=0)
     assert "fused by_bucket + by_key" in lines  # the checkpoint knows its plan
