@@ -13,7 +13,7 @@ import pytest
 
 from spark import fused_run
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.long]  # three starts of Spark
 
 LIMIT_S = 200
 
