@@ -21,8 +21,8 @@ $(STAMP): pyproject.toml scripts/setup.sh
 demo: $(STAMP) ## A toll road under a load that goes 1 -> 4 -> 1
 	$(BIN)/penstock demo $(ARGS)
 
-test: $(STAMP) ## All tests, those with Spark beside the others (ARGS="-m 'not spark'" for the quick ones, ARGS=--long for all of them)
-	$(BIN)/pytest -n 2 --dist loadgroup $(ARGS)
+test: $(STAMP) ## All tests, two files at a time (ARGS="-m 'not spark'" for the quick ones, ARGS=--long for all of them)
+	$(BIN)/pytest -n 2 --dist loadfile $(ARGS)
 
 test-kafka: $(STAMP) ## Tests against a real Kafka broker, whose jars are fetched once
 	PENSTOCK_KAFKA_JARS="$$(scripts/kafka-jars.sh $(BIN)/python || true)" $(BIN)/pytest tests/kafka $(ARGS)

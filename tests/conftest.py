@@ -20,9 +20,6 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     for item in items:
-        if "spark" in item.keywords:
-            # With several workers all of Spark stays in one of them: one session at a time.
-            item.add_marker(pytest.mark.xdist_group("spark"))
         if "long" in item.keywords and not config.getoption("--long"):
             item.add_marker(pytest.mark.skip(reason="takes minutes: run with --long"))
 

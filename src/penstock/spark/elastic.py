@@ -37,6 +37,7 @@ from penstock.spark.embedded import EmbeddedCluster
 from penstock.spark.executors import SparkExecutors, executor_settings
 from penstock.spark.fused import PlanChoice
 from penstock.spark.measurer import SparkMeasurer
+from penstock.spark.placement import Placement
 from penstock.spark.plan_choice import PlanName, chosen_plan
 from penstock.spark.routes.following import RouteFollower
 from penstock.spark.running import Pace, RunningTopology
@@ -89,6 +90,7 @@ class ElasticRun:
         self._on_step = on_step
         self._resources = ExitStack()
         self._clock = WallClock()
+        self.placements: list[Placement] = []  # none where components run apart
         self._loop_thread: threading.Thread | None = None
 
     def __enter__(self) -> "ElasticRun":
@@ -231,12 +233,12 @@ class ElasticRun:
     def _run_loop(self, loop: Loop) -> None:
         self._loop = loop
         thread = threading.Thread(target=loop.run, name="penstock-loop", daemon=True)
+        thread.start()
         self._loop_thread = thread
         self._resources.callback(lambda: thread.join(timeout=JOIN_LIMIT_S))
         self._resources.callback(self._clock.stop)
         for placement in self.placements:
             self._resources.callback(placement.close)  # first: the loop may wait for a move
-        thread.start()
 
     def _component_edges(self) -> tuple[tuple[str, str], ...]:
         home = {
