@@ -224,4 +224,4 @@ def _until(measurer: ApartMeasurer, holds: Callable[[Observation], bool]) -> Obs
         seen = measurer.observe()
         if seen is not None and holds(seen):
             return seen
-    pytest.fail("not seen within a minute")
+    pytest.fail(f"not seen within a minute; the last period was {seen}")
