@@ -209,3 +209,15 @@ def test_another_schema_is_refused(channel: Channel) -> None:
 
 def test_it_is_private(channel: Channel) -> None:
     assert channel.directory.stat().st_mode & 0o077 == 0
+
+
+def test_whoever_looks_seldom_misses_nothing(channel: Channel) -> None:
+    onlooker = Channel(channel.directory)
+    channel.register("r")
+    publish(channel, 0, [[0]])
+    assert onlooker.end_row() == 1
+    for batch in range(1, 6):
+        publish(channel, batch, [[batch]])
+        channel.advance("r", batch + 1)
+    assert len(list((channel.directory / "log").iterdir())) < 6, "old entries are gone"
+    assert onlooker.end_row() == 6
