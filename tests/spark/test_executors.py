@@ -122,7 +122,7 @@ def test_attach_follows_a_query_it_knows_nothing_of(session: SparkSession, tmp_p
         .option("checkpointLocation", str(tmp_path / "checkpoint")).start()
     )  # fmt: skip
     history = str(tmp_path / "history.sqlite")
-    options = {"period_s": 1.0, "history": history, "cooldown_out_s": 0.5}
+    options = {"period_s": 1.0, "history": history, "cooldown_out_s": 0.5, "allocation": "milp"}
     controller = penstock.attach(query, max_latency="3s", executors=(1, 2), **options)
     until(lambda: any(step.outcome is not None for step in controller.steps))
     assert SparkExecutors(session).executors() == 2
