@@ -67,7 +67,7 @@ def test_a_loop_killed_at_random_moments(
     tmp_path: Path, seed: int, request: pytest.FixtureRequest
 ) -> None:
     moments = random.Random(seed)
-    for _ in range(15 if request.config.getoption("--long") else 2):
+    for _ in range(15 if request.config.getoption("--long") else 1):
         killed("loop", tmp_path, moments)
     finish("loop", tmp_path)
     found = rows_of(tmp_path / "patterns")

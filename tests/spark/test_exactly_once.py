@@ -57,7 +57,7 @@ def kills(request: pytest.FixtureRequest) -> int:
     """Kills of each test; more with --long. Together ten in the short form."""
     if request.config.getoption("--long"):
         return 25
-    return 6 if "driver" in request.node.name else 4
+    return 3 if "driver" in request.node.name else 2
 
 
 def _finish(directory: Path) -> None:

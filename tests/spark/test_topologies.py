@@ -16,6 +16,7 @@ from penstock.model.sinks import Files, ForeachBatch, Memory
 from penstock.model.topology import Topology
 from penstock.spark.builder import Reading, build
 from penstock.spark.generator_source import GeneratorReader, RowRange
+from penstock.spark.routes.reading import RoutedReading
 from penstock.spark.running import Pace, RunningTopology
 from penstock.spark.session import build_session
 from penstock.workloads.generator import Generator
@@ -440,8 +441,8 @@ def test_whoever_looks_on_cannot_end_the_query(session: SparkSession, tmp_path: 
 
 
 def test_ranges_of_the_generator_have_no_gap() -> None:
-    reader = GeneratorReader(STREAM, 0.0, "rows")
+    reader = GeneratorReader(STREAM, 0.0, "rows", RoutedReading("rows"))
     ranges = reader.partitions({"row": 3}, {"row": 10})
-    assert ranges == [RowRange(3, 6), RowRange(6, 10)]
+    assert ranges == [RowRange(3, 6, lane=0), RowRange(6, 10, lane=1)]
     assert reader.partitions({"row": 3}, {"row": 3}) == []
     assert sum(batch.num_rows for part in ranges for batch in reader.read(part)) == 7
