@@ -14,9 +14,10 @@ from contract.fakes import (
     FakePolicy,
     observation,
 )
+from penstock.control.acting import executors_for
 from penstock.control.actions import SetExecutors
 from penstock.control.guards import Bounds, Cooldown
-from penstock.control.loop import Loop, executors_for
+from penstock.control.loop import Loop
 from penstock.control.step import Step
 from penstock.model.decision import Limits
 from penstock.model.observation import ComponentObservation, Observation

@@ -139,7 +139,7 @@ def run_watched(
     """Run under a live view; Ctrl-C ends the run, not the summary."""
     from penstock.cli.live import LiveView
     from penstock.spark.elastic import ElasticRun, Place
-    from penstock.spark.running import generators
+    from penstock.spark.identity import generators
 
     assert isinstance(place, Place)
     bounded = [stream.rows for stream in generators(topology).values()]

@@ -1,6 +1,5 @@
 """A topology that runs: its queries, its outputs, and how it ends."""
 
-import json
 import logging
 import threading
 import time
@@ -9,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Self
 
 from pyspark.errors import PySparkException
 from pyspark.sql import Row, SparkSession
@@ -21,22 +20,22 @@ from penstock.model.sources import Streams
 from penstock.model.topology import Topology
 from penstock.spark.batch_arrivals import BatchArrivals
 from penstock.spark.builder import BuiltQuery, BuiltTopology, Reading, build
-from penstock.spark.carry_over import carry_over, next_directory
 from penstock.spark.checkpoint import Checkpoint
+from penstock.spark.consumption import Consumption
 from penstock.spark.fused import PlanChoice, ShapeGuard, relaxed
+from penstock.spark.identity import generators, identity
 from penstock.spark.ledger import Ledger, LedgerEntry, ToldLedger
 from penstock.spark.outputs import BatchWriter, ChannelSide, rows_in_memory
 from penstock.spark.parallelism_file import write_parallelism
-from penstock.spark.plan_record import PlanRecord, changed_queries, record_of, refusal
+from penstock.spark.plan_agreement import agree_on_plan, recorded_plan
 from penstock.spark.progress import ProgressListener
 from penstock.spark.revival import Revival
 from penstock.spark.routes.exchange import RouteExchange
 from penstock.spark.routes.frames import announce
 from penstock.spark.source.frames import announce_sources
 from penstock.spark.source.program import StreamsProgram
-from penstock.spark.source.watch import SourceWatch, waiting_rows
+from penstock.spark.source.watch import SourceWatch
 from penstock.spark.survey import first_line
-from penstock.workloads.generator import Generator
 
 log = logging.getLogger(__name__)
 
@@ -118,6 +117,9 @@ class RunningTopology:
             self._choice = PlanChoice()
             self._plan(reading)
         self._checkpoint.mark_stopped(None)
+        self._consumption = Consumption(
+            self.topology, self.built, self.sources, self.epoch_s, lambda: self.queries
+        )
         self.ledger = self._ledger()
         self.listener = listener = ProgressListener(self.ledger)
         self.session.streams.addListener(listener)
@@ -130,8 +132,10 @@ class RunningTopology:
     def _plan(self, reading: Reading) -> None:
         """Build what is wanted, if it fits the checkpoint."""
         self.built = self._build(reading)
-        self._checkpoint.check_identity(_identity(self.topology, self.built, self.session))
-        self._agree_on_plan()
+        self._checkpoint.check_identity(identity(self.topology, self.built, self.session))
+        agree_on_plan(
+            self.built, self._checkpoint, self.session, self._choice.apply
+        )  # fmt: skip
 
     def tell_parallelism(self, processors: int) -> None:
         """Let stateless work that follows generated streams use so many tasks from now on."""
@@ -148,33 +152,10 @@ class RunningTopology:
 
     def _build(self, reading: Reading) -> BuiltTopology:
         wanted = self._choice.plan
-        record = self._recorded_plan()
+        record = recorded_plan(self._checkpoint)
         if wanted is None and record is not None and record.fingerprints:
             wanted = record.plan
         return build(self.topology, self.session, reading, wanted)
-
-    def _recorded_plan(self) -> PlanRecord | None:
-        found = self._checkpoint.plan()
-        return None if found is None else PlanRecord.from_json(found)
-
-    def _agree_on_plan(self) -> None:
-        """Go on with the plan the state was made by, or carry the state over if that is allowed."""
-        before = self._recorded_plan()
-        record = record_of(self.built, before)
-        for query in changed_queries(self.built, before):
-            name, old = query.plan.name, self._checkpoint.query_folder(query.plan.name)
-            if not (old / "offsets").is_dir():
-                continue  # nothing has run yet
-            if not self._choice.apply:
-                raise refusal(query, before, self._checkpoint.directory)
-            directory = next_directory(name, old)
-            new = old.with_name(directory)
-            carry_over(
-                self.session, query, old, new, self._checkpoint.commits(name),
-                self._checkpoint.stopped_after(),
-            )  # fmt: skip
-            record = record.moved(name, directory)
-        self._checkpoint.record_plan(record.to_json())
 
     def _writer(self, query: BuiltQuery) -> BatchWriter:
         name = query.plan.name
@@ -278,69 +259,19 @@ class RunningTopology:
 
     def finished(self) -> bool:
         """Whether all sources are bounded streams and every query has taken all their rows."""
-        streams = generators(self.topology)
-        many = [s.name for s in self.topology.sources if isinstance(s.reader, Streams)]
-        if len(streams) + len(many) < len(self.topology.sources):
-            return False
-        return all(map(self._streams_are_finished, range(len(self.queries)))) and all(
-            stream.rows is not None and consumed >= stream.rows
-            for query in range(len(self.queries))
-            for stream, consumed in self._consumed(query)
-        )
+        return self._consumption.finished()
 
     def arrived_rows(self, now_s: float) -> int:
         """Rows that came to the sources which tell."""
         return self.ledger.available_rows(now_s) + self.sources.arrived_rows()
 
     def backlog(self, now_s: float) -> int:
-        """Rows that arrived at generated streams and are in no committed batch yet.
-
-        With several queries, that of the one which is furthest behind.
-        """
-        behind = [
-            sum(
-                stream.available(now_s - self.epoch_s) - consumed
-                for stream, consumed in self._consumed(query)
-            )
-            + sum(map(waiting_rows, self._streams_of(query)))
-            for query in range(len(self.queries))
-        ]
-        return max(behind, default=0)
+        """Rows that arrived at sources which tell and are in no committed batch yet."""
+        return self._consumption.backlog(now_s)
 
     def checkpoint_of(self, query: BuiltQuery) -> str:
         """Where Spark keeps the checkpoint of a query."""
         return self._checkpoint.query(query.plan.name)
-
-    def _streams_of(self, query: int) -> list[dict[str, Any]]:
-        """What the sources of many streams say that a query has read from."""
-        progress = self.queries[query].lastProgress
-        found = [self.sources.status_at(s.endOffset) for s in progress.sources] if progress else []
-        return [status for status in found if status is not None]
-
-    def _streams_are_finished(self, query: int) -> bool:
-        """Whether every stream that a query reads has ended and is read to its end."""
-        read = self.built.queries[query].sharing.copies
-        many = [s for s in self.topology.sources if isinstance(s.reader, Streams)]
-        statuses = self._streams_of(query)
-        return {s.name for s in many if s.name in read} <= {s["source"] for s in statuses} and all(
-            status["finished"] and status["seq"] == status["reached"] for status in statuses
-        )
-
-    def _consumed(self, query: int) -> list[tuple[Generator, int]]:
-        """How far a query has come in each generated stream that it reads.
-
-        A stream that is joined with itself is two sources to Spark; the one behind counts.
-        """
-        progress = self.queries[query].lastProgress
-        rows: dict[str, int] = {}
-        for source in progress.sources if progress else []:
-            offset = json.loads(source.endOffset) if source.endOffset else None
-            if isinstance(offset, dict) and "stream" in offset:
-                name, row = str(offset["stream"]), int(offset["row"])
-                rows[name] = min(row, rows.get(name, row))
-        read = self.built.queries[query].sharing.copies
-        streams = generators(self.topology).items()
-        return [(stream, rows.get(name, 0)) for name, stream in streams if name in read]
 
     def wait(self, timeout_s: float | None = None, poll_s: float = 0.2) -> bool:
         """Until all bounded streams are worked off, or all queries ended, or the time is over.
@@ -411,36 +342,3 @@ class RunningTopology:
                     self.listener = None
                 self.queries = []
                 self._checkpoint.__exit__(None, None, None)
-
-
-def generators(topology: Topology) -> dict[str, Generator]:
-    """The sources of a topology that are generated streams."""
-    return {
-        source.name: source.reader
-        for source in topology.sources
-        if isinstance(source.reader, Generator)
-    }
-
-
-def _identity(topology: Topology, built: BuiltTopology, session: SparkSession) -> dict[str, object]:
-    """What state and outputs depend on; a restart with another identity is refused."""
-    return {
-        "topology": topology.name,
-        "order of sources": [source.name for source in topology.sources],
-        "source": {
-            source.name: source.reader.to_json()
-            if isinstance(source.reader, Generator)
-            else source.reader.identity
-            if isinstance(source.reader, Streams)
-            else "a function"
-            for source in topology.sources
-        },
-        "sink": {
-            sink.name: [sink.upstream, query.plan.name, sink.output_mode]
-            for query in built.queries
-            for sink in query.sinks
-        },
-        "key_groups": int(str(session.conf.get("spark.sql.shuffle.partitions"))),
-        "schema": built.schemas,
-        "key": {name: list(key) for name, key in built.keys.items()},
-    }

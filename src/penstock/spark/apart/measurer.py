@@ -12,10 +12,10 @@ from penstock.spark.apart.running import RunningApart
 from penstock.spark.apart.service import Batch, ServiceEstimate
 from penstock.spark.apart.split import Part
 from penstock.spark.channels.entries import Entry
+from penstock.spark.identity import generators
 from penstock.spark.ledger import summarise
 from penstock.spark.node_reader import NodeReader
 from penstock.spark.progress import BatchReport
-from penstock.spark.running import generators
 from penstock.spark.workload import QueryWork, WorkReader
 
 MOST_SCV = 50.0

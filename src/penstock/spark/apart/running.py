@@ -20,10 +20,11 @@ from penstock.spark.batch_arrivals import BatchArrivals
 from penstock.spark.builder import BuiltQuery, BuiltTopology, Reading
 from penstock.spark.channels.entries import Entry
 from penstock.spark.channels.log import Channel
+from penstock.spark.identity import generators
 from penstock.spark.ledger import Ledger, LedgerEntry, ToldLedger
 from penstock.spark.outputs import BatchWriter, ChannelSide
 from penstock.spark.parallelism_file import read_parallelism, write_parallelism
-from penstock.spark.running import Pace, RunningTopology, generators
+from penstock.spark.running import Pace, RunningTopology
 from penstock.workloads.generator import Generator
 
 POOL = "spark.scheduler.pool"

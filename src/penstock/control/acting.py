@@ -1,0 +1,127 @@
+"""What the loop does about a decision: only differences, at most one disruptive kind a period."""
+
+import logging
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial
+from typing import Literal
+
+from penstock.control.actions import Action, MoveKeyGroups, Outcome, SetExecutors, SetParallelism
+from penstock.control.allocating import Allocating, waits_for
+from penstock.control.border import Border
+from penstock.control.deciding import Cluster, Deciding
+from penstock.control.guards import resized
+from penstock.control.ports import Actuator, Clock
+from penstock.control.records import AllocationRecord, DecisionRecord
+from penstock.control.step import Step
+from penstock.model.decision import Limits
+
+log = logging.getLogger(__name__)
+
+
+class Acting:
+    """Carries decisions out in an order that is safe, and says why something waits."""
+
+    def __init__(
+        self,
+        clock: Clock,
+        actuator: Actuator,
+        border: Border,
+        deciding: Deciding,
+        limits: Limits,
+        sharing: Literal["time", "space"],
+        allocating: Allocating | None,
+        given: Mapping[str, int] | None,
+    ) -> None:
+        """`given` is what components that run apart begin with."""
+        self._clock, self._actuator, self._border = clock, actuator, border
+        self._deciding, self._limits, self._sharing = deciding, limits, sharing
+        self._allocating = allocating
+        self._divides, self._given = given is not None, dict(given or {})
+
+    def carry_out(
+        self, step: Step, record: DecisionRecord, cluster: Cluster, dry_run: bool
+    ) -> Step:
+        """The step with what was done of its decision."""
+        wanted = executors_for(record.guarded.processors, cluster.slots, self._limits)
+        outcome, held = None, None
+        slots = min(wanted, cluster.executors) * cluster.slots
+        divided = self._divide(step.at_s, record, slots, dry_run)
+        allocating = partial(self._allocate, wanted, dry_run)
+        allocation = self._border.attempt("allocation", allocating, step.at_s)
+        if allocation is not None and wanted > cluster.executors and not allocation.holds_scaling:
+            # One kind of disruptive act in a period, and what adds processors comes first.
+            allocation = allocation.put_off("executors are added first")
+        moved = self._move(step.at_s, allocation, cluster.cannot_move, dry_run)
+        waits = waits_for(allocation, moved, wanted - cluster.executors)
+        if wanted != cluster.executors and waits is not None:
+            held = waits
+        elif wanted != cluster.executors:
+            if dry_run:
+                held = "dry run: not carried out"
+            elif cluster.cannot_scale is not None:
+                held = f"advice only: {cluster.cannot_scale}"
+            else:
+                leaving = allocation.leaving if allocation is not None else ()
+                outcome = self._act(step.at_s, SetExecutors(wanted, leaving))
+        if outcome is not None and outcome.done:
+            plan = resized(record.guarded, wanted * cluster.slots, self._sharing)
+            # An act may take longer than a period.
+            self._deciding.acted(self._clock.now_s(), dict(plan.parallelism))
+            # What newly started executors hold is handed out once they are there.
+            divided = self._divide(step.at_s, record, wanted * cluster.slots, dry_run) or divided
+        return replace(
+            step,
+            divided=divided,
+            decision=record,
+            executors_before=cluster.executors,
+            executors_wanted=wanted,
+            outcome=outcome,
+            held_because=held,
+            allocation=allocation,
+            moved=moved,
+        )
+
+    def _allocate(self, wanted: int, dry_run: bool) -> AllocationRecord | None:
+        if self._allocating is None:
+            return None
+        return self._allocating.plan(self._deciding.newest, wanted, dry_run)
+
+    def _move(
+        self, at_s: float, record: AllocationRecord | None, cannot_move: str | None, dry_run: bool
+    ) -> Outcome | None:
+        if self._allocating is None or record is None or not record.moves or dry_run:
+            return None
+        if cannot_move is not None:
+            log.debug("key groups stay: %s", cannot_move)
+            return None
+        outcome = self._act(at_s, MoveKeyGroups(record.moves))
+        self._allocating.learn(outcome)
+        return outcome
+
+    def _divide(
+        self, at_s: float, record: DecisionRecord, slots: int, dry_run: bool
+    ) -> Outcome | None:
+        """Give components their processors, within the slots there are; None if they have them."""
+        if not self._divides or dry_run:
+            return None
+        plan = resized(record.guarded, slots, self._sharing).parallelism
+        wanted = {name: count for name, count in plan.items() if count}
+        if wanted == {name: self._given.get(name) for name in wanted}:
+            return None
+        outcome = self._act(at_s, SetParallelism(wanted))
+        if outcome.done:
+            self._given = wanted
+            self._deciding.acted(self._clock.now_s())
+        return outcome
+
+    def _act(self, at_s: float, action: Action) -> Outcome:
+        outcome = self._border.attempt("actuator", partial(self._actuator.act, action), at_s)
+        return outcome or Outcome(action, done=False, detail=self._border.failures[-1].message)
+
+
+def executors_for(processors: int, slots_per_executor: int, limits: Limits) -> int:
+    """Executors that hold so many processors, but whole ones within the limit, and at least one."""
+    enough = -(-processors // slots_per_executor)
+    most = max(1, limits.max_processors // slots_per_executor)
+    return max(1, min(enough, most))
