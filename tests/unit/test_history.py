@@ -16,7 +16,7 @@ from contract.fakes import observation, rich_observation
 from contract.same import same
 from penstock.control import history as history_module
 from penstock.control.actions import Outcome, SetExecutors
-from penstock.control.history import HistoryStore
+from penstock.control.history import HistoryStore, Within
 from penstock.control.records import ActionRecord, FailureRecord, RunRecord
 from penstock.errors import InvalidInput, PenstockError, Unavailable
 from penstock.model.observation import (
@@ -48,7 +48,7 @@ def test_runs_do_not_mix_and_times_select(tmp_path: Path) -> None:
         first.flush()
         second.flush()
         assert [o.at_s for o in store.read_observations(first.run_id)] == [1001.0, 1003.0, 1005.0]
-        some = store.read_observations(second.run_id, since_s=1001.0, until_s=1004.0)
+        some = store.read_observations(second.run_id, Within(1001.0, 1004.0))
         assert [o.at_s for o in some] == [1002.0, 1004.0]
         assert all(len(o.components) == 2 for o in some)
         assert store.read_observations(99) == []

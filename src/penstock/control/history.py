@@ -7,7 +7,7 @@ import threading
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from functools import partial
 from types import TracebackType
 from typing import Any, Self, TypeVar
@@ -42,7 +42,18 @@ MOST_NAMED = 500  # numbers in one statement; databases have limits
 MOST_WAITING_ROWS = 100_000  # kept while the database is away; then the oldest periods go
 
 Record = TypeVar("Record")
-Span = tuple[int, int]  # rows numbered above the first and up to the second, whatever their time
+
+
+@dataclass(frozen=True)
+class Within:
+    """Which part of a run is read; what is None does not limit it."""
+
+    since_s: float | None = None
+    until_s: float | None = None
+    span: tuple[int, int] | None = None  # rows numbered above the first and up to the second
+
+
+ALL = Within()
 
 
 class HistoryStore:
@@ -73,16 +84,10 @@ class HistoryStore:
             raise InvalidInput(f"{self.where} holds no run yet.")
         return max(runs)
 
-    def read_observations(
-        self,
-        run: int,
-        since_s: float | None = None,
-        until_s: float | None = None,
-        span: Span | None = None,
-    ) -> list[Observation]:
+    def read_observations(self, run: int, within: Within = ALL) -> list[Observation]:
         """The observations of a run in the order they were made, exactly as they were written."""
         with self.reading() as connection:
-            parents = _fetch(connection, t.observations, run, since_s, until_s, span)
+            parents = _fetch(connection, t.observations, run, within)
             if not parents:
                 return []
             first, last = parents[0]["seq"], parents[-1]["seq"]
@@ -100,88 +105,45 @@ class HistoryStore:
                 found += _assembled(connection, list(parents), partial(_numbered, named))
         return found
 
-    def read_decisions(
-        self,
-        run: int,
-        since_s: float | None = None,
-        until_s: float | None = None,
-        span: Span | None = None,
-    ) -> list[DecisionRecord]:
+    def read_decisions(self, run: int, within: Within = ALL) -> list[DecisionRecord]:
         """The decisions of a run, oldest first, without those of shadows."""
         acting = t.decisions.c.shadow.is_(False)
-        return self._read(t.decisions, rows.read_decision, run, since_s, until_s, span, acting)
+        return self._read(t.decisions, rows.read_decision, run, within, acting)
 
-    def read_shadows(
-        self,
-        run: int,
-        since_s: float | None = None,
-        until_s: float | None = None,
-        span: Span | None = None,
-    ) -> list[DecisionRecord]:
+    def read_shadows(self, run: int, within: Within = ALL) -> list[DecisionRecord]:
         """What policies that only watched a run would have decided, oldest first."""
         watching = t.decisions.c.shadow.is_(True)
-        return self._read(t.decisions, rows.read_decision, run, since_s, until_s, span, watching)
+        return self._read(t.decisions, rows.read_decision, run, within, watching)
 
-    def read_allocations(
-        self,
-        run: int,
-        since_s: float | None = None,
-        until_s: float | None = None,
-        span: Span | None = None,
-    ) -> list[AllocationRecord]:
+    def read_allocations(self, run: int, within: Within = ALL) -> list[AllocationRecord]:
         """Where key groups were to live in a run, oldest first."""
-        return self._read(t.allocations, rows.read_allocation, run, since_s, until_s, span)
+        return self._read(t.allocations, rows.read_allocation, run, within)
 
-    def read_room_decisions(
-        self,
-        run: int,
-        since_s: float | None = None,
-        until_s: float | None = None,
-        span: Span | None = None,
-    ) -> list[RoomDecision]:
+    def read_room_decisions(self, run: int, within: Within = ALL) -> list[RoomDecision]:
         """What was decided elsewhere than in the loop (routes), oldest first."""
-        return self._read(t.room_decisions, rows.read_room_decision, run, since_s, until_s, span)
+        return self._read(t.room_decisions, rows.read_room_decision, run, within)
 
-    def read_actions(
-        self,
-        run: int,
-        since_s: float | None = None,
-        until_s: float | None = None,
-        span: Span | None = None,
-    ) -> list[ActionRecord]:
+    def read_actions(self, run: int, within: Within = ALL) -> list[ActionRecord]:
         """What was done in a run, oldest first."""
-        return self._read(t.actions, rows.read_action, run, since_s, until_s, span)
+        return self._read(t.actions, rows.read_action, run, within)
 
-    def read_admissions(
-        self,
-        run: int,
-        since_s: float | None = None,
-        until_s: float | None = None,
-        span: Span | None = None,
-    ) -> list[AdmissionRecord]:
+    def read_admissions(self, run: int, within: Within = ALL) -> list[AdmissionRecord]:
         """What sources of many streams decided over their lanes, oldest first."""
         with self.reading() as connection:
-            parents = _fetch(connection, t.observations, run, since_s, until_s, span)
+            parents = _fetch(connection, t.observations, run, within)
         told = [record for row in parents for record in rows.read_admissions(row)]
         return sorted(told, key=lambda record: record.at_s)
 
-    def read_failures(
-        self,
-        run: int,
-        since_s: float | None = None,
-        until_s: float | None = None,
-        span: Span | None = None,
-    ) -> list[FailureRecord]:
+    def read_failures(self, run: int, within: Within = ALL) -> list[FailureRecord]:
         """What failed in the loop of a run, oldest first."""
-        return self._read(t.failures, rows.read_failure, run, since_s, until_s, span)
+        return self._read(t.failures, rows.read_failure, run, within)
 
     def _read(
-        self, table: Table, read: Callable[[rows.Row], Record], run: int,
-        since_s: float | None, until_s: float | None, span: Span | None,
+        self, table: Table, read: Callable[[rows.Row], Record], run: int, within: Within,
         also: ColumnElement[bool] | None = None,
     ) -> list[Record]:  # fmt: skip
         with self.reading() as connection:
-            found = _fetch(connection, table, run, since_s, until_s, span, also)
+            found = _fetch(connection, table, run, within, also)
             return [read(row) for row in found]
 
     @contextmanager
@@ -291,21 +253,20 @@ def _fetch(
     connection: Connection,
     table: Table,
     run: int,
-    since_s: float | None,
-    until_s: float | None,
-    span: Span | None,
+    within: Within,
     also: ColumnElement[bool] | None = None,
 ) -> list[rows.Row]:
     order = table.c.seq if "seq" in table.c else table.c.id
     if table is t.allocations and not inspect(connection).has_table(table.name):
         return []  # written before there were any
     query: Select[Any] = select(table).where(table.c.run_id == run).order_by(order)
-    if since_s is not None:
-        query = query.where(table.c.at_s >= since_s)
-    if until_s is not None:
-        query = query.where(table.c.at_s <= until_s)
-    if span is not None:
-        query = query.where(order > span[0], order <= span[1])
+    if within.since_s is not None:
+        query = query.where(table.c.at_s >= within.since_s)
+    if within.until_s is not None:
+        query = query.where(table.c.at_s <= within.until_s)
+    if within.span is not None:
+        after, last = within.span
+        query = query.where(order > after, order <= last)
     if also is not None:
         query = query.where(also)
     return list(connection.execute(query).mappings())

@@ -8,7 +8,7 @@ from typing import Any
 from sqlalchemy import ScalarSelect, Table, func, select
 
 from penstock.control import history_tables as t
-from penstock.control.history import HistoryStore
+from penstock.control.history import HistoryStore, Within
 from penstock.control.records import (
     ActionRecord,
     AllocationRecord,
@@ -119,24 +119,22 @@ def news(
     Where `numbers` are given, only those periods are read, and all that was decided.
     """
 
-    def span(name: str) -> tuple[int, int]:
-        return getattr(since, name), getattr(until, name)
+    def part(name: str) -> Within:
+        return Within(since_s, until_s, (getattr(since, name), getattr(until, name)))
 
-    when, seen, decided = (run, since_s, until_s), span("observations"), span("decisions")
+    seen, decided = part("observations"), part("decisions")
     periods = (
-        store.read_observations(*when, seen)
-        if numbers is None
-        else store.read_periods(run, numbers)
+        store.read_observations(run, seen) if numbers is None else store.read_periods(run, numbers)
     )
     return News(
         tuple(periods),
-        tuple(store.read_decisions(*when, decided)),
-        tuple(store.read_shadows(*when, decided)),
-        tuple(store.read_allocations(*when, span("allocations"))),
-        tuple(store.read_admissions(*when, seen)),
-        tuple(store.read_room_decisions(*when, span("room_decisions"))),
-        tuple(store.read_actions(*when, span("actions"))),
-        tuple(store.read_failures(*when, span("failures"))),
+        tuple(store.read_decisions(run, decided)),
+        tuple(store.read_shadows(run, decided)),
+        tuple(store.read_allocations(run, part("allocations"))),
+        tuple(store.read_admissions(run, seen)),
+        tuple(store.read_room_decisions(run, part("room_decisions"))),
+        tuple(store.read_actions(run, part("actions"))),
+        tuple(store.read_failures(run, part("failures"))),
     )
 
 

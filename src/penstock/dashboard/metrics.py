@@ -12,7 +12,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 from prometheus_client.registry import Collector
 
-from penstock.control.history import HistoryStore
+from penstock.control.history import HistoryStore, Within
 from penstock.control.history_tail import Counts, counts, position
 from penstock.control.records import RunRecord
 from penstock.dashboard.series import load
@@ -107,8 +107,12 @@ class HistoryCollector(Collector):
 
     def _samples(self, run: int, record: RunRecord) -> Iterable[Sample]:
         end = position(self._store, run)
-        seen = self._store.read_observations(run, span=(end.observations - 1, end.observations))
-        decided = self._store.read_decisions(run, span=(end.decisions - LAST, end.decisions))
+        seen = self._store.read_observations(
+            run, Within(span=(end.observations - 1, end.observations))
+        )
+        decided = self._store.read_decisions(
+            run, Within(span=(end.decisions - LAST, end.decisions))
+        )
         yield "penstock_latency_bound_seconds", (), record.max_latency_s
         yield "penstock_executors_limit", ("min",), record.executors_min
         yield "penstock_executors_limit", ("max",), record.executors_max

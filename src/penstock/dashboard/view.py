@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import astuple, dataclass
 from typing import Any
 
-from penstock.control.history import HistoryStore
+from penstock.control.history import HistoryStore, Within
 from penstock.control.history_tail import News, Position, news, position, worst_latencies
 from penstock.control.records import ActionRecord, AllocationRecord, DecisionRecord, RunRecord
 from penstock.dashboard.series import (
@@ -89,7 +89,7 @@ def update_document(
     """What the page must add to what it has: the same form, with the new periods alone."""
     told = news(store, run, since, until)
     record, end = record_of(store, run), since.observations
-    before = store.read_observations(run, span=(end - 1, end))
+    before = store.read_observations(run, Within(span=(end - 1, end)))
     moves = changed_places([*before, *told.observations])
     document = {
         "run": run_told(run, record),
@@ -116,8 +116,8 @@ def _newest_events(now: Position) -> Position:
 
 def _usual_range(store: HistoryStore, run: int, now: Position) -> Range:
     """All of a run, or the end of a long one."""
-    first = store.read_observations(run, span=(0, 1))
-    last = store.read_observations(run, span=(now.observations - 1, now.observations))
+    first = store.read_observations(run, Within(span=(0, 1)))
+    last = store.read_observations(run, Within(span=(now.observations - 1, now.observations)))
     if first and last and last[0].at_s - first[0].at_s > LONG_RUN_S:
         return Range(last[0].at_s - LONG_RUN_S)
     return Range()
