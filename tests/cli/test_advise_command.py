@@ -38,6 +38,7 @@ def test_the_answer_is_json_on_stdout(tmp_path: Path) -> None:
     result = invoke("scaling", given(tmp_path, DOCUMENT))
     assert (result.exit_code, result.stderr) == (0, "")
     answer = json.loads(result.stdout)
+    assert invoke("scaling", given(tmp_path, DOCUMENT), "--json").stdout == result.stdout
     assert answer["parallelism"] == {"reports": 2, "tolls": 1}
     assert answer["reasons"][0].startswith("reports: 1 -> 2")
 

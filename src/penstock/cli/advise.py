@@ -27,6 +27,9 @@ def advise(
     file: Annotated[
         str, typer.Argument(metavar="FILE", help="A JSON document; '-' reads it from stdin.")
     ],
+    _as_json: Annotated[
+        bool, typer.Option("--json", help="As every command has it; the answer is JSON anyway.")
+    ] = False,
 ) -> None:
     """Run one decision on a JSON document and print the answer as JSON.
 

@@ -39,7 +39,7 @@ def run(folder: Path, seeds: Sequence[int], quick: bool) -> list[Claim]:
 
 
 def run_on_spark(folder: Path, seeds: Sequence[int], quick: bool) -> list[Claim]:
-    """A1, A2 and A5 on the real source, at small scale; minutes for each seed."""
+    """A1, A2 and A5 on the real source, at small scale; eight minutes."""
     # Imported here: whoever only simulates needs no Spark.
     from penstock.reproduce.admission_on_spark import run_on_spark as on_spark
 
