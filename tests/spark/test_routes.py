@@ -13,8 +13,9 @@ from pyspark import TaskContext
 from pyspark.sql import SparkSession
 
 from penstock.errors import InvalidTopology
+from penstock.model.channels import FromChannel
 from penstock.model.route import Route
-from penstock.model.sinks import Memory
+from penstock.model.sinks import Memory, ToChannel
 from penstock.model.sources import Streams
 from penstock.model.topology import Topology
 from penstock.routing.hashing import key_hashes
@@ -153,6 +154,34 @@ def test_lanes_of_many_streams_write_routes(spark: SparkSession, tmp_path: Path)
         raw = running.rows("raw")
     found = sorted((row.stream, row.row) for row in raw)
     assert found == [(f"{name}.json", row) for name in "abc" for row in range(200)]
+    tasks = Counter(row.task for row in raw)
+    assert len(tasks) == 3
+    assert max(tasks.values()) <= 1.1 * 600 / 3
+
+
+def test_readers_of_a_channel_write_routes(spark: SparkSession, tmp_path: Path) -> None:
+    where = str(tmp_path / "channel")
+    writer = Topology("writer", max_latency="10s")
+    writer.source("rows", stream(600, 2, keys=5))
+    writer.sink("out", "rows", ToChannel(where))
+    with RunningTopology(writer, spark, tmp_path / "w", Pace(once=True)) as running:
+        assert running.wait(120)
+    made = Topology("reader", max_latency="10s")
+    made.source(
+        "rows", FromChannel(where, "r", max_rows=300),
+        route=Route("two-choices", key="key", partitions=3),
+    )  # fmt: skip
+
+    @made.operator("rows")
+    def worked(rows: Any) -> Any:
+        narrow = rows.select("key", "row")
+        return narrow.mapInArrow(with_task(), "key BIGINT, row BIGINT, task INT")
+
+    made.sink("raw", "worked", Memory())
+    with RunningTopology(made, spark, tmp_path / "r", Pace(once=True)) as running:
+        assert running.wait(120)
+        raw = running.rows("raw")
+    assert sorted(row.row for row in raw) == list(range(600))
     tasks = Counter(row.task for row in raw)
     assert len(tasks) == 3
     assert max(tasks.values()) <= 1.1 * 600 / 3

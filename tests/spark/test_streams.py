@@ -1,23 +1,28 @@
 """Many streams as a source of a topology, in a local session."""
 
-from collections.abc import Iterator
+import json
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
+from brokers import redis_server
 from penstock.errors import InvalidTopology
 from penstock.model.sinks import Memory
 from penstock.model.sources import Admission, Streams
 from penstock.model.topology import Topology
 from penstock.spark.running import Pace, RunningTopology
 from penstock.spark.session import build_session
+from penstock.spark.source.dead_letters import read_letters
 from penstock.workloads.generator import Generator
 from penstock.workloads.profiles import constant
 
 pytestmark = pytest.mark.spark
 
 STREAMS, ROWS = 6, 300
+LIMIT_S = 60.0
 
 
 @pytest.fixture(scope="module")
@@ -89,3 +94,75 @@ def test_wrong_file_of_declared_streams_is_refused_before_the_start(
     wrong = RunningTopology(made, spark, tmp_path / "state")
     with pytest.raises(InvalidTopology, match=r"source 'files': .* stream 'a': 'speed' is unknown"):
         wrong.__enter__()
+
+
+@pytest.mark.skipif(redis_server.missing() is not None, reason=str(redis_server.missing()))
+def test_a_server_away_is_waited_for_while_files_flow(spark: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "redis").mkdir()
+    (tmp_path / "in").mkdir()
+    log = tmp_path / "in" / "log.json"
+
+    def write_file(seqs: range) -> None:
+        with log.open("a") as file:
+            file.writelines(json.dumps({"seq": seq}) + "\n" for seq in seqs)
+
+    with redis_server.redis_server(tmp_path / "redis") as server:
+
+        def write_redis(*values: bytes) -> list[bytes]:
+            client = server.client()
+            ids = [client.xadd("cab:1", {"value": value}) for value in values]
+            client.close()
+            return ids
+
+        ids = write_redis(b'{"seq": 0}', b"{broken", b'{"seq": 1}')
+        write_file(range(3))
+        with RunningTopology(
+            both(server.url, log), spark, tmp_path / "state", Pace(0.1)
+        ) as running:
+
+            def seen() -> dict[str, list[int]]:
+                found: dict[str, list[int]] = {}
+                for row in running.rows("out"):
+                    found.setdefault(row.stream, []).append(row.seq)
+                return found
+
+            def notes() -> list[str]:
+                (status,) = running.streams.status(source="cabs")
+                return list(status["notes"])
+
+            await_that(running, lambda: seen() == {"cab:1": [0, 1], "log.json": [0, 1, 2]})
+            (letter,) = read_letters(next((tmp_path / "state").rglob("dead-letters"))).to_pylist()
+            assert letter.pop("reason")
+            assert letter == {"stream": "cab:1", "offset": ids[1].decode(), "raw": b"{broken"}
+
+            server.kill()
+            await_that(running, lambda: any("waiting for the redis" in note for note in notes()))
+            write_file(range(3, 6))
+            await_that(running, lambda: seen()["log.json"] == [0, 1, 2, 3, 4, 5])
+
+            server.start()
+            write_redis(b'{"seq": 2}', b'{"seq": 3}')
+            await_that(running, lambda: seen()["cab:1"] == [0, 1, 2, 3])
+            await_that(running, lambda: notes() == [])
+            assert running.streams.status(source="cabs")[0]["malformed_rows"] == 1
+
+
+def both(redis: str, log: Path) -> Topology:
+    """A server's streams and a file's in one query."""
+    made = Topology("both", max_latency="30s")
+    made.source(
+        "cabs", Streams(redis=redis, keys="cab:*", schema="seq BIGINT", stream_column="stream")
+    )
+    made.source("logs", Streams(files=str(log.parent), schema="seq BIGINT", stream_column="stream"))
+    made.add("both", "SELECT * FROM cabs UNION ALL SELECT * FROM logs", ["cabs", "logs"])
+    made.sink("out", "both", Memory())
+    return made
+
+
+def await_that(running: RunningTopology, holds: Callable[[], bool]) -> None:
+    """Wait for a condition, or for the query to fail."""
+    deadline = time.monotonic() + LIMIT_S
+    while not holds():
+        running.raise_failure()
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
