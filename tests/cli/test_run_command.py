@@ -75,7 +75,7 @@ def test_the_readme_topology_runs_as_printed(readme_topology: Path) -> None:
 @pytest.mark.spark
 def test_explain_shows_components_and_runs_nothing(readme_topology: Path) -> None:
     directory = readme_topology.parent
-    done = penstock("run", "speeds.py:road", "--explain", cwd=directory)
+    done = penstock("run", "speeds.py", "--explain", cwd=directory)
     assert done.returncode == 0, done.stderr
     assert "component speeds by (key, window): speeds" in done.stdout
     assert "component reports: moving" in done.stdout
@@ -101,7 +101,9 @@ def test_a_topology_spark_refuses_is_one_sentence(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("spec", "words"),
     [
-        ("speeds.py", "write FILE.py:NAME"),
+        ("other.py:", "'other.py:' names no topology; write FILE.py:NAME"),
+        ("empty.py", "does not say which topology; write FILE.py:NAME; it has none"),
+        ("two.py", "write FILE.py:NAME; it has road, rail"),
         ("missing.py:road", "missing.py is not a file"),
         ("empty.py:road", "has no topology named 'road'; it has none"),
         ("broken.py:road", "broken.py failed: ZeroDivisionError"),
@@ -117,6 +119,10 @@ def test_files_that_hold_no_topology_are_refused(
     Path("broken.py").write_text("1 / 0")
     Path("other.py").write_text(
         "from penstock import Topology\nroad = Topology('r', max_latency=1)"
+    )
+    Path("two.py").write_text(
+        "from penstock import Topology\n"
+        "road, rail = Topology('r', max_latency=1), Topology('s', max_latency=1)"
     )
     Path("notes.txt").write_text("")
     answer = CliRunner().invoke(app, ["run", spec])

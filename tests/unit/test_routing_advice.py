@@ -70,6 +70,11 @@ def test_parts_follow_the_counts_of_the_top_keys() -> None:
     assert advice(document_of("frequency-aware", top_k=0))["splits"] == {}
 
 
+def test_one_document_may_be_tried_with_every_method_for_keys() -> None:
+    for method in ("hash", "consistent", "osg", "two-choices"):
+        assert advice(document_of(method, top_k=4)) == advice(document_of(method))
+
+
 def test_whole_keys_and_panes_are_not_split() -> None:
     for method in ("hash", "consistent", "panes"):
         assert advice(document_of(method))["splits"] == {}
@@ -93,7 +98,7 @@ def test_nothing_to_route_is_no_load() -> None:
         (document_of("hash", panes=[1]), "takes 'keys' and not 'panes'"),
         (document_of("panes", keys=[]), "takes 'panes' and not 'keys'"),
         ({"method": "osg", "nodes": 3}, "takes 'keys'"),
-        (document_of("hash", top_k=3), "top_k is for method 'frequency-aware'"),
+        (document_of("panes", top_k=3), "top_k is a number of keys, and method 'panes' has none"),
         (document_of("hash", keys=[{"key": "a", "count": 1}] * 2), r"keys\[1\].key is 'a'.*twice"),
         (document_of("hash", keys=[{"key": 1, "count": 1}, {"key": "1", "count": 1}]), "twice"),
         (document_of("hash", keys=[{"key": "a", "count": -1}]), r"keys\[0\].count is -1"),

@@ -17,7 +17,7 @@ FORMATS = (".svg", ".png", ".pdf")
 
 @with_settings()
 def plan_graph(
-    spec: Annotated[str, typer.Argument(metavar="FILE.py:NAME", help="A topology in a file.")],
+    spec: Annotated[str, typer.Argument(metavar="FILE.py[:NAME]", help="A topology in a file.")],
     plan: Annotated[
         str | None,
         typer.Option(

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 @with_settings()
 def run(
-    spec: Annotated[str, typer.Argument(metavar="FILE.py:NAME", help="A topology in a file.")],
+    spec: Annotated[str, typer.Argument(metavar="FILE.py[:NAME]", help="A topology in a file.")],
     master: Annotated[
         str,
         typer.Option(

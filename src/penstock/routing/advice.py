@@ -59,8 +59,8 @@ SCHEMA: Schema = {
             "type": "integer",
             "minimum": 0,
             "maximum": 1_000_000,
-            "description": f"most frequent keys to split (frequency-aware); {DEFAULT_TOP_K} if "
-            "not given",
+            "description": f"most frequent keys to split; {DEFAULT_TOP_K} if not given. Only "
+            "frequency-aware splits keys; the others take it, so that methods can be compared",
         },
         "keys": {"type": "array", "items": _KEY},
         "panes": {
@@ -97,8 +97,8 @@ def advise(document: Document) -> dict[str, Any]:
     field, other = ("keys", "panes") if method in _BY_KEY else ("panes", "keys")
     if field not in document or other in document:
         raise InvalidInput(f"method {method!r} takes {field!r} and not {other!r}; give {field!r}.")
-    if "top_k" in document and method != "frequency-aware":
-        raise InvalidInput(f"top_k is for method 'frequency-aware', not {method!r}; leave it out.")
+    if "top_k" in document and method in _BY_PANE:
+        raise InvalidInput(f"top_k is a number of keys, and method {method!r} has none; leave it.")
     if method in _BY_PANE:
         spread = _PANES[method](document["panes"], nodes)
     elif method == "frequency-aware":

@@ -1,4 +1,4 @@
-"""A topology from a user's file, `FILE.py:name`."""
+"""A topology from a user's file, `FILE.py:name`, or `FILE.py` if it has but one."""
 
 import importlib.util
 import sys
@@ -13,13 +13,13 @@ MODULE = "penstock_user_topology"
 
 
 def load_topology(spec: str) -> Topology:
-    """Run the file and take the topology of that name; each refusal names what is wrong.
+    """Run the file and take the topology of that name, or the only one there is.
 
-    Functions of the file are sent to executors by value, as those of a script are: executors have
-    no such module.
+    Each refusal names what is wrong. Functions of the file are sent to executors by value, as those
+    of a script are: executors have no such module.
     """
-    path, colon, name = spec.rpartition(":")
-    if not colon or not path or not name.isidentifier():
+    path, colon, name = spec.rpartition(":") if ":" in spec else (spec, "", "")
+    if not path or (colon and not name.isidentifier()):
         raise InvalidInput(f"{spec!r} names no topology; write FILE.py:NAME, as in road.py:road.")
     file = Path(path)
     if not file.is_file():
@@ -39,9 +39,15 @@ def load_topology(spec: str) -> Topology:
     finally:
         sys.path.pop(0)
     cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]
-    topology = getattr(module, name, None)
-    if not isinstance(topology, Topology):
-        names = [key for key, value in vars(module).items() if isinstance(value, Topology)]
-        has = f"it has {', '.join(names)}" if names else "it has none"
+    return _chosen({k: v for k, v in vars(module).items() if isinstance(v, Topology)}, path, name)
+
+
+def _chosen(found: dict[str, Topology], path: str, name: str) -> Topology:
+    if name in found:
+        return found[name]
+    if not name and len(set(map(id, found.values()))) == 1:
+        return next(iter(found.values()))
+    has = f"it has {', '.join(found)}" if found else "it has none"
+    if name:
         raise InvalidInput(f"{path} has no topology named {name!r}; {has}.")
-    return topology
+    raise InvalidInput(f"{path} does not say which topology; write FILE.py:NAME; {has}.")
