@@ -23,10 +23,11 @@ from urllib.parse import unquote, urlparse
 import numpy as np
 import pyarrow.parquet as pq
 
-from penstock.cli.demo import load_profile
 from penstock.spark.embedded import EmbeddedCluster
 from penstock.spark.executors import executor_settings
 from penstock.spark.session import QUICK_START
+from penstock.workloads.gantries import RushHour
+from penstock.workloads.profiles import RateProfile
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 SLOTS, MOST, MEMORY_MB = 2, 4, 768
@@ -49,6 +50,11 @@ MODES: dict[str, tuple[str, dict[str, str]]] = {
     ),
     "attached": ("attached_stream.py", executor_settings(1, MOST, SLOTS)),
 }  # fmt: skip
+
+
+def load_profile() -> RateProfile:
+    """1 -> 4 -> 1 in under two minutes."""
+    return RushHour(15, 40, 65, 75, 115).profile(150, 600)
 
 
 def run() -> Iterator[dict[str, Any]]:

@@ -19,11 +19,10 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from penstock.cli.demo import demo_settings, load_profile, road
+from penstock.cli.demo_road import demo_gantries, demo_settings, directed, road
 from penstock.model.sinks import Files
 from penstock.model.topology import Topology
 from penstock.spark.elastic import ElasticRun, Place
-from penstock.workloads.generator import Generator
 
 POLICIES = ("drs", "autoscale_plus", "ds2", "incremental")
 LIMIT_S = 600
@@ -73,27 +72,28 @@ def one(policy: str) -> dict[str, Any]:
     name, _, size = policy.partition("-")
     with tempfile.TemporaryDirectory(prefix="penstock-toll-road-") as folder:
         out = Path(folder)
-        rate = load_profile()
-        topology = road(rate, out)
+        gantries = demo_gantries()
+        topology = road(gantries, out)
         settings = demo_settings(name, out)
         if size:
             settings = replace(settings, executors_min=int(size), executors_max=int(size))
-        place = Place("embedded", out / "checkpoint", warm_up=True)
-        with ElasticRun(topology, settings, place) as running:
-            running.wait(rate.duration_s + 120)
+        place = Place("embedded", out / "checkpoint", warm_up=True, plan="auto")
+        with (
+            ElasticRun(topology, settings, place) as running,
+            directed(running, gantries),
+        ):
+            running.wait(gantries.rush.end_s + 120)
             summary = running.finish()
             epoch_s = running.running.epoch_s
-            compared = compare(topology, running.session, epoch_s)
+            rows = [g.batch(0, g.rows or 0, epoch_s) for g in gantries.all.values()]
+            compared = compare(topology, running.session, pa.Table.from_batches(rows))
     return {**asdict(summary), "compared": compared}
 
 
-def compare(topology: Topology, session: SparkSession, epoch_s: float) -> int:
+def compare(topology: Topology, session: SparkSession, reports: pa.Table) -> int:
     """How many published rows equal a batch recomputation; a difference ends the benchmark."""
     source = topology.sources[0]
-    assert isinstance(source.reader, Generator)
-    assert source.reader.rows is not None
-    rows = source.reader.batch(0, source.reader.rows, epoch_s)
-    frames: dict[str, DataFrame] = {source.name: session.createDataFrame(pa.table(rows))}
+    frames: dict[str, DataFrame] = {source.name: session.createDataFrame(reports)}
     for operator in topology.ordered():
         if operator.sql is not None:
             for upstream in operator.upstreams:

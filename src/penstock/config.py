@@ -158,6 +158,12 @@ class Settings:
         least=0.001,
         greatest=86_400,
     )
+    aim: float = _option(
+        1.0, "aim", "number",
+        "Share of the latency bound that is planned for: policies plan for a mean latency, and "
+        "part of the results take longer than that.",
+        least=0.05, greatest=1,
+    )  # fmt: skip
     foresight_s: float = _option(
         10.0,
         "foresight",

@@ -145,5 +145,5 @@ def test_a_terminal_gets_a_table(database: str) -> None:
         text = screen.read(65536).decode()
     assert (shown.returncode, shown.stderr) == (0, b"")
     assert "what and why" in text
-    assert "│ did      │ executors -> 2: done in 0.5 s, 1 new" in text
+    assert "│ did     │ executors -> 2: done in 0.5 s, 1 new" in text
     assert "\x1b[31m" not in text  # an escape that a failure's message tried to send

@@ -73,8 +73,7 @@ def history(
         kinds = tuple(show) if show else tuple(Kind)
         found = _read(store, number, kinds, last)
         if changes:
-            for kind in {Kind.decisions, Kind.shadows} & set(found):
-                found[kind] = [d for d in found[kind] if _changes(d)]
+            found = {kind: [one for one in told if _changes(one)] for kind, told in found.items()}
         record = store.runs()[number]
     if as_json:
         print_json({"run": {"id": number, **vars(record)}, **found})
@@ -118,9 +117,20 @@ def _read(
     }
 
 
-def _changes(decision: DecisionRecord) -> bool:
-    current = decision.current.processors
-    return not current == decision.decision.plan.processors == decision.guarded.processors
+def _changes(told: Any) -> bool:
+    """Whether anything was to be other than it was; what the loop only saw changes nothing."""
+    from penstock.control.digest import admission_changes
+    from penstock.control.records import AllocationRecord, DecisionRecord
+    from penstock.model.observation import AdmissionRecord, Observation
+
+    if isinstance(told, DecisionRecord):
+        current = told.current.processors
+        return not current == told.decision.plan.processors == told.guarded.processors
+    if isinstance(told, AllocationRecord):
+        return bool(told.moves or told.infeasible)
+    if isinstance(told, AdmissionRecord):
+        return admission_changes(told)
+    return not isinstance(told, Observation)
 
 
 def _print_runs(runs: dict[int, RunRecord], as_json: bool) -> None:
@@ -198,11 +208,11 @@ def _allocation_line(a: AllocationRecord) -> str:
 
 
 def _admission_line(record: AdmissionRecord) -> str:
-    changed = f"{record.redirected} of {record.streams} streams redirected"
-    lanes = f"lanes of {record.source} {record.lanes_before} -> {record.lanes_after}"
+    from penstock.control.digest import admission_told
+
     reasons = "; ".join(record.reasons)
     infeasible = f"; infeasible: {record.infeasible}" if record.infeasible else ""
-    return f"{record.strategy}: {lanes}, {changed}: {reasons}{infeasible}"
+    return f"{record.strategy}: {admission_told(record)}: {reasons}{infeasible}"
 
 
 def _room_line(d: RoomDecision) -> str:

@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 
@@ -23,10 +23,9 @@ from penstock.control.records import RunRecord
 from penstock.control.standard_guards import standard_guards
 from penstock.control.step import Step
 from penstock.control.summary import RunSummary, summarise_run
-from penstock.model.decision import Limits
+from penstock.fusion.proposal import parse_groups
+from penstock.model.decision import Limits, RoomDecision
 from penstock.model.observation import Observation
-from penstock.model.sinks import Memory
-from penstock.model.sources import Streams
 from penstock.model.topology import Topology
 from penstock.spark.actuator import SparkActuator, placements_of, traffic_of
 from penstock.spark.apart.actuator import ApartActuator
@@ -45,7 +44,7 @@ from penstock.spark.session import build_session
 from penstock.spark.slow_loop import SlowLoop
 from penstock.spark.source.program import StreamsProgram
 from penstock.spark.survey import first_line
-from penstock.workloads.generator import Generator
+from penstock.spark.warm_up import warm_up
 
 log = logging.getLogger(__name__)
 
@@ -123,14 +122,30 @@ class ElasticRun:
             self.place.plan, self.place.apply, store, self.topology.name, checkpoint
         )
         self.session = self._session(checkpoint)
-        if self.place.warm_up and not self.place.apart:
-            warm_up(self.topology, self.session)
+        choice, decided = self._warmed(choice, checkpoint)
         pace = Pace(self.settings.batch_interval_s, self.place.once)
         self.running = self._resources.enter_context(self._queries(checkpoint, pace, choice))
         self._follower = RouteFollower(self.running)
         self._history = self._begin_history(store)
+        if decided is not None:
+            self._history.told(decided)
         self.slow_loop = SlowLoop(self.topology, self.running.built, self._history.told)
         self._start_loop()
+
+    def _warmed(
+        self, choice: PlanChoice, checkpoint: Path
+    ) -> tuple[PlanChoice, RoomDecision | None]:
+        """Warm code, and for `auto` without a proposal the plan that warming up speaks for."""
+        if not self.place.warm_up or self.place.apart:
+            return choice, None
+        made = warm_up(self.topology, self.session, choice)
+        begun = (checkpoint / "queries").is_dir()
+        if made is None or self.place.plan != "auto" or choice.plan is not None or begun:
+            return choice, None
+        groups = parse_groups(made.what)
+        if groups:
+            warm_up(self.topology, self.session, PlanChoice(groups))
+        return PlanChoice(groups, if_possible=True), made
 
     def _queries(self, checkpoint: Path, pace: Pace, choice: PlanChoice) -> RunningTopology:
         if not self.place.apart:
@@ -201,7 +216,7 @@ class ElasticRun:
         most = max(least, slots * (1 if local else settings.executors_max))
         return Loop(
             self._clock, ApartMeasurer(running), ApartActuator(running, executors), self._history,
-            self._policy, Limits(least, most, self.topology.max_latency_s),
+            self._policy, Limits(least, most, settings.aim * self.topology.max_latency_s),
             standard_guards(settings, slots), settings.period_s, settings.dry_run,
             settings.window, running.apart.edges, "space", self._step, self._shadows,
             Foresight(settings.foresight_s), given=running.parallelism(),
@@ -221,7 +236,7 @@ class ElasticRun:
         limits = Limits(
             settings.executors_min * slots,
             settings.executors_max * slots,
-            self.topology.max_latency_s,
+            settings.aim * self.topology.max_latency_s,
         )
         return Loop(
             self._clock, measurer, actuator, self._history, self._policy,
@@ -313,25 +328,3 @@ def _end_history(history: RunHistory) -> None:
         history.end(time.time())
     except SQLAlchemyError as error:
         log.warning("the end of the run is not in the history: %s", first_line(error))
-
-
-def warm_up(topology: Topology, session: SparkSession, batches: int = 6, rows: int = 50) -> None:
-    """Run a few batches through the same operators, so that the first real ones start warm."""
-    if any(isinstance(source.reader, Streams) for source in topology.sources):
-        return  # they are read once, and not for exercise
-    small = Topology(f"{topology.name}-warm-up", topology.max_latency_s)
-    for source in topology.sources:
-        reader = source.reader
-        if isinstance(reader, Generator):
-            reader = replace(reader, rows=batches * rows, max_rows=rows)
-        small.source(source.name, reader, route=source.route)
-    for operator in topology.operators:
-        step = operator.sql if operator.sql is not None else operator.function
-        assert step is not None
-        small.add(operator.name, step, operator.upstreams, key=operator.key)
-    for binding in topology.sinks:
-        small.sink(binding.name, binding.upstream, Memory(), mode=binding.output_mode)
-    with tempfile.TemporaryDirectory(prefix="penstock-warm-up-") as folder:
-        checkpoint = Path(folder) / "checkpoint"
-        with RunningTopology(small, session, checkpoint, Pace(once=True)) as running:
-            running.wait(120)

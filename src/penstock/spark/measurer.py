@@ -33,6 +33,7 @@ from penstock.spark.progress import BatchReport
 from penstock.spark.routes.frames import table_in_use
 from penstock.spark.routes.telling import RouteTeller
 from penstock.spark.running import RunningTopology
+from penstock.spark.source.rates import SourceRates
 from penstock.spark.state_size import state_bytes
 from penstock.spark.workload import QueryWork, WorkReader
 from penstock.workloads.generator import Generator
@@ -87,7 +88,8 @@ class SparkMeasurer:
             {s.name: s.route.method for s in running.topology.sources if s.route is not None},
         )
         now_s = time.time()
-        self._last = _Counters(now_s, running.arrived_rows(now_s))
+        self._last = _Counters(now_s, running.ledger.available_rows(now_s))
+        self._sources = SourceRates(running.sources, now_s)
 
     def _follow(self, place: int) -> None:
         """A query was started again: its jobs are in another group now."""
@@ -110,9 +112,12 @@ class SparkMeasurer:
             except Unavailable as reason:
                 works[name] = None
                 missing.append(f"work of {name}: {reason}")
-        available = running.arrived_rows(now_s)
+        available = running.ledger.available_rows(now_s)
         arrived = available - self._last.available_rows
-        arrival_rate_per_s = arrived / period_s + self._foreign_rate(reports, period_s, missing)
+        told_per_s, unseen_rows = self._sources.take(now_s)
+        arrival_rate_per_s = (
+            arrived / period_s + told_per_s + self._foreign_rate(reports, period_s, missing)
+        )
         nodes = self._nodes.take(missing)
         components = []
         for query in running.built.queries:
@@ -130,7 +135,7 @@ class SparkMeasurer:
             at_s=now_s,
             period_s=period_s,
             arrival_rate_per_s=arrival_rate_per_s,
-            backlog_rows=float(max(0, running.backlog(now_s))),
+            backlog_rows=max(0.0, running.backlog(now_s) + unseen_rows),
             operators=tuple(self._operators(reports, period_s)),
             components=tuple(components),
             nodes=nodes,

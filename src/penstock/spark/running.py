@@ -261,10 +261,6 @@ class RunningTopology:
         """Whether all sources are bounded streams and every query has taken all their rows."""
         return self._consumption.finished()
 
-    def arrived_rows(self, now_s: float) -> int:
-        """Rows that came to the sources which tell."""
-        return self.ledger.available_rows(now_s) + self.sources.arrived_rows()
-
     def backlog(self, now_s: float) -> int:
         """Rows that arrived at sources which tell and are in no committed batch yet."""
         return self._consumption.backlog(now_s)

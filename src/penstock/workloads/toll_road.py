@@ -7,10 +7,11 @@ Operators are plain functions of DataFrames and SQL text, as a user would write 
 
 from typing import Any
 
+from penstock.model.route import Route
 from penstock.model.sinks import Sink
+from penstock.model.sources import Streams
 from penstock.model.topology import Topology
 from penstock.workloads.generator import Generator
-from penstock.workloads.profiles import RateProfile
 from penstock.workloads.slow_lookup import Lookup
 
 SEGMENTS = 20
@@ -52,25 +53,20 @@ STANDING = """
 
 
 def toll_road(
-    rate: RateProfile,
+    reports: Generator | Streams,
     tolls: Sink,
     accidents: Sink,
     *,
     max_latency: str = "5s",
-    vehicles: int = 400,
-    rows: int | None = None,
-    lanes: int = 8,
-    max_rows: int | None = None,
+    route: Route | None = None,
     lookup_wait_s: float = 0.004,
-    seed: int = 7,
 ) -> Topology:
     """The topology: reports -> positions -> accounts -> speeds -> tolls, and accounts -> standing.
 
     Two reports of standing vehicles in one segment within five seconds are an accident.
     """
     road = Topology("toll-road", max_latency=max_latency)
-    reports = Generator(rate, keys=vehicles, seed=seed, rows=rows, lanes=lanes, max_rows=max_rows)
-    road.source("reports", reports)
+    road.source("reports", reports, route=route)
     road.add("positions", POSITIONS, upstream="reports")
 
     @road.operator("positions")

@@ -32,9 +32,12 @@ class SourceWatch:
         status = read_status(self.folder / str(document["source"]) / LOGS / str(document["log"]))
         return None if status is None else {**status, "reached": int(document["seq"])}
 
-    def arrived_rows(self) -> int:
-        """Rows that came to all sources since this run began; never falls."""
-        total: dict[str, int] = {}
+    def arrived(self) -> dict[str, tuple[int, float]]:
+        """Rows that came to each source since this run began, and when it counted them.
+
+        Counts never fall. A source looks once a batch, so one may be older than the question.
+        """
+        total: dict[str, tuple[int, float]] = {}
         for path in sorted(self.folder.glob(f"*/{LOGS}/*")):
             status = read_status(path)
             if status is None or status["at_s"] < self._since_s:
@@ -45,8 +48,9 @@ class SourceWatch:
                 before, last = before + last - arrived, arrived
             self._counted[str(path)] = (status["began_s"], max(last, arrived), before)
             source = path.parent.parent.name  # read twice, its rows still came once
-            total[source] = max(total.get(source, 0), before + max(last, arrived))
-        return sum(total.values())
+            counted = (before + max(last, arrived), float(status["at_s"]))
+            total[source] = max(total.get(source, counted), counted)
+        return total
 
     def observe(self) -> tuple[SourceObservation, ...]:
         """Every source with the decisions it made since the last call."""
