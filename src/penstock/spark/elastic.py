@@ -2,7 +2,6 @@
 
 import logging
 import tempfile
-import threading
 import time
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
@@ -18,8 +17,9 @@ from penstock.control.chosen import chosen_allocating, chosen_policy, shadow_pol
 from penstock.control.clock import WallClock
 from penstock.control.foresight import Foresight
 from penstock.control.history import HistoryStore, RunHistory
+from penstock.control.keeping import KeptLoop
 from penstock.control.loop import Loop
-from penstock.control.records import RunRecord
+from penstock.control.records import FailureRecord, RunRecord
 from penstock.control.standard_guards import standard_guards
 from penstock.control.step import Step
 from penstock.control.summary import RunSummary, summarise_run
@@ -71,7 +71,8 @@ class Place:
 class ElasticRun:
     """Everything a run needs, as one context manager.
 
-    The loop is a thread of its own: if it dies, the query goes on as it is.
+    The loop is a thread of its own: if it dies, the query goes on as it is and the loop is begun
+    again.
     """
 
     def __init__(
@@ -90,7 +91,6 @@ class ElasticRun:
         self._resources = ExitStack()
         self._clock = WallClock()
         self.placements: list[Placement] = []  # none where components run apart
-        self._loop_thread: threading.Thread | None = None
 
     def __enter__(self) -> "ElasticRun":
         try:
@@ -247,13 +247,15 @@ class ElasticRun:
 
     def _run_loop(self, loop: Loop) -> None:
         self._loop = loop
-        thread = threading.Thread(target=loop.run, name="penstock-loop", daemon=True)
-        thread.start()
-        self._loop_thread = thread
-        self._resources.callback(lambda: thread.join(timeout=JOIN_LIMIT_S))
+        self._kept = kept = KeptLoop(loop.run, self._clock, self._loop_died)
+        kept.start()
+        self._resources.callback(lambda: kept.join(JOIN_LIMIT_S))
         self._resources.callback(self._clock.stop)
         for placement in self.placements:
             self._resources.callback(placement.close)  # first: the loop may wait for a move
+
+    def _loop_died(self, why: str) -> None:
+        self._history.failed(FailureRecord(time.time(), "loop", f"begun again: {why}"))
 
     def _component_edges(self) -> tuple[tuple[str, str], ...]:
         home = {
@@ -299,8 +301,7 @@ class ElasticRun:
         self._clock.stop()
         for placement in self.placements:
             placement.close()
-        if self._loop_thread is not None:
-            self._loop_thread.join(timeout=JOIN_LIMIT_S)
+        self._kept.join(JOIN_LIMIT_S)
         self.running.settle()
         self._loop.look()
         self.slow_loop.propose_safely()
