@@ -7,7 +7,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
 
-.PHONY: help setup demo test test-kafka check bench bench-elastic docs clean
+.PHONY: help setup demo test test-kafka soak check bench bench-elastic docs clean
 
 help: ## Show what there is
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -26,6 +26,10 @@ test: $(STAMP) ## All tests, two files at a time (ARGS="-m 'not spark'" for the 
 
 test-kafka: $(STAMP) ## Tests against a real Kafka broker, whose jars are fetched once
 	PENSTOCK_KAFKA_JARS="$$(scripts/kafka-jars.sh $(BIN)/python || true)" $(BIN)/pytest tests/kafka $(ARGS)
+
+MINUTES ?= 30
+soak: $(STAMP) ## Kill everything at random for MINUTES (30), then compare: nothing lost, nothing twice; SEED=n to repeat
+	@PYTHONPATH=tests $(BIN)/python -m soak.runner --minutes $(MINUTES) $(if $(SEED),--seed $(SEED)) $(ARGS)
 
 check: $(STAMP) ## Lint, types and import rules
 	$(BIN)/ruff check .

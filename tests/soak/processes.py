@@ -1,0 +1,109 @@
+"""The processes of a soak: the program with its cluster, and a page over its history."""
+
+import http.client
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from pathlib import Path
+
+from spark.killed_program import processes_below
+
+TESTS = Path(__file__).parent.parent
+EXECUTOR = b"CoarseGrainedExecutorBackend"
+RUNNER = b"pyspark.sql.streaming.python_streaming_source_runner"
+END_LIMIT_S = 60.0
+
+
+class Soaked:
+    """The program in a process of its own; counts the batches it tells of."""
+
+    def __init__(self, directory: Path, master: str, seed: int, length_s: float, *more: str):
+        command = [
+            sys.executable, "-m", "soak.program", str(directory), master, str(seed), str(length_s),
+            *more,
+        ]  # fmt: skip
+        self._errors = (directory / "stderr.txt").open("ab")
+        self.process = subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=self._errors, text=True,
+            env=os.environ | {"PYTHONPATH": str(TESTS)},
+        )  # fmt: skip
+        self.batches = 0
+        self.lines: deque[str] = deque(maxlen=10)
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def _read(self) -> None:
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            self.lines.append(line.strip())
+            self.batches += line.startswith("batch")
+
+    @property
+    def alive(self) -> bool:
+        return self.process.poll() is None
+
+    def below(self, word: bytes) -> list[int]:
+        """Processes below it with a word in their command."""
+        return list(processes_below(self.process.pid, word))
+
+    def signal(self, what: signal.Signals) -> None:
+        self.process.send_signal(what)
+
+    def end(self) -> int:
+        """Wait for its end."""
+        code = self.process.wait(END_LIMIT_S)
+        self._reader.join(END_LIMIT_S)
+        if self.process.stdout is not None:
+            self.process.stdout.close()
+        self._errors.close()
+        return code
+
+
+class Page:
+    """`penstock dashboard` over the history, in a process of its own."""
+
+    def __init__(self, history: Path) -> None:
+        self._process = subprocess.Popen(
+            [Path(sys.executable).with_name("penstock"), "dashboard", "--history", history,
+             "--port", "0"],
+            stderr=subprocess.PIPE, text=True,
+        )  # fmt: skip
+        assert self._process.stderr is not None
+        told = self._process.stderr.readline()
+        found = re.search(r"http://127\.0\.0\.1:(\d+)/", told)
+        if found is None:
+            raise RuntimeError(f"the page did not start: {told.strip()}")
+        self._port = int(found[1])
+
+    def newest_run(self) -> int:
+        """The newest run it knows: a sign that it works."""
+        connection = http.client.HTTPConnection("127.0.0.1", self._port, timeout=30)
+        try:
+            connection.request("GET", "/api/runs")
+            runs = json.loads(connection.getresponse().read())["runs"]
+        finally:
+            connection.close()
+        return max(int(run["id"]) for run in runs)
+
+    def kill(self) -> None:
+        self._process.kill()
+        self._process.wait(END_LIMIT_S)
+        if self._process.stderr is not None:
+            self._process.stderr.close()
+
+
+def await_true(what: str, holds: Callable[[], bool], limit_s: float, poll_s: float = 0.2) -> float:
+    """Until a condition holds; returns how long that took, or says what did not come."""
+    began_s = time.monotonic()
+    while not holds():
+        if time.monotonic() - began_s > limit_s:
+            raise TimeoutError(f"{what} did not come within {limit_s:.0f} s")
+        time.sleep(poll_s)
+    return time.monotonic() - began_s
