@@ -47,11 +47,9 @@ def _compare(out: Path) -> None:
     ]
     rows = pd.concat(parts, ignore_index=True)
     rows["direction"] = rows["key"] % 2
-    seconds = rows["at"].dt.floor("1s").astype("int64") // 10**9
-    if rows["at"].dt.unit == "us":
-        seconds = rows["at"].astype("int64") // 10**6
+    seconds = rows["at"].dt.floor("1s").dt.as_unit("s").astype("int64")
     rows["segment"] = (rows["key"] * 7 + seconds // 10) % 20
-    rows["speed"] = np.where(rows["key"] % 97 == 0, 0.0, 40.0 + 80.0 * rows["value"])
+    rows["speed"] = np.where(rows["key"] % 97 == 41, 0.0, 40.0 + 80.0 * rows["value"])
     rows["since"] = rows["at"].dt.floor("5s")
     place = ["direction", "segment", "since"]
     speeds = rows.groupby([*place, "key"], as_index=False).agg(speed=("speed", "mean"))

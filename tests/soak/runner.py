@@ -17,7 +17,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-from penstock.control.history import HistoryStore
+from penstock.control.history import HistoryStore, Within
 from penstock.spark.source.program import StreamsProgram
 from soak import load
 from soak.processes import EXECUTOR, RUNNER, Page, Soaked, await_true
@@ -147,7 +147,8 @@ class Soak:
 
     def _newest_period_s(self) -> float:
         with HistoryStore(str(self._history), create=False) as store:
-            seen = store.read_observations(store.latest_run(), time.time() - RECOVERY_LIMIT_S)
+            since = Within(since_s=time.time() - RECOVERY_LIMIT_S)
+            seen = store.read_observations(store.latest_run(), since)
         return max((one.at_s for one in seen), default=0.0)
 
     def _finish(self) -> None:

@@ -23,7 +23,7 @@ POSITIONS = f"""
     SELECT key AS vehicle,
            key % 2 AS direction,
            (key * 7 + CAST(unix_timestamp(at) AS BIGINT) DIV 10) % {SEGMENTS} AS segment,
-           CASE WHEN key % 97 = 0 THEN 0.0 ELSE 40.0 + 80.0 * value END AS speed,
+           CASE WHEN key % 97 = 41 THEN 0.0 ELSE 40.0 + 80.0 * value END AS speed,
            at
     FROM reports
 """
