@@ -19,6 +19,7 @@ from penstock.model.observation import Observation
 FORESEEING = frozenset({"autoscale", "autoscale_plus"})
 LEAST_OBSERVATIONS = 3  # a line through two points says nothing about the third
 MOST_OBSERVATIONS = 20
+AVERAGED = 3  # observations that a policy smooths over
 MOST_GROWTH = 4.0  # a trend that is steeper than this within the horizon is not believed further
 
 
@@ -53,4 +54,6 @@ class Foresight:
             for one in newest.components
         )
         ahead = replace(newest, arrival_rate_per_s=expected, components=components)
-        return (*window[:-1], ahead)
+        # Beside one that is foreseen, the last ones measured would weigh most in a mean.
+        others = replace(ahead, latency=None, batches=None)
+        return (*window[:-1], *[others] * (AVERAGED - 1), ahead)
