@@ -69,10 +69,12 @@ class SlowLoop:
         graph = measured_graph(self._observations, keys, streams, stateful)
         if graph is None:
             return None
-        present = [part.members for query in self._built.queries for part in query.fused]
+        present = [
+            part.operators for query in self._built.plan.queries for part in query.components
+        ]
         # The exact search may take half a minute on hundreds of operators, and the loop waits.
         algorithm: Algorithm = "mwsc" if len(keys) <= MOST_EXACT else "greedy"
-        decision = propose_fusion(graph, [tuple(members) for members in present], algorithm)
+        decision = propose_fusion(graph, present, algorithm)
         plan = decision.plan
         made = RoomDecision(
             time.time(), ROOM, POLICY, describe_groups(plan.groups),
