@@ -218,6 +218,14 @@ def test_micro_batches_give_back_what_the_bound_does_not_need() -> None:
     assert Drs().decide(together(16, 100.0, 0.8, 0.5)).plan.processors == 2
 
 
+def test_batches_that_take_their_time_on_any_number_do_not_hide_a_surplus() -> None:
+    """1.5 batches of 1.2 s are all that can be had, and that is not below 0.45 x 4 s."""
+    near_best = together(8, 60.0, 2.0, 1.2, max_latency_s=4.0)
+    assert Drs().decide(near_best).plan.processors < 8
+    within = together(8, 60.0, 3.2, 1.2, max_latency_s=4.0)
+    assert Drs(correct=False).decide(within).plan == within.current
+
+
 def test_no_more_processors_are_asked_for_where_they_cost_more_than_they_bring() -> None:
     given = together(8, 100.0, 6.0, 0.5)
     decision = Drs(batch_overhead_per_processor_s=0.5, correct=False).decide(given)

@@ -20,6 +20,8 @@ from penstock.scaling.smoothing import Smoothing
 
 MODELS = ("auto", "mmk", "gigk", "microbatch")
 _LEAST_GAIN = 0.01  # of the latency; a smaller one does not pay for moving processors
+_NEAR_BEST = 1.4  # times the best latency that can be had
+_MOST_LOW = 0.75  # of the bound; nearer to it nothing is a surplus
 
 
 @dataclass(frozen=True)
@@ -92,11 +94,25 @@ class Drs:
         above = inputs.measured_s > bound
         if above or (self.predictive and expected > bound):
             return self._add(context, inputs, above)
-        if inputs.measured_s < self.min_latency_share * bound:
+        if inputs.measured_s < self._low_s(context, inputs):
             return self._remove(context, inputs)
         if context.sharing == "space":
             return self._rebalance(context, inputs)
         return hold(context, f"latency {_seconds(inputs.measured_s)} is within the bound")
+
+    def _low_s(self, context: ScalingContext, inputs: Inputs) -> float:
+        """T_min.
+
+        Differs from seed 003 s.IV-B: a batch takes its time on any number of processors, so where
+        they are shared in time T_min is not below what is about the best that can be had.
+        """
+        bound = context.limits.max_latency_s
+        low_s = self.min_latency_share * bound
+        if context.sharing != "time":
+            return low_s
+        best = inputs.model.assign(inputs.steady, context.limits.max_processors)
+        floor_s = _NEAR_BEST * inputs.correction.corrected_s(best.latency_s)
+        return max(low_s, min(floor_s, _MOST_LOW * bound))
 
     def _add(self, context: ScalingContext, inputs: Inputs, above: bool) -> Decision[ScalingPlan]:
         limits, current = context.limits, context.current.processors
