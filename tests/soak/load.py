@@ -9,7 +9,9 @@ from penstock.workloads.profiles import RateProfile, knots
 STREAMS = 6
 LATE = 2  # of them, those that join while the program runs
 MEAN_PER_S = 60.0
-TAIL_S = 20.0  # of rows that are left for the last run, which has to have something to read
+# Left for the last run, which has to have something to read, on a machine however slow.
+TAIL_S = 300.0
+JOINING_S = (10.0, 30.0)  # after the start
 JOIN_AHEAD_S = 5.0
 
 
@@ -19,7 +21,7 @@ def streams(seed: int, length_s: float) -> dict[str, Generator]:
     made = {}
     for number in range(STREAMS):
         late = number >= STREAMS - LATE
-        begins_s = moments.uniform(0.3, 0.5) * length_s if late else 0.0
+        begins_s = moments.uniform(*JOINING_S) if late else 0.0
         rate = _profile(moments, begins_s, length_s + TAIL_S)
         made[f"stream-{number}"] = Generator(
             rate, keys=200, skew=1.1, seed=moments.randrange(2**31), rows=int(rate.rows)

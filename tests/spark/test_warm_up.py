@@ -1,5 +1,6 @@
 """Warming up: nothing of a stream is used up, and what it shows speaks for a plan."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -9,11 +10,21 @@ from penstock.fusion.proposal import parse_groups
 from penstock.model.route import Route
 from penstock.model.sinks import Files
 from penstock.model.sources import Admission, Streams
+from penstock.spark.session import build_session
 from penstock.spark.warm_up import warm_up
 from penstock.workloads.gantries import Gantries
 from penstock.workloads.toll_road import toll_road
 
 pytestmark = pytest.mark.spark
+
+
+@pytest.fixture(scope="module")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    """A session as Penstock makes it."""
+    log_file = tmp_path_factory.mktemp("spark") / "spark.log"
+    made = build_session("warm-up", key_groups=2, log_file=log_file, quick_start=True)
+    yield made
+    made.stop()
 
 
 def test_generated_streams_speak_for_a_plan_before_they_begin(
