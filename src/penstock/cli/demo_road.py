@@ -3,7 +3,7 @@
 The look-up waits and does not compute, so more executors help even where there are two cores. A
 batch of this road costs about a second there whatever is in it, and a result waits for a batch and
 a half on average; an executor that starts takes most of two cores for some seconds. A bound of
-8 s leaves room for both; half of it is what the policy plans for, because it plans for means.
+8 s leaves room for both; 60% of it is what the policy plans for, because it plans for means.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 BASE_RATE_PER_S = 120.0
 LOOKUP_WAIT_S = 0.005
 BOUND_S = 8.0
-AIM = 0.5
+AIM = 0.6
 DECLARED = "gantries.toml"
 
 
@@ -66,8 +66,8 @@ def demo_settings(policy: str, out: Path) -> Settings:
 
     return Settings(
         period_s=3.0, policy=policy, aim=AIM, executors_min=1, executors_max=4, slots=2,
-        key_groups=2, executor_memory_mb=768, cooldown_out_s=6.0, cooldown_in_s=12.0,
-        step_in=1, step_out=1, foresight_s=15.0, scale_down_window_s=15.0,
+        key_groups=2, executor_memory_mb=768, cooldown_out_s=6.0, cooldown_in_s=9.0,
+        step_in=1, step_out=1, foresight_s=15.0, scale_down_window_s=9.0,
         threshold_min=0.35, threshold_max=0.7,
         trend_window_s=20.0, allocation="milp", history=str(out / "history.sqlite"),
     )  # fmt: skip

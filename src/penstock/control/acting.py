@@ -9,6 +9,7 @@ from typing import Literal
 from penstock.control.actions import Action, MoveKeyGroups, Outcome, SetExecutors, SetParallelism
 from penstock.control.allocating import Allocating, waits_for
 from penstock.control.border import Border
+from penstock.control.calm import moves_wait
 from penstock.control.deciding import Cluster, Deciding
 from penstock.control.guards import resized
 from penstock.control.ports import Actuator, Clock
@@ -52,6 +53,10 @@ class Acting:
         if allocation is not None and wanted > cluster.executors and not allocation.holds_scaling:
             # One kind of disruptive act in a period, and what adds processors comes first.
             allocation = allocation.put_off("executors are added first")
+        elif allocation is not None:
+            bound_s = self._limits.max_latency_s
+            wait = moves_wait(allocation, record, self._deciding.newest, bound_s)
+            allocation = allocation if wait is None else allocation.put_off(wait)
         moved = self._move(step.at_s, allocation, cluster.cannot_move, dry_run)
         waits = waits_for(allocation, moved, wanted - cluster.executors)
         if wanted != cluster.executors and waits is not None:

@@ -21,7 +21,7 @@ from penstock.spark.slow_loop import SlowLoop
 from penstock.workloads.generator import Generator
 from penstock.workloads.profiles import constant
 
-BATCHES, ROWS = 6, 50
+BATCHES, ROWS = 4, 50
 SPAN_S = 30.0
 MOST_STREAMS = 5
 LIMIT_S = 120.0

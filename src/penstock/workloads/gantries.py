@@ -21,11 +21,11 @@ OPENED_AHEAD_S = 8.0  # a gantry is known before its first vehicle comes
 class RushHour:
     """When the load rises, how long it is high, when it is over; seconds after the start."""
 
-    begins_s: float = 20.0
-    high_s: float = 60.0
-    falls_s: float = 85.0
-    over_s: float = 97.0
-    end_s: float = 140.0
+    begins_s: float = 15.0
+    high_s: float = 55.0
+    falls_s: float = 80.0
+    over_s: float = 92.0
+    end_s: float = 145.0
 
     def profile(self, low_per_s: float, high_per_s: float) -> RateProfile:
         """A rate that is low, rises, is high, falls, and is low again."""
