@@ -257,6 +257,28 @@ class Settings:
         0.5, "allocation-time", "duration", "Time for looking for a placement, in one period.",
         least=0.001, greatest=3600,
     )  # fmt: skip
+    shed_at_most: float = _option(
+        0.0, "shed-at-most", "number",
+        "Last resort: share of the rows that sources may drop while every processor is in use and "
+        "the bound is missed; 0 never drops any.", least=0, greatest=0.95,
+    )  # fmt: skip
+    resort_after_s: float = _option(
+        10.0, "resort-after", "duration",
+        "How long the bound is missed with every processor in use before the last resort goes a "
+        "step further: a cheaper form of an operator first, then shedding.",
+        least=0.1, greatest=86_400,
+    )  # fmt: skip
+    resort_calm_s: float = _option(
+        30.0, "resort-calm", "duration",
+        "How long results are in time before the last resort goes a step back.",
+        least=0.1, greatest=86_400,
+    )  # fmt: skip
+    adapt_interval: bool = _option(
+        False,
+        "adapt-interval",
+        "switch",
+        "Let batches begin as seldom as the latency bound allows, instead of back to back.",
+    )
     dry_run: bool = _option(False, "dry-run", "switch", "Decide and remember, but never act.")
     channel_rows: int = _option(
         1_000_000,

@@ -8,7 +8,7 @@ import numpy as np
 
 from penstock.control.actions import Action, Outcome, SetExecutors
 from penstock.control.records import ActionRecord, AllocationRecord, DecisionRecord, FailureRecord
-from penstock.model.decision import Decision, ScalingPlan
+from penstock.model.decision import Decision, RoomDecision, ScalingPlan
 from penstock.model.observation import (
     BatchObservation,
     ComponentObservation,
@@ -100,6 +100,7 @@ class FakeHistory:
     allocations: list[AllocationRecord] = field(default_factory=list)
     actions: list[ActionRecord] = field(default_factory=list)
     failures: list[FailureRecord] = field(default_factory=list)
+    elsewhere: list[RoomDecision] = field(default_factory=list)
     fail_with: Exception | None = None
     _waiting: list[tuple[list[Any], Any]] = field(default_factory=list)
 
@@ -111,6 +112,9 @@ class FakeHistory:
 
     def allocated(self, record: AllocationRecord) -> None:
         self._keep(self.allocations, record)
+
+    def told(self, decision: RoomDecision) -> None:
+        self._keep(self.elsewhere, decision)
 
     def acted(self, record: ActionRecord) -> None:
         self._keep(self.actions, record)

@@ -6,16 +6,25 @@ from dataclasses import replace
 from functools import partial
 from typing import Literal
 
-from penstock.control.actions import Action, MoveKeyGroups, Outcome, SetExecutors, SetParallelism
+from penstock.control.actions import (
+    Action,
+    MoveKeyGroups,
+    Outcome,
+    SetExecutors,
+    SetInterval,
+    SetParallelism,
+)
 from penstock.control.allocating import Allocating, waits_for
 from penstock.control.border import Border
 from penstock.control.calm import moves_wait
 from penstock.control.deciding import Cluster, Deciding
 from penstock.control.guards import resized
+from penstock.control.pacing import Pacing
 from penstock.control.ports import Actuator, Clock
 from penstock.control.records import AllocationRecord, DecisionRecord
+from penstock.control.resorting import Resorting
 from penstock.control.step import Step
-from penstock.model.decision import Limits
+from penstock.model.decision import Limits, RoomDecision
 
 log = logging.getLogger(__name__)
 
@@ -33,11 +42,13 @@ class Acting:
         sharing: Literal["time", "space"],
         allocating: Allocating | None,
         given: Mapping[str, int] | None,
+        resorting: Resorting | None = None,
+        pacing: Pacing | None = None,
     ) -> None:
         """`given` is what components that run apart begin with."""
         self._clock, self._actuator, self._border = clock, actuator, border
         self._deciding, self._limits, self._sharing = deciding, limits, sharing
-        self._allocating = allocating
+        self._allocating, self._resorting, self._pacing = allocating, resorting, pacing
         self._divides, self._given = given is not None, dict(given or {})
 
     def carry_out(
@@ -58,7 +69,8 @@ class Acting:
             wait = moves_wait(allocation, record, self._deciding.newest, bound_s)
             allocation = allocation if wait is None else allocation.put_off(wait)
         moved = self._move(step.at_s, allocation, cluster.cannot_move, dry_run)
-        waits = waits_for(allocation, moved, wanted - cluster.executors)
+        waits = self._quality_first(wanted - cluster.executors)
+        waits = waits or waits_for(allocation, moved, wanted - cluster.executors)
         if wanted != cluster.executors and waits is not None:
             held = waits
         elif wanted != cluster.executors:
@@ -75,7 +87,7 @@ class Acting:
             self._deciding.acted(self._clock.now_s(), dict(plan.parallelism))
             # What newly started executors hold is handed out once they are there.
             divided = self._divide(step.at_s, record, wanted * cluster.slots, dry_run) or divided
-        return replace(
+        step = replace(
             step,
             divided=divided,
             decision=record,
@@ -86,6 +98,51 @@ class Acting:
             allocation=allocation,
             moved=moved,
         )
+        if self._resorting is not None:
+            resorting = partial(self._resort, self._resorting, step, cluster, dry_run)
+            step = self._border.attempt("last resort", resorting, step.at_s) or step
+        if self._pacing is not None:
+            pacing = partial(self._pace, self._pacing, step, cluster, dry_run)
+            step = self._border.attempt("interval", pacing, step.at_s) or step
+        return step
+
+    def _quality_first(self, change: int) -> str | None:
+        """Executors stay while results are worse for want of them."""
+        if change >= 0 or self._resorting is None or not self._resorting.plan.in_use:
+            return None
+        return "no scaling in: the last resort is in use, and is undone first"
+
+    def _resort(self, resorting: Resorting, step: Step, cluster: Cluster, dry_run: bool) -> Step:
+        """The last resort, where no processors and no placement can help any more."""
+        seen = self._deciding.newest
+        there = cluster.executors * cluster.slots
+        most = max(1, self._limits.max_processors // cluster.slots)
+        no_more = cluster.executors >= most or cluster.cannot_scale is not None
+        nothing_else = step.outcome is None and step.moved is None and step.divided is None
+        at_limit = no_more and nothing_else and seen.processors >= there
+        found = resorting.look(seen, there, at_limit)
+        if found is None:
+            return step
+        outcomes = []
+        for action in resorting.actions(found.plan):
+            if not dry_run and action.NAME not in cluster.cannot:
+                outcomes.append(self._act(step.at_s, action))
+                resorting.learn(outcomes[-1], seen)
+        return _also(step, found.told, outcomes)
+
+    def _pace(self, pacing: Pacing, step: Step, cluster: Cluster, dry_run: bool) -> Step:
+        """How often a batch begins, where nothing else changed."""
+        if step.outcome is not None or step.moved is not None or step.also_done:
+            return step
+        told = pacing.look(self._deciding.newest)
+        if told is None:
+            return step
+        action, outcomes = SetInterval(told.numbers["interval_s"]), []
+        if not dry_run and action.NAME not in cluster.cannot:
+            outcomes.append(self._act(step.at_s, action))
+            if outcomes[-1].done:
+                pacing.interval_s = action.seconds
+        return _also(step, told, outcomes)
 
     def _allocate(self, wanted: int, dry_run: bool) -> AllocationRecord | None:
         if self._allocating is None:
@@ -123,6 +180,12 @@ class Acting:
     def _act(self, at_s: float, action: Action) -> Outcome:
         outcome = self._border.attempt("actuator", partial(self._actuator.act, action), at_s)
         return outcome or Outcome(action, done=False, detail=self._border.failures[-1].message)
+
+
+def _also(step: Step, told: RoomDecision, outcomes: list[Outcome]) -> Step:
+    return replace(
+        step, told=(*step.told, told), also_done=(*step.also_done, *outcomes)
+    )  # fmt: skip
 
 
 def executors_for(processors: int, slots_per_executor: int, limits: Limits) -> int:

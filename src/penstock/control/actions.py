@@ -55,7 +55,43 @@ class MoveKeyGroups:
         return f"{len(self.moves)} key groups move"
 
 
-Action = SetExecutors | SetParallelism | MoveKeyGroups
+@dataclass(frozen=True)
+class UseVariants:
+    """Let these operators, and no others, run in their cheaper form from the next batch on."""
+
+    NAME: ClassVar[str] = "variants"
+
+    operators: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return f"cheaper form -> {', '.join(self.operators) or 'none'}"
+
+
+@dataclass(frozen=True)
+class ShedLoad:
+    """Let sources drop this share of their rows, chosen by chance, from the next batch on."""
+
+    NAME: ClassVar[str] = "shedding"
+
+    share: float
+
+    def __str__(self) -> str:
+        return f"shed -> {self.share:.0%} of the rows"
+
+
+@dataclass(frozen=True)
+class SetInterval:
+    """Let sources start a batch at most this often, from the next batch on; 0: back to back."""
+
+    NAME: ClassVar[str] = "interval"
+
+    seconds: float
+
+    def __str__(self) -> str:
+        return f"batch interval -> {self.seconds:.3g} s"
+
+
+Action = SetExecutors | SetParallelism | MoveKeyGroups | UseVariants | ShedLoad | SetInterval
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,9 @@ from dataclasses import fields
 
 from penstock.config import Settings
 from penstock.control.allocating import Allocating, AllocationRules
+from penstock.control.last_resort import ResortRules
+from penstock.control.pacing import Pacing
+from penstock.control.resorting import Resorting
 from penstock.errors import InvalidInput
 from penstock.scaling.policy import ScalingPolicy
 from penstock.scaling.registry import POLICIES, policy
@@ -59,6 +62,21 @@ def _with_options(name: str, settings: Settings, slots: int | None) -> ScalingPo
     kind = POLICIES.get(name)
     wanted = {field.name for field in fields(kind) if field.init} if kind is not None else set()
     return policy(name, **{k: v for k, v in offered.items() if k in wanted})
+
+
+def chosen_resorting(
+    settings: Settings, variants: tuple[str, ...], max_latency_s: float
+) -> Resorting | None:
+    """The last resort; None where the user allows none: no cheaper form, and nothing to shed."""
+    rules = ResortRules(
+        variants, settings.shed_at_most, settings.resort_after_s, settings.resort_calm_s
+    )
+    return Resorting(rules, max_latency_s) if rules.allows_anything else None
+
+
+def chosen_pacing(settings: Settings, max_latency_s: float) -> Pacing | None:
+    """What chooses the interval of batches; None where they go as the settings say."""
+    return Pacing(max_latency_s) if settings.adapt_interval else None
 
 
 def chosen_allocating(settings: Settings) -> Allocating | None:

@@ -2,7 +2,7 @@
 
 import math
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -24,19 +24,24 @@ class Cluster:
 
     executors: int
     slots: int
-    cannot_scale: str | None
-    cannot_move: str | None
+    cannot: Mapping[str, str]  # by the name of an action
+
+    @property
+    def cannot_scale(self) -> str | None:
+        """Why the number of executors cannot be changed."""
+        return self.cannot.get(SetExecutors.NAME)
+
+    @property
+    def cannot_move(self) -> str | None:
+        """Why key groups cannot be moved."""
+        return self.cannot.get(MoveKeyGroups.NAME)
 
     @classmethod
     def seen_by(cls, actuator: Actuator) -> "Cluster":
         """As it is now."""
-        cannot = actuator.unavailable()
         return cls(
-            actuator.executors(),
-            actuator.slots_per_executor(),
-            cannot.get(SetExecutors.NAME),
-            cannot.get(MoveKeyGroups.NAME),
-        )
+            actuator.executors(), actuator.slots_per_executor(), actuator.unavailable()
+        )  # fmt: skip
 
 
 class Deciding:

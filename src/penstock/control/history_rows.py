@@ -20,7 +20,10 @@ from penstock.control.actions import (
     MoveKeyGroups,
     Outcome,
     SetExecutors,
+    SetInterval,
     SetParallelism,
+    ShedLoad,
+    UseVariants,
 )
 from penstock.control.records import (
     ActionRecord,
@@ -304,6 +307,12 @@ def _arguments(outcome: Outcome) -> dict[str, Any]:
         return {"moves": _moves(action.moves), "measured": measured}
     if isinstance(action, SetParallelism):
         return {"parallelism": {name: int(count) for name, count in action.parallelism.items()}}
+    if isinstance(action, UseVariants):
+        return {"operators": list(action.operators)}
+    if isinstance(action, ShedLoad):
+        return {"share": float(action.share)}
+    if isinstance(action, SetInterval):
+        return {"seconds": float(action.seconds)}
     return {"total": int(action.total), "leaving": list(action.leaving)}
 
 
@@ -332,6 +341,12 @@ def read_action(row: Row) -> ActionRecord:
             migration = MigrationCost(int(given["measured"]["key_groups"]), **cost)
     elif row["action"] == SetParallelism.NAME:
         action = SetParallelism(given["parallelism"])
+    elif row["action"] == UseVariants.NAME:
+        action = UseVariants(tuple(given["operators"]))
+    elif row["action"] == ShedLoad.NAME:
+        action = ShedLoad(given["share"])
+    elif row["action"] == SetInterval.NAME:
+        action = SetInterval(given["seconds"])
     else:
         action = SetExecutors(given["total"], tuple(given.get("leaving", ())))
     took = _floats(row, "took_s")

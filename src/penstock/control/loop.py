@@ -17,8 +17,10 @@ from penstock.control.border import Border
 from penstock.control.deciding import Cluster, Deciding
 from penstock.control.foresight import Foresight
 from penstock.control.guards import Guard
+from penstock.control.pacing import Pacing
 from penstock.control.ports import Actuator, Clock, History, Measurer
 from penstock.control.records import ActionRecord
+from penstock.control.resorting import Resorting
 from penstock.control.step import Step
 from penstock.model.decision import Limits
 from penstock.scaling.policy import ScalingPolicy
@@ -54,6 +56,8 @@ class Loop:
         foresight: Foresight | None = None,
         allocating: Allocating | None = None,
         given: Mapping[str, int] | None = None,
+        resorting: Resorting | None = None,
+        pacing: Pacing | None = None,
     ) -> None:
         self._clock, self._measurer, self._actuator = clock, measurer, actuator
         self._history, self._policy, self._shadows = history, policy, tuple(shadows)
@@ -63,8 +67,9 @@ class Loop:
             limits, guards, edges, sharing, window, foresight, divides=given is not None
         )
         self._acting = Acting(
-            clock, actuator, self._border, self._deciding, limits, sharing, allocating, given
-        )
+            clock, actuator, self._border, self._deciding, limits, sharing, allocating, given,
+            resorting, pacing,
+        )  # fmt: skip
 
     def run(self, steps: int | None = None) -> None:
         """Step once a period until the clock is stopped, or `steps` times.
@@ -131,7 +136,9 @@ class Loop:
             attempt("history", partial(self._history.decided, step.decision), step.at_s)
         if step.allocation is not None:
             attempt("history", partial(self._history.allocated, step.allocation), step.at_s)
-        for outcome in (step.moved, step.outcome, step.divided):
+        for told in step.told:
+            attempt("history", partial(self._history.told, told), step.at_s)
+        for outcome in (step.moved, step.outcome, step.divided, *step.also_done):
             if outcome is not None:
                 acted = ActionRecord(step.at_s, outcome)
                 attempt("history", partial(self._history.acted, acted), step.at_s)

@@ -10,6 +10,7 @@ from penstock.control.records import (
     DecisionRecord,
     FailureRecord,
 )
+from penstock.model.decision import RoomDecision
 from penstock.model.observation import Observation
 
 
@@ -57,6 +58,9 @@ class History(Protocol):
 
     def allocated(self, record: AllocationRecord) -> None:
         """Keep where key groups should live, and why."""
+
+    def told(self, decision: RoomDecision) -> None:
+        """Keep a decision that is not one of scaling or placement."""
 
     def acted(self, record: ActionRecord) -> None:
         """Keep what was done and what it cost."""

@@ -5,6 +5,7 @@ from datetime import UTC, datetime, tzinfo
 
 from penstock.control.actions import Outcome
 from penstock.control.records import AllocationRecord, DecisionRecord, FailureRecord
+from penstock.model.decision import RoomDecision
 from penstock.model.observation import Observation
 
 
@@ -23,6 +24,8 @@ class Step:
     failures: tuple[FailureRecord, ...] = ()
     allocation: AllocationRecord | None = None
     moved: Outcome | None = None  # what came of its moves
+    told: tuple[RoomDecision, ...] = ()  # the last resort, the interval of batches
+    also_done: tuple[Outcome, ...] = ()  # what came of those
 
     @property
     def carried_out(self) -> bool:
@@ -34,7 +37,7 @@ class Step:
         """Whether other executors, another division of them or other homes were wanted."""
         moves = self.allocation is not None and bool(self.allocation.moves)
         more = self.executors_wanted != self.executors_before
-        return more or self.divided is not None or moves
+        return more or self.divided is not None or moves or bool(self.told)
 
     def line(self, zone: tzinfo | None = None) -> str:
         """The decision in one line; the time is local unless a zone is given."""
@@ -49,7 +52,17 @@ class Step:
         if self.divided is not None:
             what += f", {self.divided.action}"
         reasons = "; ".join(self._reasons(self.decision))
-        return f"{time} {what} ({self.decision.policy}): {reasons}{self._moves()}"
+        said = f"{time} {what} ({self.decision.policy}): {reasons}{self._moves()}"
+        return said + "".join(f" | {one}" for one in self._others())
+
+    def _others(self) -> list[str]:
+        """What else was decided, and whether it was done."""
+        said = []
+        for decision in self.told:
+            reasons = [*decision.reasons, *([decision.infeasible] if decision.infeasible else [])]
+            said.append(f"{decision.what} ({decision.policy}): {'; '.join(reasons)}")
+        said += [f"{o.action}: not done: {o.detail}" for o in self.also_done if not o.done]
+        return said
 
     def _moves(self) -> str:
         """What moved and why, behind the decision on executors."""

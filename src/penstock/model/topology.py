@@ -38,6 +38,7 @@ class Operator:
     `key` is None when it is to be inferred from Spark's analysed plan. `separate` makes it the
     first of a component where components run apart. `reads` and `writes` are the columns a Python
     function uses, and those it adds, changes or drops: only then may another order be proposed.
+    `cheaper` is a form of the step that costs less and answers less well; it is a last resort.
     """
 
     name: str
@@ -48,6 +49,15 @@ class Operator:
     separate: bool = False
     reads: frozenset[str] | None = None
     writes: frozenset[str] | None = None
+    cheaper: Callable[..., Any] | str | None = None
+
+    @property
+    def in_cheaper_form(self) -> "Operator":
+        """The operator as it is while its cheaper form is in use."""
+        assert self.cheaper is not None
+        if isinstance(self.cheaper, str):
+            return replace(self, function=None, sql=self.cheaper)
+        return replace(self, function=self.cheaper, sql=None)
 
 
 @dataclass(frozen=True)
@@ -98,6 +108,11 @@ class Topology:
     def sinks(self) -> tuple[SinkBinding, ...]:
         """Sinks in the order they were declared."""
         return tuple(self._sinks.values())
+
+    @property
+    def variants(self) -> tuple[str, ...]:
+        """Operators that have a cheaper form."""
+        return tuple(o.name for o in self.operators if o.cheaper is not None)
 
     @property
     def sink_names(self) -> frozenset[str]:
@@ -156,16 +171,19 @@ class Topology:
         separate: bool = False,
         reads: Iterable[str] | None = None,
         writes: Iterable[str] | None = None,
+        cheaper: Callable[..., Any] | str | None = None,
     ) -> Callable[[Function], Function]:
         """Declare a function of the upstreams' DataFrames as an operator (a decorator).
 
-        `reads` and `writes` name the columns of a Python step that Spark cannot look into.
+        `cheaper` is as in `add`. `reads` and `writes` name the columns of a Python step that
+        Spark cannot look into.
         """
 
         def declare(function: Function) -> Function:
             called = self.add(
-                name or function.__name__, function, upstream, key=key, separate=separate
-            )
+                name or function.__name__, function, upstream, key=key, separate=separate,
+                cheaper=cheaper,
+            )  # fmt: skip
             if reads is not None or writes is not None:
                 self._operators[called] = replace(
                     self._operators[called],
@@ -184,16 +202,28 @@ class Topology:
         *,
         key: Names | None = None,
         separate: bool = False,
+        cheaper: Callable[..., Any] | str | None = None,
     ) -> str:
-        """Declare an operator given as a function, or as SQL text that names its upstreams."""
+        """Declare an operator given as a function, or as SQL text that names its upstreams.
+
+        `cheaper` is another form of it, with the same columns: it is used only while every
+        processor that may be had is in use and the latency bound is missed.
+        """
         self._claim(name, "operator")
+        if not (cheaper is None or callable(cheaper) or isinstance(cheaper, str)):
+            raise InvalidTopology(
+                f"operator {name!r}: cheaper is {cheaper!r}; give a function DataFrame -> "
+                "DataFrame or SQL text, as for the operator itself."
+            )
         upstreams = _names(upstream, f"operator {name!r}: upstream")
         keys = None if key is None else _names(key, f"operator {name!r}: key")
         if isinstance(step, str):
-            self._operators[name] = Operator(name, upstreams, sql=step, key=keys, separate=separate)
+            self._operators[name] = Operator(
+                name, upstreams, sql=step, key=keys, separate=separate, cheaper=cheaper
+            )
         elif callable(step):
             self._operators[name] = Operator(
-                name, upstreams, function=step, key=keys, separate=separate
+                name, upstreams, function=step, key=keys, separate=separate, cheaper=cheaper
             )
         else:
             raise InvalidTopology(

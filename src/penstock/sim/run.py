@@ -15,6 +15,7 @@ from penstock.control.ports import History
 from penstock.control.records import ActionRecord, AllocationRecord, DecisionRecord, FailureRecord
 from penstock.control.standard_guards import standard_guards
 from penstock.control.step import Step
+from penstock.model.decision import RoomDecision
 from penstock.model.observation import Observation
 from penstock.scaling.policy import ScalingPolicy
 from penstock.sim.scenario import Scenario
@@ -74,6 +75,9 @@ class Forgetful:
         """Forget."""
 
     def allocated(self, record: AllocationRecord) -> None:
+        """Forget."""
+
+    def told(self, decision: RoomDecision) -> None:
         """Forget."""
 
     def acted(self, record: ActionRecord) -> None:

@@ -6,6 +6,7 @@ An executor that is to leave is emptied first, so that no task waits for one tha
 import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from pyspark.sql import SparkSession
 
@@ -16,6 +17,9 @@ from penstock.control.actions import (
     MoveKeyGroups,
     Outcome,
     SetExecutors,
+    SetInterval,
+    ShedLoad,
+    UseVariants,
 )
 from penstock.errors import InvalidInput, PenstockError, Unavailable
 from penstock.model.observation import GroupTraffic
@@ -35,12 +39,16 @@ class SparkActuator:
         session: SparkSession,
         placements: Sequence[Placement],
         resized: Callable[[int], None] | None = None,
+        tell: Callable[[dict[str, Any]], None] | None = None,
     ) -> None:
-        """`resized` hears how many processors there are once their number has changed."""
+        """`resized` hears how many processors there are once their number has changed.
+
+        `tell` passes something on to the sources; without it they cannot be told anything.
+        """
         self._session = session
         self._executors = SparkExecutors(session)
         self._placements = tuple(placements)
-        self._resized = resized
+        self._resized, self._tell = resized, tell
         self._cannot_place = cannot_place(session)
 
     def unavailable(self) -> Mapping[str, str]:
@@ -48,6 +56,9 @@ class SparkActuator:
         reasons = dict(self._executors.unavailable())
         if self._cannot_place:
             reasons[MoveKeyGroups.NAME] = self._cannot_place
+        if self._tell is None:
+            for kind in (ShedLoad, UseVariants, SetInterval):
+                reasons[kind.NAME] = "sources that are not Penstock's own cannot be told"
         return reasons
 
     def executors(self) -> int:
@@ -62,6 +73,8 @@ class SparkActuator:
         """Carry an action out; waits, with a limit, until it is seen to be so."""
         if isinstance(action, MoveKeyGroups):
             return self._move(action)
+        if isinstance(action, ShedLoad | UseVariants | SetInterval):
+            return self._told_sources(action)
         cannot = self._executors.unavailable() or not self._placements or self._cannot_place
         if cannot or not isinstance(action, SetExecutors):
             return self._told(self._executors.act(action))
@@ -82,6 +95,18 @@ class SparkActuator:
         if outcome.done and self._resized is not None:
             self._resized(self.executors() * self.slots_per_executor())
         return outcome
+
+    def _told_sources(self, action: ShedLoad | UseVariants | SetInterval) -> Outcome:
+        """Sources look at each batch at what they were told; nothing waits for it."""
+        if self._tell is None:
+            return Outcome(action, False, self.unavailable()[action.NAME])
+        if isinstance(action, ShedLoad):
+            self._tell({"shed": action.share})
+        elif isinstance(action, UseVariants):
+            self._tell({"cheaper": list(action.operators)})
+        else:
+            self._tell({"interval_s": action.seconds})
+        return Outcome(action, True, "sources were told; it holds from the next batch on")
 
     def _who_leaves(self, action: SetExecutors) -> tuple[str, ...]:
         """Those named, and the youngest where they are too few."""

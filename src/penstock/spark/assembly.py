@@ -24,7 +24,9 @@ from penstock.errors import InvalidTopology
 from penstock.model.topology import Operator, SinkBinding, Topology
 from penstock.spark.analysis import at_edge
 from penstock.spark.insertion import divide_inputs
+from penstock.spark.resort_reading import COLUMN
 from penstock.spark.survey import Survey, apply_operator, read_source
+from penstock.spark.variants import on_the_way, operators_of_source, without_forms
 
 METRIC = "penstock:"  # prefix of the observed metrics in a query's progress
 PATH = ">"  # a metric is named after its node, then the consumers on the way to the sink
@@ -67,19 +69,21 @@ def plan_sharing(
     """
     graph = topology.graph()
     upstreams = {operator.name: operator.upstreams for operator in topology.operators}
+    either = on_the_way(topology)  # two branches of which one has rows
     stateful = {name for name, analysis in survey.operators.items() if analysis.stateful}
     # All sinks of a node are handed the same rows, so together they are one consumer of it.
     needed = Counter({sink.upstream for sink in sinks})
     shared = []
     order = [node for node in nx.topological_sort(graph) if node not in topology.sink_names]
     for node in reversed(order):
-        if needed[node] > 1 and node not in stateful and node not in apart:
+        if needed[node] > 1 and node not in stateful and node not in apart | either:
             hides_watermark = node in survey.watermarked and stateful & nx.descendants(graph, node)
             if not hides_watermark and not stateful & nx.ancestors(graph, node):
                 shared.append(node)
                 needed[node] = 1
+        forms = 2 if node in topology.variants else 1
         for upstream in upstreams.get(node, ()):
-            needed[upstream] += needed[node]
+            needed[upstream] += forms * needed[node]
     return Sharing(tuple(sorted(shared)), {node: n for node, n in needed.items() if n > 0}, apart)
 
 
@@ -106,7 +110,8 @@ class Assembler:
         if node in self.sharing.shared:
             if node not in self._shared:
                 self._shared[node] = self._exchanged(node)
-            return at_edge(_observed(self._shared[node], path, barrier=True), node)
+            shown = _observed(self._shared[node], path, barrier=True)
+            return at_edge(without_forms(shown, node), node)
         frame = self._repeated(node) if node in self.sharing.apart else self._made(node, path)
         # The rows of a lone source are counted by Spark itself, so its edge needs no metric.
         lone = len(self.topology.sources) == 1 and node == self.topology.sources[0].name
@@ -130,14 +135,55 @@ class Assembler:
                 self._taken.add(node)
                 return self.survey.sources[node]
             return read_source(
-                source, self.session, self.epoch_s, self.parallelism_file, self.at_once
-            )
+                source, self.session, self.epoch_s, self.parallelism_file, self.at_once,
+                operators_of_source(self.topology, node),
+            )  # fmt: skip
         operator = self.topology.find_operator(node)
+        if operator.cheaper is not None:
+            return self._in_either_form(operator, path, {})
         inputs = [self.frame(upstream, path) for upstream in operator.upstreams]
         alone = node not in self.division.members
         if alone and operator.key is not None and not self.survey.operators[node].shuffles:
             inputs = [_partitioned(frame, operator.key) for frame in inputs]
         return self._entering(operator, apply_operator(operator, inputs))
+
+    def _in_either_form(self, operator: Operator, path: str, chosen: dict[str, bool]) -> DataFrame:
+        """Both forms of an operator, each with the rows of the batches that are to use it."""
+        if operator.name in self.division.members:
+            raise InvalidTopology(
+                f"plan: operator {operator.name!r} has a cheaper form; take it out of its "
+                "component."
+            )
+        upstream = operator.upstreams[0]
+        full = self._branch(upstream, f"{path}:full", chosen | {operator.name: False})
+        cheap = self._branch(upstream, f"{path}:cheaper", chosen | {operator.name: True})
+        made = apply_operator(operator, [full])
+        return made.unionByName(apply_operator(operator.in_cheaper_form, [cheap]))
+
+    def _branch(self, node: str, path: str, chosen: dict[str, bool]) -> DataFrame:
+        """The rows of a node in batches for which these forms were chosen, and no others."""
+        path = f"{node}{PATH}{path}"
+        if self.topology.find_source(node) is not None:
+            if node not in self.sharing.shared:
+                raise InvalidTopology(
+                    f"source {node!r}: operators with a cheaper form cannot share it in this plan; "
+                    "use another, or leave cheaper out."
+                )
+            if node not in self._shared:
+                self._shared[node] = self._exchanged(node)
+            rows = _observed(self._shared[node], path, barrier=True)
+            names = operators_of_source(self.topology, node)
+            column = F.col(f"`{COLUMN}{node}`")
+            for operator, cheaper in chosen.items():
+                bit = 1 << names.index(operator)
+                rows = rows.where(column.bitwiseAND(bit) == (bit if cheaper else 0))
+            return at_edge(without_forms(rows, node), node)
+        operator_ = self.topology.find_operator(node)
+        if operator_.cheaper is not None:
+            rows = self._in_either_form(operator_, path, chosen)
+        else:
+            rows = apply_operator(operator_, [self._branch(operator_.upstreams[0], path, chosen)])
+        return at_edge(_observed(rows, path, False) if self.measured else rows, node)
 
     def _entering(self, operator: Operator, frame: DataFrame) -> DataFrame:
         entered = frozenset(

@@ -30,6 +30,7 @@ from penstock.spark.fused import (
 from penstock.spark.handles import planned_execution, streaming_refusal
 from penstock.spark.plan_check import check_plan
 from penstock.spark.survey import Survey, first_line, survey
+from penstock.spark.variants import on_the_way
 
 TAG = "__node"
 
@@ -127,8 +128,10 @@ def build(
         sinks = tuple(sink for sink in topology.sinks if sink.output_mode == mode)
         name = topology.name if len(modes) == 1 else f"{topology.name}-{mode}"
         queries += _queries(topology, session, reading, found, name, sinks, reasons)
+    ways = on_the_way(topology)
     reasons += [
-        f"{node} runs {query.sharing.copies[node]} times per batch: {_why_repeated(node, found)}"
+        f"{node} runs {query.sharing.copies[node]} times per batch: "
+        f"{_why_repeated(node, found, ways)}"
         for query in queries
         for node in query.sharing.repeated
     ]
@@ -201,9 +204,11 @@ def _fused_query(
     raise InvalidTopology(f"plan: query {built.plan.name!r}: {refusal}")
 
 
-def _why_repeated(node: str, found: Survey) -> str:
+def _why_repeated(node: str, found: Survey, ways: frozenset[str]) -> str:
     if node in found.operators and found.operators[node].stateful:
         return "its consumers cannot share its state; send it to sinks, or let one operator follow"
+    if node in ways:
+        return "both forms of an operator stand behind it, of which one gets rows"
     return "a watermark must be defined after the exchange its consumers would share"
 
 

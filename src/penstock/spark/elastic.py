@@ -13,7 +13,13 @@ from pyspark.sql import Row, SparkSession
 from sqlalchemy.exc import SQLAlchemyError
 
 from penstock.config import Settings
-from penstock.control.chosen import chosen_allocating, chosen_policy, shadow_policies
+from penstock.control.chosen import (
+    chosen_allocating,
+    chosen_pacing,
+    chosen_policy,
+    chosen_resorting,
+    shadow_policies,
+)
 from penstock.control.clock import WallClock
 from penstock.control.foresight import Foresight
 from penstock.control.history import HistoryStore, RunHistory
@@ -44,7 +50,9 @@ from penstock.spark.session import build_session
 from penstock.spark.slow_loop import SlowLoop
 from penstock.spark.source.program import StreamsProgram
 from penstock.spark.survey import first_line
+from penstock.spark.told import AS_EVER
 from penstock.spark.warm_up import warm_up
+from penstock.workloads.generator import Generator
 
 log = logging.getLogger(__name__)
 
@@ -226,8 +234,13 @@ class ElasticRun:
         settings = self.settings
         allocating = chosen_allocating(settings)
         self.placements = placements_of(self.running)
-        actuator = SparkActuator(self.session, self.placements, self.running.tell_parallelism)
+        ours = all(isinstance(s.reader, Generator | Streams) for s in self.topology.sources)
+        actuator = SparkActuator(
+            self.session, self.placements, self.running.tell_parallelism,
+            self.running.tell_sources if ours else None,
+        )  # fmt: skip
         self.running.tell_parallelism(actuator.executors() * actuator.slots_per_executor())
+        self.running.tell_sources(AS_EVER)  # what another run was told does not hold for this one
         measurer = SparkMeasurer(
             self.running,
             (lambda: traffic_of(self.placements)) if allocating is not None else None,
@@ -243,6 +256,8 @@ class ElasticRun:
             limits, standard_guards(settings, slots), settings.period_s, settings.dry_run,
             settings.window, self._component_edges(), "time", self._step,
             self._shadows, Foresight(settings.foresight_s), allocating,
+            resorting=chosen_resorting(settings, self.topology.variants, limits.max_latency_s),
+            pacing=chosen_pacing(settings, limits.max_latency_s),
         )  # fmt: skip
 
     def _run_loop(self, loop: Loop) -> None:

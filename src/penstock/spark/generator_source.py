@@ -20,9 +20,11 @@ from pyspark.sql.streaming.datasource import (
 )
 from pyspark.sql.types import StructType
 
-from penstock.spark.parallelism_file import read_parallelism
+from penstock.spark.resort_reading import Choice, ResortReading
 from penstock.spark.routes.names import OFFSET
 from penstock.spark.routes.reading import RoutedReading
+from penstock.spark.shedding import dropped_rows, kept, seed_of
+from penstock.spark.told import read_told
 from penstock.workloads.generator import Generator
 
 FORMAT = "penstock-generator"
@@ -37,6 +39,7 @@ class RowRange(InputPartition):
     end: int
     lane: int = 0
     routes: str | None = None  # the version of its table, where rows are routed
+    choice: Choice = Choice()  # noqa: RUF009 - frozen
 
 
 class GeneratorSource(DataSource):
@@ -49,18 +52,21 @@ class GeneratorSource(DataSource):
 
     def schema(self) -> str:
         """The columns of every generated stream."""
-        return self._routed().schema("row BIGINT, key BIGINT, value DOUBLE, at TIMESTAMP")
+        columns = "row BIGINT, key BIGINT, value DOUBLE, at TIMESTAMP"
+        return self._routed().schema(self._resort().schema(columns))
 
     def streamReader(self, schema: StructType) -> "GeneratorReader":
         """The reader, made from options alone."""
         generator = Generator.from_json(self.options["generator"])
         stream = self.options.get("stream", "generator")
-        told = self.options.get("parallelism_file")
         epoch_s = float(self.options["epoch_s"])
-        reader = GeneratorReader(generator, epoch_s, stream, self._routed(), told)
+        reader = GeneratorReader(generator, epoch_s, stream, self._routed(), self._resort())
         if self.options.get("at_once") == "true":
             reader.prepareForTriggerAvailableNow()
         return reader
+
+    def _resort(self) -> ResortReading:
+        return ResortReading.of(self.options, self.options.get("stream", "generator"))
 
     def _routed(self) -> RoutedReading:
         return RoutedReading.of(self.options, self.options.get("stream", "generator"))
@@ -75,13 +81,13 @@ class GeneratorReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         epoch_s: float,
         stream: str,
         routed: RoutedReading,
-        parallelism_file: str | None = None,
+        resort: ResortReading | None = None,
     ) -> None:
         self._generator = generator
         self._epoch_s = epoch_s
         self._stream = stream
         self._routed = routed
-        self._parallelism_file = parallelism_file
+        self._resort = resort or ResortReading(stream)
         self._target: int | None = None
 
     def initialOffset(self) -> dict[str, Any]:
@@ -100,12 +106,18 @@ class GeneratorReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 f"the checkpoint is at stream {start['stream']!r}, not {self._stream!r}; declare "
                 "sources in the order the checkpoint was begun with"
             )
+        if self._target is None and self._resort.waits():
+            return start
         end = self._available() if self._target is None else self._target
         if isinstance(limit, ReadMaxRows):
             end = min(end, start["row"] + limit.max_rows)
         if end <= start["row"]:
             return start
-        return self._offset(end) | self._routed.offset(start)
+        first, seed = start["row"], seed_of(self._stream)
+        chosen = self._resort.offset(
+            start, lambda share: dropped_rows(first, end - first, share, seed)
+        )
+        return self._offset(end) | self._routed.offset(start) | chosen
 
     def reportLatestOffset(self) -> dict[str, Any]:
         """How many rows have arrived, admitted or not: the lag in the query's progress."""
@@ -119,9 +131,14 @@ class GeneratorReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         """The range cut into as many parts as there are lanes, none of them empty."""
         first, rows = start["row"], end["row"] - start["row"]
-        lanes = min(read_parallelism(self._parallelism_file, self._generator.lanes), rows)
+        told = read_told(self._resort.told_file).parallelism
+        lanes = min(told or self._generator.lanes, rows)
         cuts = [first + rows * lane // lanes for lane in range(lanes + 1)] if lanes > 0 else []
-        return [RowRange(a, b, lane, end.get(OFFSET)) for lane, (a, b) in enumerate(pairwise(cuts))]
+        choice = self._resort.choice(end)
+        return [
+            RowRange(a, b, lane, end.get(OFFSET), choice)
+            for lane, (a, b) in enumerate(pairwise(cuts))
+        ]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Produce a range; the same range is the same rows, whoever asks and when."""
@@ -131,7 +148,12 @@ class GeneratorReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _produced(self, part: RowRange) -> Iterator[pa.RecordBatch]:
         for start in range(part.start, part.end, ROWS_PER_ARROW_BATCH):
             end = min(start + ROWS_PER_ARROW_BATCH, part.end)
-            yield self._generator.batch(start, end, self._epoch_s)
+            batch = self._generator.batch(start, end, self._epoch_s)
+            if part.choice.shed > 0:
+                mask = kept(start, end - start, part.choice.shed, seed_of(self._stream))
+                batch = batch.filter(pa.array(mask))
+            if batch.num_rows:
+                yield self._resort.marked(batch, part.choice)
 
     def _offset(self, row: int) -> dict[str, Any]:
         # The stream's name is in the offset because progress reports name sources in no other way.

@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 from pyspark.errors import PySparkException
 from pyspark.sql import Row, SparkSession
@@ -36,6 +36,7 @@ from penstock.spark.source.frames import announce_sources
 from penstock.spark.source.program import StreamsProgram
 from penstock.spark.source.watch import SourceWatch
 from penstock.spark.survey import first_line
+from penstock.spark.told import tell
 
 log = logging.getLogger(__name__)
 
@@ -140,6 +141,10 @@ class RunningTopology:
     def tell_parallelism(self, processors: int) -> None:
         """Let stateless work that follows generated streams use so many tasks from now on."""
         write_parallelism(self._checkpoint.parallelism(SOURCES), processors)
+
+    def tell_sources(self, what: dict[str, Any]) -> None:
+        """Tell our sources something else than before, as `told.Told` has it."""
+        tell(self._checkpoint.parallelism(SOURCES), **what)
 
     def _ledger(self) -> Ledger:
         kind = ToldLedger if self._reads_channels else Ledger

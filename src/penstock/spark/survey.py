@@ -18,8 +18,10 @@ from penstock.model.topology import Operator, Source, Topology
 from penstock.spark.analysis import OperatorAnalysis, analyse, at_edge, has_watermark
 from penstock.spark.channels import log
 from penstock.spark.generator_source import FORMAT
+from penstock.spark.resort_reading import OPTION as FORMS
 from penstock.spark.routes.frames import obeyed, route_options
 from penstock.spark.source.frames import read_streams
+from penstock.spark.variants import check_variant, operators_of_source, without_forms
 from penstock.workloads.generator import Generator
 
 _OPERATOR: ContextVar[str] = ContextVar("operator", default="")
@@ -52,15 +54,26 @@ def survey(
     frames: dict[str, DataFrame] = {}
     operators: dict[str, OperatorAnalysis] = {}
     sources = {
-        source.name: read_source(source, session, epoch_s, parallelism_file, at_once)
+        source.name: read_source(
+            source,
+            session,
+            epoch_s,
+            parallelism_file,
+            at_once,
+            operators_of_source(topology, source.name),
+        )
         for source in topology.sources
     }
     for name, rows in sources.items():
-        frames[name] = at_edge(rows, name)
+        frames[name] = at_edge(without_forms(rows, name), name)
     for operator in topology.ordered():
         frame = apply_operator(operator, [frames[name] for name in operator.upstreams])
         operators[operator.name] = analyse(frame)
         _check_key(operator, operators[operator.name], frames)
+        if operator.cheaper is not None:
+            inputs = [frames[name] for name in operator.upstreams]
+            cheap = apply_operator(operator.in_cheaper_form, inputs)
+            check_variant(topology, operator.name, operators, frame, cheap)
         frames[operator.name] = at_edge(frame, operator.name)
     schemas = {name: frames[name].schema.simpleString() for name in operators}
     watermarked = frozenset(name for name, frame in frames.items() if has_watermark(frame))
@@ -74,9 +87,14 @@ def read_source(
     epoch_s: float,
     parallelism_file: str | None = None,
     at_once: bool = False,
+    forms: tuple[str, ...] = (),
 ) -> DataFrame:
-    """The streaming frame of a source; the file tells ours how many tasks are to read it."""
+    """The streaming frame of a source; the file tells ours how many tasks are to read it.
+
+    `forms` are operators with a cheaper form: a column says which of them are to use it.
+    """
     told = {} if parallelism_file is None else {"parallelism_file": parallelism_file}
+    told |= {FORMS: ",".join(forms)} if forms else {}
     if isinstance(source.reader, Generator):
         options = {
             "generator": source.reader.to_json(),
@@ -90,7 +108,7 @@ def read_source(
         lanes = session.readStream.format(FORMAT).options(**options, **told).load()
         return obeyed(lanes, source.name, source.route)
     if isinstance(source.reader, Streams):
-        return read_streams(source.name, source.reader, session, epoch_s, source.route)
+        return read_streams(source.name, source.reader, session, epoch_s, source.route, told)
     if isinstance(source.reader, FromChannel):
         return _read_channel(source, source.reader, session, told)
     if source.route is not None:

@@ -1,5 +1,6 @@
 """Streams of a topology as a streaming frame."""
 
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -26,8 +27,9 @@ def announce_sources(session: SparkSession, folder: Path) -> None:
 
 
 def read_streams(
-    name: str, streams: Streams, session: SparkSession, epoch_s: float, route: Route | None
-) -> DataFrame:
+    name: str, streams: Streams, session: SparkSession, epoch_s: float, route: Route | None,
+    told: Mapping[str, str] | None = None,
+) -> DataFrame:  # fmt: skip
     """The frame of a source of many streams; nothing is read yet."""
     try:
         columns = columns_of(streams.kind, streams.schema, streams.backend_options)
@@ -46,6 +48,7 @@ def read_streams(
     options = {
         "settings": settings_of(streams, name, directory, epoch_s).to_json(),
         "columns": columns,
+        **(told or {}),
     }
     if route is None:
         return session.readStream.format(FORMAT).options(**options).load()

@@ -7,6 +7,7 @@ import pyarrow as pa
 from pyspark.sql.datasource import InputPartition
 
 from penstock.spark.backends.backend import Positions, Ranges
+from penstock.spark.resort_reading import Choice
 
 
 @dataclass(frozen=True)
@@ -18,6 +19,7 @@ class LanePartition(InputPartition):
     lane: int
     ranges: bytes
     routes: str | None = None  # the version of its table, where rows are routed
+    choice: Choice = Choice()  # noqa: RUF009 - frozen
 
 
 def packed(names: list[str], start: Positions, end: Positions, rows: Any) -> bytes:

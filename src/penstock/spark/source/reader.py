@@ -23,10 +23,13 @@ from pyspark.sql.streaming.datasource import (
 )
 from pyspark.sql.types import StructType
 
+from penstock.model.observation import Ints
 from penstock.spark.backends.backend import Backend, Chunk, Malformed, Ranges
 from penstock.spark.backends.registry import backend_class, make_backend
+from penstock.spark.resort_reading import Choice, ResortReading
 from penstock.spark.routes.names import OFFSET
 from penstock.spark.routes.reading import RoutedReading
+from penstock.spark.shedding import Bools, dropped_of_ranges, kept, seed_of
 from penstock.spark.source.dead_letters import letter_file, write_letters
 from penstock.spark.source.entry import Batch
 from penstock.spark.source.gate import Gate
@@ -52,11 +55,16 @@ class PenstockSource(DataSource):
         columns = str(self.options["columns"])
         named = json.loads(self.options["settings"])["stream_column"]
         columns = columns if named is None else f"{columns}, `{named}` STRING"
-        return self._routed().schema(columns)
+        return self._routed().schema(self._resort().schema(columns))
 
     def streamReader(self, schema: StructType) -> "PenstockReader":
         """The reader, made from options alone."""
-        return PenstockReader(self.options["settings"], schema, self._routed())
+        return PenstockReader(
+            self.options["settings"], schema, self._routed(), self._resort()
+        )  # fmt: skip
+
+    def _resort(self) -> ResortReading:
+        return ResortReading.of(self.options, json.loads(self.options["settings"])["source"])
 
     def _routed(self) -> RoutedReading:
         source = json.loads(self.options["settings"])["source"]
@@ -66,10 +74,14 @@ class PenstockSource(DataSource):
 class PenstockReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Offsets are {arrived, log, rows, seq, source}; only `log` and `seq` decide what is read."""
 
-    def __init__(self, settings: str, schema: StructType, routed: RoutedReading) -> None:
+    def __init__(
+        self, settings: str, schema: StructType, routed: RoutedReading,
+        resort: ResortReading | None = None,
+    ) -> None:  # fmt: skip
         self._text = settings
         self._schema = schema
         self._routed = routed
+        self._resort = resort or ResortReading(routed.source)
         self._gate: Gate | None = None
         self._log: AdmissionLog | None = None
         self._log_number = -1
@@ -77,7 +89,10 @@ class PenstockReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._newest: dict[str, Any] | None = None
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"settings": self._text, "schema": self._schema, "routed": self._routed}
+        return {
+            "settings": self._text, "schema": self._schema, "routed": self._routed,
+            "resort": self._resort,
+        }  # fmt: skip
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__init__(**state)  # type: ignore[misc]
@@ -99,6 +114,8 @@ class PenstockReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         gate = self._bound(int(start["log"]), int(start["seq"]))
         if int(start["seq"]) < gate.seq and self._newest is not None:
             return self._newest
+        if not self._once and self._resort.waits():
+            return start
         most = limit.max_rows if isinstance(limit, ReadMaxRows) else None
         bound = None if most is None or most >= NO_LIMIT else most
         admitted = gate.admit(bound, isinstance(limit, ReadAllAvailable))
@@ -107,7 +124,8 @@ class PenstockReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         batch = admitted.batch
         rows = int(batch.rows.sum())
         offset = self._offset(self._log_number, batch.seq, rows, admitted.arrived)
-        self._newest = offset | self._routed.offset(start)
+        chosen = self._resort.offset(start, lambda share: _dropped(batch, gate.names, share))
+        self._newest = offset | self._routed.offset(start) | chosen
         return self._newest
 
     def reportLatestOffset(self) -> dict[str, Any] | None:
@@ -125,7 +143,8 @@ class PenstockReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         # One entry is one batch: latestOffset gives the same entry until Spark goes on from it.
         if first != last or last not in self._log.recent:
             raise DamagedLog(f"{self._log.directory}: entries {first} to {last} are not one batch.")
-        return self._lanes(self._log.recent[last], self._names(), end.get(OFFSET))
+        choice = self._resort.choice(end)
+        return self._lanes(self._log.recent[last], self._names(), end.get(OFFSET), choice)
 
     def commit(self, end: dict[str, Any]) -> None:
         """Entries up to here are not needed any more."""
@@ -149,13 +168,20 @@ class PenstockReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         arrow = to_arrow_schema(self._schema, timezone="UTC")
         if self._routed.route is not None:  # the last column is written by whoever routes
             arrow = arrow.remove(len(arrow) - 1)
+        if self._resort.operators:
+            arrow = arrow.remove(len(arrow) - 1)
         named = settings.stream_column
         plain = arrow if named is None else arrow.remove(arrow.get_field_index(named))
         malformed: list[Malformed] = []
+        share, place = partition.choice.shed, ranges.start.minor.copy()
         for chunk in backend.read(ranges, plain):
             malformed += chunk.malformed
             if chunk.rows.num_rows:
-                yield _finished(chunk, ranges, arrow, named)
+                rows = _finished(chunk, ranges, arrow, named)
+                if share > 0:
+                    rows = rows.filter(pa.array(_kept(chunk, ranges, place, share)))
+                if rows.num_rows:
+                    yield self._resort.marked(rows, partition.choice)
         if malformed:
             folder = Path(settings.dead_letters)
             file = letter_file(folder, partition.log, partition.seq, partition.lane)
@@ -182,7 +208,7 @@ class PenstockReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self._gate.names
 
     def _lanes(
-        self, batch: Batch, names: Sequence[str], routes: str | None
+        self, batch: Batch, names: Sequence[str], routes: str | None, choice: Choice
     ) -> list[InputPartition]:
         cuts = np.flatnonzero(np.concatenate(([True], batch.lane[1:] != batch.lane[:-1])))
         parts: list[InputPartition] = []
@@ -193,7 +219,7 @@ class PenstockReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 batch.start.take(rows), batch.end.take(rows), batch.rows[rows],
             )  # fmt: skip
             lane = int(batch.lane[start])
-            parts.append(LanePartition(self._log_number, batch.seq, lane, table, routes))
+            parts.append(LanePartition(self._log_number, batch.seq, lane, table, routes, choice))
         return parts
 
     def _offset(self, log: int, seq: int, rows: int, arrived: list[list[float]]) -> dict[str, Any]:
@@ -211,6 +237,22 @@ def _finished(chunk: Chunk, ranges: Ranges, arrow: pa.Schema, named: str | None)
     place = arrow.get_field_index(named)
     columns = list(chunk.rows.columns)
     return pa.RecordBatch.from_arrays([*columns[:place], column, *columns[place:]], schema=arrow)
+
+
+def _dropped(batch: Batch, names: Sequence[str], share: float) -> int:
+    """Rows of a batch that are shed, as far as its backend counts records exactly."""
+    seeds = np.array([seed_of(names[stream]) for stream in batch.stream.tolist()], dtype=np.int64)
+    return dropped_of_ranges(batch.start.minor, batch.rows, share, seeds)
+
+
+def _kept(chunk: Chunk, ranges: Ranges, place: Ints, share: float) -> Bools:
+    """Which rows of a chunk are not shed; `place` counts on where each range has come to."""
+    masks = []
+    for number, count in zip(chunk.ranges.tolist(), chunk.counts.tolist(), strict=True):
+        seed = seed_of(ranges.streams[number])
+        masks.append(kept(int(place[number]), count, share, seed))
+        place[number] += count
+    return np.concatenate(masks)
 
 
 def _new_log(logs: Path) -> int:

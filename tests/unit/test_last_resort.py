@@ -1,0 +1,170 @@
+"""The last resort: only when nothing else is left, within what is allowed, and undone again."""
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from contract.fakes import FakeActuator, FakeClock, FakeHistory, FakeMeasurer, FakePolicy
+from penstock.control.actions import SetExecutors, ShedLoad, UseVariants
+from penstock.control.last_resort import (
+    RELAXED,
+    ResortPlan,
+    ResortRules,
+    Situation,
+    decide_resort,
+    relative_error,
+)
+from penstock.control.loop import Loop
+from penstock.control.resorting import Resorting
+from penstock.model.decision import Limits
+from penstock.model.observation import (
+    ComponentObservation,
+    LatencyObservation,
+    NodeObservation,
+    Observation,
+)
+
+RULES = ResortRules(("lookup", "score"), shed_at_most=0.3, after_s=10, calm_s=20)
+LATE = Situation(4, 6.0, late_for_s=10, late="40% of results within 5 s", loads={"score": 5.0})
+CALM = Situation(4, 2.0, calm_for_s=20)
+
+
+def test_nothing_is_done_before_the_bound_was_missed_long_enough() -> None:
+    assert decide_resort(ResortPlan(), replace(LATE, late_for_s=9.9), RULES).plan == ResortPlan()
+    assert decide_resort(ResortPlan(), CALM, RULES).plan == ResortPlan()
+
+
+def test_cheaper_forms_come_first_the_heaviest_before_the_others() -> None:
+    first = decide_resort(ResortPlan(), LATE, RULES)
+    assert first.plan == ResortPlan(("score",))
+    assert "score in its cheaper form" in first.reasons[0]
+    assert "all 4 processors in use" in first.reasons[0]
+    assert decide_resort(first.plan, LATE, RULES).plan == ResortPlan(("score", "lookup"))
+
+
+def test_as_much_is_shed_as_the_load_asks_for_and_never_more_than_is_allowed() -> None:
+    forms = ResortPlan(("score", "lookup"))
+    little = decide_resort(forms, replace(LATE, load=3.6), RULES)
+    assert little.plan.shed == pytest.approx(0.15)  # 1 - 0.8 * 4 / 3.6, in steps of 0.05
+    assert little.infeasible is None
+    much = decide_resort(forms, LATE, RULES)
+    assert much.plan.shed == 0.3
+    assert much.infeasible is not None
+    assert "50% would be needed" in much.infeasible
+    more = decide_resort(much.plan, LATE, RULES)
+    assert more.plan == much.plan
+    assert "all that is allowed" in (more.infeasible or "")
+
+
+def test_nothing_is_shed_that_the_user_did_not_allow() -> None:
+    rules = replace(RULES, shed_at_most=0.0)
+    decision = decide_resort(ResortPlan(("lookup", "score")), LATE, rules)
+    assert decision.plan.shed == 0
+    assert decision.infeasible is not None
+
+
+def test_shedding_is_undone_before_forms_and_forms_in_reverse() -> None:
+    plan = ResortPlan(("score", "lookup"), 0.3)
+    calm = replace(CALM, full_load={"score": 5.0, "lookup": 2.5})
+    plan = decide_resort(plan, calm, RULES).plan
+    assert plan == ResortPlan(("score", "lookup"))
+    plan = decide_resort(plan, calm, RULES).plan
+    assert plan == ResortPlan(("score",))
+    # In its full form it would take 5 of 4 processors: it stays as it is.
+    assert decide_resort(plan, calm, RULES).plan == plan
+    assert decide_resort(plan, replace(calm, full_load={"score": 2.0}), RULES).plan == ResortPlan()
+
+
+def test_what_is_undone_is_not_wanted_again_at_the_same_load() -> None:
+    """Hysteresis: a share that is given up at some load is below what that load would ask for."""
+    for load in np.arange(0.5, 8.0, 0.25):
+        back = decide_resort(ResortPlan((), 0.3), replace(CALM, load=float(load)), RULES).plan
+        if back.shed < 0.3:
+            assert load * (1 - back.shed) <= RELAXED * 4 + 1e-9
+
+
+def test_the_error_of_counts_and_sums_is_that_of_sampling() -> None:
+    rng = np.random.default_rng(7)
+    rows, share = 2_000, 0.25
+    values = rng.exponential(3.0, rows)
+    kept = rng.random((4_000, rows)) >= share
+    counts = kept.sum(axis=1) / (1 - share)
+    sums = (kept * values).sum(axis=1) / (1 - share)
+    variation = values.std() / values.mean()
+    assert 1.96 * counts.std() / rows == pytest.approx(relative_error(share, rows), rel=0.05)
+    told = relative_error(share, rows, variation)
+    assert 1.96 * sums.std() / values.sum() == pytest.approx(told, rel=0.05)
+    assert relative_error(0.0, 10) == 0
+    assert math.isnan(relative_error(0.1, 0))
+
+
+def seen(at_s: float, late: bool, rate: float = 100.0, cost_s: float = 0.05) -> Observation:
+    share, p95_s = (0.4, 9.0) if late else (1.0, 2.0)
+    return Observation(
+        at_s, 5.0, rate, 0.0,
+        components=(ComponentObservation("lookup", ("lookup",), rate, cost_s, 4, 1.0),),
+        nodes=tuple(NodeObservation(f"n{k}", 1, 1.0) for k in range(4)),
+        latency=LatencyObservation(500, p95_s / 2, p95_s, p95_s, share),
+    )  # fmt: skip
+
+
+class Scene:
+    def __init__(self, rules: ResortRules, executors: int = 4, wanted: int = 4, **more: Any):
+        self.actuator, self.history = FakeActuator(total=executors), FakeHistory()
+        self.measurer, self.clock = FakeMeasurer(), FakeClock()
+        self.loop = Loop(
+            self.clock, self.measurer, self.actuator, self.history, FakePolicy(wanted),
+            Limits(1, 4, 5.0), (), 5.0, resorting=Resorting(rules, 5.0), **more,
+        )  # fmt: skip
+
+    def see(self, *observations: Observation) -> list[Any]:
+        self.measurer.answers += observations
+        return [self.loop.step() for _ in observations]
+
+
+def test_the_loop_resorts_at_the_limit_only_and_tells_numbers_and_reasons() -> None:
+    scene = Scene(ResortRules(("lookup",), 0.2, after_s=10, calm_s=10), executors=3, wanted=3)
+    scene.see(*(seen(1000 + 5 * k, late=True) for k in range(6)))
+    assert scene.actuator.acted == []  # a fourth executor may still be had
+
+    scene = Scene(ResortRules(("lookup",), 0.2, after_s=10, calm_s=10))
+    scene.see(*(seen(1000 + 5 * k, late=True) for k in range(7)))
+    assert scene.actuator.acted == [UseVariants(("lookup",)), ShedLoad(0.2)]
+    told = scene.history.elsewhere
+    assert [d.room for d in told] == ["last resort"] * 2
+    assert told[1].numbers["shed"] == 0.2
+    assert told[1].numbers["error_of_count"] == pytest.approx(relative_error(0.2, 500))
+    assert "19 times in 20" in told[1].reasons[1]
+    scene.see(*(seen(1040 + 5 * k, late=True) for k in range(6)))
+    assert [d.what for d in scene.history.elsewhere[2:]] == ["nothing more can be done"]
+
+
+def test_the_loop_undoes_it_when_the_load_falls_and_lets_no_executor_go_before() -> None:
+    scene = Scene(ResortRules(("lookup",), 0.2, after_s=5, calm_s=10), wanted=4)
+    scene.see(*(seen(1000 + 5 * k, late=True) for k in range(4)))
+    assert scene.actuator.acted == [UseVariants(("lookup",)), ShedLoad(0.2)]
+    scene.actuator.acted.clear()
+    scene.loop._policy = FakePolicy(1)
+    # In its cheaper form a row costs 10 ms; 20 rows a second took 1 processor in the full form.
+    calm = [seen(1020 + 5 * k, late=False, rate=20.0, cost_s=0.01) for k in range(8)]
+    steps = scene.see(*calm)
+    assert scene.actuator.acted[:2] == [ShedLoad(0.0), UseVariants(())]
+    assert "undone first" in (steps[0].held_because or "")
+    assert scene.actuator.acted[2] == SetExecutors(1)
+
+
+def test_a_dry_run_only_advises() -> None:
+    scene = Scene(ResortRules(("lookup",), 0.2, after_s=5), dry_run=True)
+    scene.see(*(seen(1000 + 5 * k, late=True) for k in range(3)))
+    assert scene.actuator.acted == []
+    assert scene.history.elsewhere[0].what == "cheaper form -> lookup"
+
+
+def test_a_period_that_tells_nothing_neither_alarms_nor_calms() -> None:
+    scene = Scene(ResortRules(("lookup",), after_s=10))
+    quiet = replace(seen(1005, late=True), latency=None)
+    scene.see(seen(1000, late=True), quiet, seen(1010, late=True))
+    assert scene.actuator.acted == [UseVariants(("lookup",))]

@@ -1,0 +1,107 @@
+"""Rows that are shed: the same whenever they are drawn, as many as was told, independent."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from penstock.spark.generator_source import GeneratorReader
+from penstock.spark.resort_reading import ResortReading, shed_rows_at
+from penstock.spark.routes.reading import RoutedReading
+from penstock.spark.shedding import dropped_of_ranges, dropped_rows, kept, seed_of
+from penstock.spark.told import read_told, tell
+from penstock.workloads.generator import Generator
+from penstock.workloads.profiles import steps
+
+
+@pytest.mark.parametrize("share", [0.05, 0.2, 0.9])
+def test_the_share_is_kept_and_the_sample_is_the_same_however_it_is_cut(share: float) -> None:
+    seed = seed_of("reports")
+    whole = kept(1_000, 200_000, share, seed)
+    assert 1 - whole.mean() == pytest.approx(share, abs=0.005)
+    parts = [kept(1_000 + k, 10_000, share, seed) for k in range(0, 200_000, 10_000)]
+    assert (np.concatenate(parts) == whole).all()
+    assert dropped_rows(1_000, 200_000, share, seed) == (~whole).sum()
+    other = kept(1_000, 200_000, share, seed_of("others"))
+    assert np.corrcoef(whole, other)[0, 1] == pytest.approx(0, abs=0.02)
+
+
+def test_a_larger_share_drops_what_a_smaller_one_did_and_more() -> None:
+    little, much = kept(0, 10_000, 0.1, 7), kept(0, 10_000, 0.3, 7)
+    assert not (much & ~little).any()
+
+
+def test_rows_of_many_streams_are_counted_as_they_are_dropped() -> None:
+    first, counts = np.array([0, 50, 7]), np.array([300, 0, 1_000])
+    seeds = np.array([seed_of(name) for name in "abc"])
+    each = [
+        dropped_rows(int(f), int(n), 0.2, int(s))
+        for f, n, s in zip(first, counts, seeds, strict=True)
+    ]
+    assert dropped_of_ranges(first, counts, 0.2, seeds) == sum(each)
+
+
+def reader(told: Path, forms: tuple[str, ...] = ()) -> GeneratorReader:
+    stream = Generator(steps([(1, 1_000)]), keys=10, rows=2_000)
+    resort = ResortReading("reports", forms, str(told))
+    return GeneratorReader(stream, 0.0, "reports", RoutedReading("reports"), resort)
+
+
+def test_a_batch_keeps_the_choice_of_its_offset_whatever_is_told_later(tmp_path: Path) -> None:
+    file = tmp_path / "told.json"
+    one = reader(file, ("lookup",))
+    start = one.initialOffset()
+    first = one.latestOffset(start, one.getDefaultReadLimit())
+    assert "resort" not in first  # nothing was ever told, so offsets are as they always were
+    tell(file, shed=0.25, cheaper=["lookup", "of another source"])
+    end = one.latestOffset(start, one.getDefaultReadLimit())
+    tell(file, shed=0.0, cheaper=[])
+    again = reader(file, ("lookup",))  # as after a failure
+    rows = [
+        batch
+        for part in again.partitions(start, end)
+        for batch in again.read(part)
+    ]  # fmt: skip
+    numbers = np.concatenate([batch.column("row").to_numpy() for batch in rows])
+    assert len(numbers) + shed_rows_at(end) == 2_000
+    assert (np.flatnonzero(kept(0, 2_000, 0.25, seed_of("reports"))) == numbers).all()
+    assert {form for b in rows for form in b.column("__penstock_forms_reports").to_pylist()} == {1}
+
+
+def test_rows_shed_add_up_over_batches(tmp_path: Path) -> None:
+    file = tmp_path / "told.json"
+    tell(file, shed=0.5)
+    stream = Generator(steps([(1, 1_000)]), keys=10, rows=3_000, max_rows=1_000)
+    resort = ResortReading("reports", (), str(file))
+    one = GeneratorReader(stream, 0.0, "reports", RoutedReading("reports"), resort)
+    offset, read = one.initialOffset(), 0
+    for share in (0.5, 0.0, 0.1):
+        tell(file, shed=share)
+        end = one.latestOffset(offset, one.getDefaultReadLimit())
+        parts = one.partitions(offset, end)
+        read += sum(batch.num_rows for part in parts for batch in one.read(part))
+        offset = end
+    assert read + shed_rows_at(offset) == 3_000
+
+
+def test_what_was_told_is_told_by_parts_and_rubbish_is_nothing(tmp_path: Path) -> None:
+    file = tmp_path / "told.json"
+    tell(file, parallelism=3)
+    tell(file, shed=0.1)
+    assert (read_told(file).parallelism, read_told(file).shed) == (3, 0.1)
+    file.write_text('{"parallelism": "many"}')
+    assert read_told(file).parallelism is None
+    file.write_text("[")
+    assert read_told(file).shed == 0
+
+
+def test_a_batch_waits_for_the_interval_that_was_told(tmp_path: Path) -> None:
+    file = tmp_path / "told.json"
+    one = reader(file)
+    start = one.initialOffset()
+    end = one.latestOffset(start, one.getDefaultReadLimit())
+    assert end != start
+    tell(file, interval_s=1e12)
+    assert one.latestOffset(start, one.getDefaultReadLimit()) == start
+    tell(file, interval_s=0.0)
+    assert one.latestOffset(start, one.getDefaultReadLimit()) == end
