@@ -83,7 +83,9 @@ def attach(
 
     `target` is a running query, or the session for all of its queries. Executors stay between the
     two numbers. Further options are those of docs/options.md, such as `dry_run=True` for advice
-    only. Keep what is returned: `detach()` ends the controller and tells what it came to.
+    only. State is balanced over the executors as it grows (`allocation="none"` leaves it where it
+    is). What may not be done on a cluster is told as advice. Keep what is returned: `detach()`
+    ends the controller and tells what it came to.
     """
     from penstock.spark.attach import Attached  # Spark is only needed to run
 
@@ -97,7 +99,8 @@ def attach(
         )
     least, most = executors
     bound_s = parse_duration_s(max_latency, "attach(max_latency)")
-    chosen = {"policy": "drs", **options, "executors_min": least, "executors_max": most}
+    usual = {"policy": "drs", "allocation": "milp"}
+    chosen = {**usual, **options, "executors_min": least, "executors_max": most}
     return Attached(target, bound_s, _settings(chosen, read_settings()))
 
 

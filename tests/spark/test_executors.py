@@ -15,6 +15,7 @@ from penstock.control.actions import SetExecutors
 from penstock.control.history import HistoryStore
 from penstock.errors import InvalidInput
 from penstock.spark import handles
+from penstock.spark.attach import Attached
 from penstock.spark.embedded import EmbeddedCluster
 from penstock.spark.executors import SparkExecutors, executor_settings
 
@@ -118,16 +119,22 @@ def test_attach_follows_a_query_it_knows_nothing_of(session: SparkSession, tmp_p
     query = (
         session.readStream.format("rate").option("rowsPerSecond", 400)
         .option("numPartitions", 4).load().mapInArrow(slow, "timestamp timestamp, value long")
-        .writeStream.format("noop").queryName("plain")
+        .selectExpr("value % 50 AS k").groupBy("k").count()
+        .writeStream.outputMode("update").format("noop").queryName("plain")
         .option("checkpointLocation", str(tmp_path / "checkpoint")).start()
     )  # fmt: skip
     history = str(tmp_path / "history.sqlite")
-    options = {"period_s": 1.0, "history": history, "cooldown_out_s": 0.5, "allocation": "milp"}
+    options = {"period_s": 1.0, "history": history, "cooldown_out_s": 0.5}
     controller = penstock.attach(query, max_latency="3s", executors=(1, 2), **options)
     until(lambda: any(step.outcome is not None for step in controller.steps))
     assert SparkExecutors(session).executors() == 2
+    until(lambda: "state-0" in key_groups_seen(controller))
     summary = controller.detach()
     assert query.isActive, "the query is not the controller's to end"
+    with penstock.attach(
+        session, max_latency="3s", executors=(1, 2), dry_run=True, period_s=1.0, history=history
+    ) as watching:
+        until(lambda: "plain/state-0" in key_groups_seen(watching))
     query.stop()
     assert summary.reconfigurations == 1
     assert summary.results > 0
@@ -135,7 +142,18 @@ def test_attach_follows_a_query_it_knows_nothing_of(session: SparkSession, tmp_p
     assert measured[-1].components[0].service_time_s > 0.003
     assert 200 < measured[-1].arrival_rate_per_s < 800
     with HistoryStore(history) as store:
-        assert [run.topology for run in store.runs().values()] == ["plain"]
+        assert [run.topology for run in store.runs().values()][:1] == ["plain"]
+        assert store.read_allocations(1), "where its state lives is decided too, unasked"
+
+
+def key_groups_seen(controller: Attached) -> set[str]:
+    return {
+        component.name
+        for step in controller.steps
+        if step.observation is not None
+        for component in step.observation.components
+        if component.key_groups is not None
+    }
 
 
 def test_attach_refuses_what_it_cannot_follow() -> None:

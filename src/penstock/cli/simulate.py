@@ -123,6 +123,7 @@ def _summary(result: SimulationResult) -> dict[str, Any]:
         "arrived_rows": result.arrived_rows,
         "result_rows": results.count,
         "held_rows": result.held_rows,
+        "shed_rows": result.shed_rows,
         "in_time_share": result.in_time_share,
         "latency_mean_s": results.mean_s,
         "latency_p95_s": results.quantile_s(0.95),
@@ -137,6 +138,7 @@ def _summary(result: SimulationResult) -> dict[str, Any]:
                 "done": step.outcome is not None and step.outcome.done,
                 "reasons": [*step.decision.decision.reasons, *step.decision.guard_reasons],
                 "infeasible": step.decision.decision.infeasible,
+                "also": [{"what": told.what, "reasons": list(told.reasons)} for told in step.told],
             }
             for step in result.steps
             if step.decision is not None
@@ -147,7 +149,9 @@ def _summary(result: SimulationResult) -> dict[str, Any]:
 def _print_lines(result: SimulationResult) -> None:
     from datetime import UTC
 
-    for step in result.changes:
+    for step in result.steps:
+        if not (step.carried_out or step.told):
+            continue
         print(one_line(step.line(UTC)))
     s = _summary(result)
     print(
@@ -156,4 +160,5 @@ def _print_lines(result: SimulationResult) -> None:
         f"(mean {s['latency_mean_s']:.3g} s, p95 {s['latency_p95_s']:.3g} s); "
         f"{s['executor_seconds']:.0f} executor-seconds, static minimum "
         f"{s['static_min_executor_seconds']:.0f}, maximum {s['static_max_executor_seconds']:.0f}"
+        + (f"; {s['shed_rows']} of {s['arrived_rows']} rows shed" if s["shed_rows"] else "")
     )

@@ -87,6 +87,9 @@ class Acting:
             self._deciding.acted(self._clock.now_s(), dict(plan.parallelism))
             # What newly started executors hold is handed out once they are there.
             divided = self._divide(step.at_s, record, wanted * cluster.slots, dry_run) or divided
+        if held is not None and not dry_run:
+            # Which rule won is a part of what the history keeps of the decision.
+            record = replace(record, guard_reasons=(*record.guard_reasons, held))
         step = replace(
             step,
             divided=divided,

@@ -85,7 +85,7 @@ class Step:
         reasons = [*record.decision.reasons, *record.guard_reasons]
         if record.decision.infeasible:
             reasons.append(f"infeasible: {record.decision.infeasible}")
-        if self.held_because:
+        if self.held_because and self.held_because not in reasons:
             reasons.append(self.held_because)
         reasons += [
             f"not done: {outcome.detail}"

@@ -43,6 +43,8 @@ class TimeSharing:
         """`stretch_at` tells, for a moment and the work of operators, what placement costs."""
         self._stretch_at = stretch_at
         self.owed_s = 0.0  # what moving key groups adds to the next batch
+        self.interval_s, self.shed, self.cheaper = 0.0, 0.0, frozenset[str]()  # as told last
+        self.shed_rows = 0
         self._scenario, self._network, self._processors_at = scenario, network, processors_at
         *source_rngs, self._rng = rng.spawn(len(scenario.sources) + 1)
         self._streams = [
@@ -95,7 +97,7 @@ class TimeSharing:
         first_s = min(
             (float(jobs.at_s[0]) for jobs in self._waiting.values() if len(jobs)), default=math.inf
         )
-        trigger_s = self._scenario.batch.trigger_s
+        trigger_s = self._trigger_s
         if first_s <= self._free_s or math.isinf(first_s) or trigger_s == 0:
             return max(first_s, self._free_s)
         return max(self._free_s, trigger_s * math.ceil(first_s / trigger_s))
@@ -106,6 +108,7 @@ class TimeSharing:
         results, input_rows = list[Jobs](), 0
         for source, waiting in self._waiting.items():
             jobs, self._waiting[source] = waiting.split_at(math.nextafter(start_s, math.inf))
+            jobs = self._kept(jobs)
             input_rows += jobs.total_rows
             results.append(self._through(source, jobs, tallies))
         work_s = 0.0
@@ -113,6 +116,7 @@ class TimeSharing:
             service = self._network.operators[name].service
             rows = np.asarray([tally.served_rows], dtype=np.int64)
             tally.work_s = float(service.total_s(rows, self._rng)[0])
+            tally.work_s *= self._network.operators[name].cheaper if name in self.cheaper else 1.0
             work_s += tally.work_s
         processors = self._processors_at(start_s)
         overhead_s = self._scenario.batch.overhead_s(processors)
@@ -126,6 +130,18 @@ class TimeSharing:
         done = Jobs(np.full(len(done), end_s), done.origin_s, done.rows)
         batch = Batch(start_s, duration_s, overhead_s, input_rows)
         return _Running(batch, end_s, tallies, done, input_rows)
+
+    def _kept(self, jobs: Jobs) -> Jobs:
+        """What is left of rows when a share of them is shed by chance."""
+        if self.shed == 0 or not len(jobs):
+            return jobs
+        left = self._rng.binomial(jobs.rows, 1 - self.shed)
+        self.shed_rows += int(jobs.rows.sum() - left.sum())
+        return Jobs(jobs.at_s, jobs.origin_s, left).where(left > 0)
+
+    @property
+    def _trigger_s(self) -> float:
+        return max(self.interval_s, self._scenario.batch.trigger_s)
 
     def _through(self, source: str, jobs: Jobs, tallies: dict[str, OperatorTally]) -> Jobs:
         """Pass one source's rows through the graph, counting; what comes out at the sinks."""
@@ -162,7 +178,7 @@ class TimeSharing:
             total.emitted_rows += done.emitted_rows
             total.work_s += done.work_s
         self._free_s = running.end_s
-        if trigger_s := self._scenario.batch.trigger_s:
+        if trigger_s := self._trigger_s:
             # A trigger that fired while the batch was under way starts the next one as it ends.
             fired = math.floor(running.batch.start_s / trigger_s + 1e-9) + 1
             self._free_s = max(running.end_s, trigger_s * fired)

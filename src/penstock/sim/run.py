@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock.config import Settings
-from penstock.control.chosen import chosen_allocating
+from penstock.control.chosen import chosen_allocating, chosen_pacing, chosen_resorting
 from penstock.control.foresight import Foresight
 from penstock.control.guards import Guard
 from penstock.control.loop import Loop
@@ -27,7 +27,7 @@ from penstock.sim.world import SimulatedWorld
 class SimulationResult:
     """What a run did; latencies of all results as columns.
 
-    With selectivities of 1 and no copies, arrived rows are results and held rows together.
+    With selectivities of 1 and no copies, arrived rows are results, held and shed rows together.
     """
 
     scenario: Scenario
@@ -37,6 +37,7 @@ class SimulationResult:
     arrived_rows: int
     held_rows: int
     executor_seconds: float
+    shed_rows: int = 0
 
     @property
     def observations(self) -> tuple[Observation, ...]:
@@ -140,6 +141,8 @@ def simulate(
         shadows=shadows,
         foresight=foresight,
         allocating=chosen_allocating(settings),
+        resorting=chosen_resorting(settings, scenario.variants, scenario.max_latency_s),
+        pacing=chosen_pacing(settings, scenario.max_latency_s),
     )
     loop.run()
     rest = world.observe()  # what is left when the duration is not a multiple of the period
@@ -153,4 +156,5 @@ def simulate(
         world.arrived_rows,
         world.held_rows,
         world.cluster.node_seconds(scenario.duration_s),
+        world.shed_rows,
     )

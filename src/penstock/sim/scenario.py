@@ -44,7 +44,8 @@ class OperatorSpec:
     the component it is fused into when they are shared in time; alone when empty. `sink` makes its
     rows results even if other operators read them too. `dispatch` says how rows find a server when
     processors are shared in space: "shared" is one queue for all servers, which is as good as
-    knowing what each row costs; "round-robin" deals them out to a queue for each server.
+    knowing what each row costs; "round-robin" deals them out to a queue for each server. `cheaper`
+    is the part of its time that its cheaper form takes; 1 when it has none.
     """
 
     name: str
@@ -55,6 +56,7 @@ class OperatorSpec:
     component: str = ""
     sink: bool = False
     dispatch: Literal["shared", "round-robin"] = "shared"
+    cheaper: float = 1.0
 
     def __post_init__(self) -> None:
         what = f"operator {self.name!r}"
@@ -68,6 +70,10 @@ class OperatorSpec:
             raise InvalidInput(
                 f"{what}: selectivity is {self.selectivity!r}; it must be a finite number of at "
                 "least 0."
+            )
+        if not 0 < self.cheaper <= 1:
+            raise InvalidInput(
+                f"{what}: cheaper is {self.cheaper!r}; it must be above 0 and at most 1."
             )
         if self.processors < 1:
             raise InvalidInput(f"{what}: processors is {self.processors}; it must be at least 1.")
@@ -211,6 +217,11 @@ class Scenario:
                 f"cluster.min_executors gives {least} processors, but sharing in space needs one "
                 f"for each of the {len(self.operators)} operators."
             )
+
+    @property
+    def variants(self) -> tuple[str, ...]:
+        """Operators with a cheaper form; only batches can go over to it."""
+        return tuple(o.name for o in self.operators if o.cheaper < 1 and self.sharing == "time")
 
     @property
     def edges(self) -> tuple[tuple[str, str], ...]:

@@ -114,6 +114,7 @@ SCHEMA: Schema = _table(
             component={"type": "string"},
             sink={"type": "boolean"},
             dispatch={"enum": ["shared", "round-robin"]},
+            cheaper={"type": "number"},
         ),
     },
 )
@@ -232,5 +233,5 @@ def _operator(entry: Mapping[str, Any]) -> OperatorSpec:
     return OperatorSpec(
         entry["name"], upstreams, law, float(entry.get("selectivity", 1.0)),
         entry.get("processors", 1), entry.get("component", ""), entry.get("sink", False),
-        entry.get("dispatch", "shared"),
+        entry.get("dispatch", "shared"), float(entry.get("cheaper", 1.0)),
     )  # fmt: skip

@@ -5,7 +5,16 @@ from dataclasses import replace
 
 import numpy as np
 
-from penstock.control.actions import Action, MigrationCost, MoveKeyGroups, Outcome, SetExecutors
+from penstock.control.actions import (
+    Action,
+    MigrationCost,
+    MoveKeyGroups,
+    Outcome,
+    SetExecutors,
+    SetInterval,
+    ShedLoad,
+    UseVariants,
+)
 from penstock.model.observation import ComponentObservation, Observation
 from penstock.sim.cluster import Cluster, Node, divided
 from penstock.sim.microbatch import TimeSharing
@@ -113,10 +122,14 @@ class SimulatedWorld:
     # Actuator
 
     def unavailable(self) -> Mapping[str, str]:
-        """Key groups move only where the scenario has some."""
+        """Key groups move only where the scenario has some; only batches can be told anything."""
+        cannot = {}
         if self._placement is None:
-            return {MoveKeyGroups.NAME: "the scenario has no key groups (cluster.key_groups)"}
-        return {}
+            cannot[MoveKeyGroups.NAME] = "the scenario has no key groups (cluster.key_groups)"
+        if self._apart:
+            for kind in (UseVariants, ShedLoad, SetInterval):
+                cannot[kind.NAME] = "processors are shared in space; only 'time' has batches"
+        return cannot
 
     def executors(self) -> int:
         """Executors asked for, without those being drained."""
@@ -134,6 +147,8 @@ class SimulatedWorld:
         """
         if isinstance(action, MoveKeyGroups):
             return self._move(action)
+        if isinstance(action, UseVariants | ShedLoad | SetInterval):
+            return self._tell(action)
         if not isinstance(action, SetExecutors) or action.total < 1:
             return Outcome(action, done=False, detail="only SetExecutors of at least 1 is possible")
         change = self.cluster.scale(action.total, self.now_s(), action.leaving)
@@ -143,6 +158,23 @@ class SimulatedWorld:
         delay_s = self.scenario.cluster.startup_s
         detail = f"{change} new, live in {delay_s:g} s" if change > 0 else f"{-change} drained"
         return Outcome(action, done=True, detail=detail)
+
+    def _tell(self, action: UseVariants | ShedLoad | SetInterval) -> Outcome:
+        """What sources on Spark are told; it holds from the next batch on."""
+        if not isinstance(self._engine, TimeSharing):
+            return Outcome(action, False, self.unavailable()[action.NAME])
+        if isinstance(action, ShedLoad):
+            self._engine.shed = action.share
+        elif isinstance(action, UseVariants):
+            self._engine.cheaper = frozenset(action.operators)
+        else:
+            self._engine.interval_s = action.seconds
+        return Outcome(action, True, "from the next batch on")
+
+    @property
+    def shed_rows(self) -> int:
+        """Rows that were shed so far."""
+        return self._engine.shed_rows if isinstance(self._engine, TimeSharing) else 0
 
     def _move(self, action: MoveKeyGroups) -> Outcome:
         if self._placement is None:

@@ -47,7 +47,7 @@ class SparkActuator:
         """
         self._session = session
         self._executors = SparkExecutors(session)
-        self._placements = tuple(placements)
+        self._placements = placements  # of an attached session, they come and go
         self._resized, self._tell = resized, tell
         self._cannot_place = cannot_place(session)
 

@@ -20,7 +20,6 @@ from penstock.control.clock import WallClock
 from penstock.control.foresight import Foresight
 from penstock.control.history import HistoryStore
 from penstock.control.loop import Loop
-from penstock.control.ports import Measurer
 from penstock.control.records import RunRecord
 from penstock.control.standard_guards import standard_guards
 from penstock.control.step import Step
@@ -28,9 +27,9 @@ from penstock.control.summary import RunSummary, summarise_run
 from penstock.errors import InvalidInput
 from penstock.model.decision import Limits
 from penstock.spark.actuator import SparkActuator
-from penstock.spark.attached_key_groups import WithKeyGroups
+from penstock.spark.attached_key_groups import AttachedPlacements
 from penstock.spark.attached_measurer import AttachedMeasurer
-from penstock.spark.placement import Placement, cannot_place
+from penstock.spark.placement import cannot_place
 
 log = logging.getLogger(__name__)
 
@@ -61,10 +60,9 @@ class Attached:
     def _start(self) -> None:
         settings = self.settings
         store = self._resources.enter_context(HistoryStore(settings.history))
-        allocating, placement = chosen_allocating(settings), None
-        if allocating is not None:
-            placement = self._placement()
-        actuator = SparkActuator(self._session, () if placement is None else (placement,))
+        allocating = chosen_allocating(settings)
+        placements = self._placed() if allocating is not None else None
+        actuator = SparkActuator(self._session, placements.current if placements else ())
         slots = actuator.slots_per_executor()
         policy = chosen_policy(settings, slots)
         name = self._name()
@@ -82,32 +80,31 @@ class Attached:
         )
         for action, why in actuator.unavailable().items():
             log.warning("attached to %s for advice only, not for %s: %s", name, action, why)
-        measurer: Measurer = AttachedMeasurer(self._session, self.queries, self.max_latency_s)
-        if placement is not None:
-            measurer = WithKeyGroups(measurer, placement)
+        measurer = AttachedMeasurer(
+            self._session, self.queries, self.max_latency_s,
+            placements.follow if placements else None,
+        )  # fmt: skip
         self._loop = Loop(
             self._clock,
             measurer,
             actuator, history, policy, limits, standard_guards(settings, slots),
             settings.period_s, settings.dry_run, settings.window, (), "time",
             self.steps.append, shadow_policies(settings, slots), Foresight(settings.foresight_s),
-            allocating if placement is not None else None,
+            allocating if placements is not None else None,
         )  # fmt: skip
         self._thread = threading.Thread(target=self._loop.run, name="penstock", daemon=True)
         self._thread.start()
 
-    def _placement(self) -> Placement | None:
-        """Where the query's key groups live; None, told as advice, where they cannot be moved."""
-        query, why = self._target, cannot_place(self._session)
-        if isinstance(query, SparkSession):
-            why = "attach to one query, not to a session, for moving its key groups"
-        if why or isinstance(query, SparkSession):
+    def _placed(self) -> AttachedPlacements | None:
+        """Where key groups live; None, told as advice, where they cannot be moved."""
+        why = cannot_place(self._session)
+        if why:
             log.warning("key groups stay where they are: %s", why)
             return None
-        placement = Placement(self._session, query)
-        placement.watch()
-        self._resources.callback(placement.close)
-        return placement
+        several = isinstance(self._target, SparkSession)
+        placements = AttachedPlacements(self._session, several)
+        self._resources.callback(placements.close)
+        return placements
 
     def queries(self) -> Sequence[StreamingQuery]:
         """The queries that are followed: the one given, or all that run in the session."""

@@ -21,7 +21,9 @@ from penstock.model.observation import (
 )
 from penstock.spark import handles
 from penstock.spark.attached_batches import AttachedBatch, latency_of, read_batches
+from penstock.spark.attached_key_groups import with_key_groups
 from penstock.spark.node_reader import NodeReader
+from penstock.spark.placement import Placement
 
 
 @dataclass
@@ -46,7 +48,10 @@ class AttachedMeasurer:
         session: SparkSession,
         queries: Callable[[], Sequence[StreamingQuery]],
         max_latency_s: float,
+        placements: Callable[[Sequence[StreamingQuery]], Sequence[Placement]] | None = None,
     ) -> None:
+        """`placements` are those of queries that run, where their key groups can be placed."""
+        self._placements = placements
         self._session, self._queries = session, queries
         self._max_latency_s = max_latency_s
         self._followed: dict[str, _Followed] = {}
@@ -86,7 +91,7 @@ class AttachedMeasurer:
         rate_per_s = float(np.nansum([one.rate_per_s for one in followed]))
         if any(np.isnan(c.service_time_s) for c in components):
             missing.append("service times: no batch has been measured yet")
-        return Observation(
+        seen = Observation(
             at_s=now_s,
             period_s=period_s,
             arrival_rate_per_s=rate_per_s,
@@ -97,6 +102,9 @@ class AttachedMeasurer:
             batches=_batches(batches, sum(busy_s), slots),
             missing=tuple(missing),
         )
+        if self._placements is None:
+            return seen
+        return with_key_groups(seen, self._placements(running))
 
     def _follow(self, query: StreamingQuery, missing: list[str]) -> _Followed:
         run_id = str(query.runId)

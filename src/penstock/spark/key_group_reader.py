@@ -37,8 +37,11 @@ class KeyGroupReader:
     """Follows the batches of one query; may be called from several threads."""
 
     def __init__(
-        self, session: SparkSession, query: StreamingQuery, plan: QueryPlan | None = None
-    ) -> None:
+        self, session: SparkSession, query: StreamingQuery, plan: QueryPlan | None = None,
+        prefix: str = "",
+    ) -> None:  # fmt: skip
+        """`prefix` tells the components of several queries apart."""
+        self._prefix = prefix
         self._session = session
         self._query = query
         self._work = WorkReader(session, query, plan)
@@ -64,7 +67,8 @@ class KeyGroupReader:
                 return
             held = dict(self.held)
             for name, load in work.groups.items():
-                held[name] = _held(load, held.get(name))
+                named = self._prefix + name
+                held[named] = _held(load, held.get(named))
             self.held, self.newest = held, max(work.batches)
 
     def traffic(self) -> tuple[GroupTraffic, ...]:
@@ -84,7 +88,7 @@ class KeyGroupReader:
             sizes = handles.shuffle_sizes(self._session, region.shuffle, groups[region.feeds])
             newest = np.zeros((region.key_groups, groups[region.feeds]))
             newest[sizes.map_task, sizes.partition] = sizes.size_bytes
-            pair = region.component, region.feeds
+            pair = self._prefix + region.component, self._prefix + region.feeds
             before = self._traffic.get(pair, newest)
             self._traffic[pair] = (1 - NEWEST_WEIGHT) * before + NEWEST_WEIGHT * newest
         return tuple(_traffic(*pair, sizes) for pair, sizes in self._traffic.items())

@@ -56,12 +56,13 @@ class Placement:
     """The key groups of one running query."""
 
     def __init__(
-        self, session: SparkSession, query: StreamingQuery, plan: QueryPlan | None = None
-    ) -> None:
+        self, session: SparkSession, query: StreamingQuery, plan: QueryPlan | None = None,
+        prefix: str = "",
+    ) -> None:  # fmt: skip
         self._session = session
         self._query = query
         self._locations = StoreLocations(session, query)
-        self._reader = KeyGroupReader(session, query, plan)
+        self._reader = KeyGroupReader(session, query, plan, prefix)
         self._lock = threading.RLock()  # wishes: set by the loop, told by the query's thread
         self._wishes: dict[Wish, str] = {}
         self._leaving: frozenset[str] = frozenset()

@@ -18,7 +18,7 @@ from penstock.errors import Unavailable
 from penstock.model.observation import Observation
 from penstock.spark import handles
 from penstock.spark.actuator import SparkActuator
-from penstock.spark.attached import AttachedMeasurer
+from penstock.spark.attached_measurer import AttachedMeasurer
 from penstock.spark.embedded import EmbeddedCluster
 from penstock.spark.executors import executor_settings
 from penstock.spark.placement import Placement
@@ -84,7 +84,9 @@ class Trial:
         self.placement.watch()
         self._resources.callback(self.placement.close)
         self.actuator = SparkActuator(self.session, [self.placement])
-        self.measurer = AttachedMeasurer(self.session, self.query, self.placement)
+        self.measurer = AttachedMeasurer(
+            self.session, lambda: [self.query], LIMIT_S, lambda _: [self.placement]
+        )
         self.until(lambda: len(self.nodes()) >= self._first and bool(self.placement.observe()))
 
     def nodes(self) -> list[str]:

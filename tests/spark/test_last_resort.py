@@ -1,0 +1,165 @@
+"""The last resort on Spark: decided by the loop, carried out between batches, exact to a row."""
+
+import json
+import os
+import random
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow.dataset as ds
+import pytest
+from pyspark.sql import SparkSession
+
+from penstock.control.history import HistoryStore
+from penstock.errors import InvalidTopology
+from penstock.model.sinks import Memory
+from penstock.model.topology import Topology
+from penstock.spark.builder import Reading, build
+from penstock.spark.shedding import kept, seed_of
+from penstock.workloads.generator import Generator
+from penstock.workloads.profiles import constant
+from spark import resorted_run
+from spark.killed_program import Program
+
+pytestmark = pytest.mark.spark
+
+
+def test_kept_and_shed_rows_are_all_rows_across_kill_9(
+    tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    seed = int(os.environ.get("PENSTOCK_TEST_SEED", random.randrange(2**32)))
+    print(f"PENSTOCK_TEST_SEED={seed}")
+    moments = random.Random(seed)
+    program = Program(resorted_run.__file__, tmp_path, "local[2]")
+    assert program.await_line("did cheaper") == "did cheaper form -> scored True", program.errors()
+    assert program.await_line("did shed").endswith("True"), program.errors()
+    for _ in range(2):
+        assert program.await_line("batch", "finished").startswith("batch"), program.errors()
+    time.sleep(moments.uniform(0.0, 0.5))  # the random moment itself, no synchronisation
+    program.kill()
+    for _ in range(4 if request.config.getoption("--long") else 0):
+        program = Program(resorted_run.__file__, tmp_path, "local[2]")
+        program.await_line("batch", "finished")
+        time.sleep(moments.uniform(0.0, 0.5))
+        program.kill()
+    last = Program(resorted_run.__file__, tmp_path, "local[2]", "once")
+    assert last.await_line("finished") == "finished", last.errors()
+    last.close()
+    _compare(tmp_path)
+    _look_at_history(tmp_path)
+
+
+def _compare(directory: Path) -> None:
+    """Rows and windows equal a batch recomputation over the rows that offsets say were kept."""
+    stream, rows = resorted_run.STREAM, resorted_run.ROWS
+    folder = directory / "checkpoint/penstock"
+    epoch_s = json.loads((folder / "epoch.json").read_text())["epoch_s"]
+    whole = stream.batch(0, rows, epoch_s).to_pandas()
+    parts, start, shed = [], 0, 0
+    for offset in _offsets(directory):
+        choice = offset.get("resort", {"cheaper": [], "shed": 0.0})
+        mask = kept(start, offset["row"] - start, choice["shed"], seed_of("rows"))
+        part = whole[start : offset["row"]][mask].copy()
+        part["form"] = "cheaper" if choice["cheaper"] else "full"
+        parts.append(part)
+        start, shed = offset["row"], offset.get("resort", {}).get("shed_rows", shed)
+    expected = pd.concat(parts)
+    assert start == rows
+    assert shed > 0
+    assert len(expected) + shed == rows
+    assert set(expected["form"]) == {"full", "cheaper"}
+
+    found = _output(directory / "raw").sort_values("row").reset_index(drop=True)
+    expected = expected.sort_values("row").reset_index(drop=True)
+    assert found["row"].tolist() == expected["row"].tolist()
+    assert found["form"].tolist() == expected["form"].tolist()
+
+    expected["since"] = expected["at"].dt.floor("1s")
+    closed = expected["at"].max() - pd.Timedelta(seconds=resorted_run.WATERMARK_S)
+    over = expected[expected["since"] + pd.Timedelta(seconds=1) <= closed.floor("1ms")]
+    sums = over.groupby(["since", "key"]).agg(n=("row", "size"), total=("value", "sum"))
+    windows = _output(directory / "windows").set_index(["since", "key"]).sort_index()
+    assert windows["n"].tolist() == sums["n"].tolist()
+    np.testing.assert_allclose(windows["total"], sums["total"], rtol=1e-9)
+
+
+def _offsets(directory: Path) -> list[dict[str, Any]]:
+    logs = [log for log in (directory / "checkpoint").rglob("offsets") if log.is_dir()]
+    files = sorted((f for f in logs[0].iterdir() if f.name.isdigit()), key=lambda f: int(f.name))
+    found = [json.loads(file.read_text().splitlines()[2]) for file in files]
+    return [offset for n, offset in enumerate(found) if n == 0 or offset != found[n - 1]]
+
+
+def _look_at_history(directory: Path) -> None:
+    with HistoryStore(str(directory / "history.sqlite"), create=False) as store:
+        told = store.read_room_decisions(1)
+        resorts = [one for one in told if one.room == "last resort"]
+        done = [str(a.outcome.action) for a in store.read_actions(1)]
+    assert resorts[0].what == "cheaper form -> scored"
+    assert "processors in use" in resorts[0].reasons[0]
+    assert resorts[1].numbers["shed"] <= 0.3
+    assert resorts[1].numbers["error_of_count"] > 0
+    assert done[:2] == [one.what for one in resorts[:2]]
+
+
+def _output(path: Path) -> pd.DataFrame:
+    found = ds.dataset([str(f) for f in path.glob("batch=*/*.parquet")]).to_table().to_pandas()
+    for column in found.select_dtypes("datetime"):
+        found[column] = found[column].dt.tz_localize("UTC")
+    return found
+
+
+@pytest.mark.parametrize(
+    ("declare", "said"),
+    [
+        (lambda t: t.add("a", "SELECT * FROM s", "s", cheaper="SELECT key FROM s"), "must be the"),
+        (
+            lambda t: t.add("a", "SELECT key, count(*) n FROM s GROUP BY key", "s",
+                            cheaper="SELECT key, 1L AS n FROM s"),
+            "has state",
+        ),
+        (
+            lambda t: t.add("a", lambda s: s.withWatermark("at", "1 second"), "s",
+                            cheaper="SELECT * FROM s"),
+            "after it",
+        ),
+        (lambda t: t.add("a", "SELECT * FROM r", "r", cheaper="SELECT * FROM r"), "only a Gen"),
+        (
+            lambda t: t.add("a", lambda r, s: s.unionByName(r, True), ("r", "s"),
+                            cheaper=lambda r, s: s),
+            "one upstream",
+        ),
+    ],
+)  # fmt: skip
+def test_a_form_that_is_no_replacement_is_refused(
+    spark: SparkSession, declare: Callable[[Topology], object], said: str
+) -> None:
+    made = Topology("forms", max_latency="5s")
+    made.source("s", Generator(constant(10.0), keys=2))
+    made.source("r", lambda session: session.readStream.format("rate").load())
+    declare(made)
+    made.sink("out", "a", Memory())
+    made.sink("rest", "s", Memory())
+    made.sink("others", "r", Memory())
+    with pytest.raises(InvalidTopology, match=said) as refused:
+        build(made, spark, Reading(0.0))
+    assert "operator 'a': cheaper" in str(refused.value)
+
+
+def test_forms_behind_each_other_are_all_in_the_query(spark: SparkSession) -> None:
+    made = Topology("forms", max_latency="5s")
+    made.source("s", Generator(constant(10.0), keys=2))
+    made.add("a", "SELECT *, 1 AS a FROM s", "s", cheaper="SELECT *, 2 AS a FROM s")
+    made.add("b", "SELECT * FROM a WHERE value > 0", "a")
+    made.add("c", "SELECT *, 3 AS c FROM b", "b", cheaper="SELECT *, 4 AS c FROM b")
+    made.sink("out", "c", Memory())
+    built = build(made, spark, Reading(0.0))
+    plan = built.queries[0].frame._jdf.queryExecution().optimizedPlan().toString()
+    assert built.queries[0].frame.columns == ["row", "key", "value", "at", "a", "c"]
+    assert built.queries[0].sharing.shared == ("s",)
+    assert {f"{n} AS a" in plan for n in (1, 2)} == {True}
+    assert {f"{n} AS c" in plan for n in (3, 4)} == {True}
