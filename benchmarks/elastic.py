@@ -33,8 +33,9 @@ EXAMPLES = Path(__file__).parent.parent / "examples"
 SLOTS, MOST, MEMORY_MB = 2, 4, 768
 BOUND_S = 5.0
 FILE_EVERY_S = 0.25
-AFTER_S = 30.0  # for what waits when the load ends
+AFTER_S = 25.0  # for what waits when the load ends
 POLL_S = 0.25
+START_S = 20.0  # until a script has its first executor, about
 
 _DRA = "spark.dynamicAllocation."
 MODES: dict[str, tuple[str, dict[str, str]]] = {
@@ -59,13 +60,13 @@ def load_profile() -> RateProfile:
 
 def run() -> Iterator[dict[str, Any]]:
     """Two rows for each mode but the first: results in time, and executor-seconds."""
-    found = {mode: _measured(mode) for mode in MODES}
+    found = {}
+    for number, mode in enumerate(MODES, 1):
+        _say(f"{number} of {len(MODES)}, {mode}: about {_duration_s() + START_S:.0f} s ...")
+        found[mode] = _measured(mode)
+        _say(f"{mode}: {_in_words(found[mode])}")
     attached = found["attached"]
-    told = "; ".join(
-        f"{mode}: {one['in_time']:.3f} in time, {one['executor_s']:.0f} executor-seconds, mean "
-        f"{one['mean_s']:.2f} s, {one['rows']} rows, lost {one['lost']}, twice {one['twice']}"
-        for mode, one in found.items()
-    )
+    told = "; ".join(f"{mode}: {_in_words(one)}" for mode, one in found.items())
     for mode, one in found.items():
         if mode == "attached":
             continue
@@ -87,8 +88,22 @@ def run() -> Iterator[dict[str, Any]]:
         }
 
 
+def _say(text: str) -> None:
+    print(f"benchmarks: elastic, {text}", file=sys.stderr, flush=True)
+
+
+def _in_words(one: dict[str, float]) -> str:
+    return (
+        f"{one['in_time']:.3f} in time, {one['executor_s']:.0f} executor-seconds, mean "
+        f"{one['mean_s']:.2f} s, {one['rows']} rows, lost {one['lost']}, twice {one['twice']}"
+    )
+
+
+def _duration_s() -> float:
+    return load_profile().duration_s + AFTER_S
+
+
 def _measured(mode: str) -> dict[str, float]:
-    print(f"benchmarks: elastic, {mode} ...", file=sys.stderr, flush=True)
     script, settings = MODES[mode]
     with tempfile.TemporaryDirectory(prefix="penstock-elastic-") as folder:
         where = Path(folder)
@@ -98,7 +113,7 @@ def _measured(mode: str) -> dict[str, float]:
             _write_defaults(
                 where / "conf" / "spark-defaults.conf", {**cluster.settings, **settings}
             )
-            duration_s = load_profile().duration_s + AFTER_S
+            duration_s = _duration_s()
             program = _start(script, where, duration_s)
             _until_executors(cluster, program)
             feeder = threading.Thread(target=_feed, args=(where / "in",), daemon=True)

@@ -66,6 +66,13 @@ def test_nothing_is_shed_that_the_user_did_not_allow() -> None:
     assert decision.infeasible is not None
 
 
+def test_a_load_that_is_not_known_is_no_reason_to_shed_everything() -> None:
+    unknown = replace(LATE, load=math.nan)
+    assert decide_resort(ResortPlan(("score", "lookup")), unknown, RULES).plan.shed == 0.05
+    calm = replace(CALM, load=math.nan)
+    assert decide_resort(ResortPlan((), 0.3), calm, RULES).plan.shed == 0.3
+
+
 def test_shedding_is_undone_before_forms_and_forms_in_reverse() -> None:
     plan = ResortPlan(("score", "lookup"), 0.3)
     calm = replace(CALM, full_load={"score": 5.0, "lookup": 2.5})

@@ -90,8 +90,9 @@ def _further(now: ResortPlan, s: Situation, rules: ResortRules) -> Decision[Reso
     if rules.shed_at_most <= 0:
         return Decision(now, (), f"{why}; nothing else is allowed")
     needed = _share_above(s.load + s.behind_load, TARGET * s.processors)
-    # The load may be measured too low while everything waits: late rows say it is not enough.
-    wanted = max(needed, _rounded(now.shed + STEP))
+    # The load may be unknown, or measured too low while everything waits: rows are late, so what
+    # is shed is not enough.
+    wanted = max(_rounded(now.shed + STEP), needed)  # of NaN and a number, the first
     share = min(wanted, rules.shed_at_most)
     short = f"{wanted:.0%} would be needed" if wanted > rules.shed_at_most + 1e-9 else None
     if share <= now.shed + 1e-9:
@@ -112,10 +113,8 @@ def _back(now: ResortPlan, s: Situation) -> Decision[ResortPlan]:
         if not share < now.shed - 1e-9:  # also when the load is not known
             return Decision(now)
         said = (
-            f"shed {now.shed:.0%} -> {share:.0%} of the rows: {why}, and a load of {s.load:.2f} "
-            f"without shedding leaves {RELAXED:.0%} of {s.processors} processors not exceeded"
-            if share == 0
-            else f"shed {now.shed:.0%} -> {share:.0%} of the rows: {why}, load {s.load:.2f}"
+            f"shed {now.shed:.0%} -> {share:.0%} of the rows: {why}, and what is kept of a load of "
+            f"{s.load:.2f} fits into {RELAXED:.0%} of {s.processors} processors"
         )
         return Decision(ResortPlan(now.cheaper, share), (said,))
     last = now.cheaper[-1]

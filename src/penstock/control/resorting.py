@@ -38,6 +38,7 @@ class Resorting:
         self.plan = ResortPlan()
         self._late_since_s = self._calm_since_s = math.nan
         self._cost_s: dict[str, float] = {}  # of a row, before an operator's form was changed
+        self._last_cost_s = math.nan
         self._told_infeasible: str | None = None
 
     def look(self, seen: Observation, processors: int, at_limit: bool) -> ResortStep | None:
@@ -91,13 +92,15 @@ class Resorting:
         return ""
 
     def _situation(self, seen: Observation, processors: int, late: str) -> Situation:
-        load, rate = offered_load(seen), seen.arrival_rate_per_s
-        cost_s = _row_cost_s(seen)
+        rate, cost_s = seen.arrival_rate_per_s, _row_cost_s(seen)
+        if math.isnan(cost_s):
+            cost_s = self._last_cost_s  # no batch ended: rows cost what they did
+        self._last_cost_s = cost_s
         behind = max(0.0, seen.backlog_rows - rate * self._max_latency_s)
         behind_load = behind * cost_s / max(self._rules.after_s, self._max_latency_s)
         return Situation(
             processors=processors,
-            load=load,
+            load=rate * cost_s if rate else 0.0,
             late_for_s=_age(self._late_since_s, seen.at_s),
             calm_for_s=_age(self._calm_since_s, seen.at_s),
             late=late,
