@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from contract.fakes import FakeActuator, FakeClock, FakeHistory, FakeMeasurer, FakePolicy
+from penstock.config import Settings
 from penstock.control.actions import SetExecutors, ShedLoad, UseVariants
 from penstock.control.last_resort import (
     RELAXED,
@@ -19,6 +20,7 @@ from penstock.control.last_resort import (
 )
 from penstock.control.loop import Loop
 from penstock.control.resorting import Resorting
+from penstock.errors import InvalidInput
 from penstock.model.decision import Limits
 from penstock.model.observation import (
     ComponentObservation,
@@ -26,6 +28,8 @@ from penstock.model.observation import (
     NodeObservation,
     Observation,
 )
+from penstock.model.topology import Topology
+from penstock.spark.degrading import check_degrading
 
 RULES = ResortRules(("lookup", "score"), shed_at_most=0.3, after_s=10, calm_s=20)
 LATE = Situation(4, 6.0, late_for_s=10, late="40% of results within 5 s", loads={"score": 5.0})
@@ -175,3 +179,21 @@ def test_a_period_that_tells_nothing_neither_alarms_nor_calms() -> None:
     quiet = replace(seen(1005, late=True), latency=None)
     scene.see(seen(1000, late=True), quiet, seen(1010, late=True))
     assert scene.actuator.acted == [UseVariants(("lookup",))]
+
+
+@pytest.mark.parametrize(
+    ("options", "apart", "said"),
+    [
+        ({"shed_at_most": 0.2}, True, "shed-at-most is 0.2; that is possible only where"),
+        ({"adapt_interval": True}, True, "adapt-interval is true; that is possible only where"),
+        ({"shed_at_most": 0.2}, False, "but source 'theirs' cannot be told so"),
+    ],
+)
+def test_what_could_never_be_carried_out_is_refused(
+    options: dict[str, Any], apart: bool, said: str
+) -> None:
+    made = Topology("road", max_latency="5s")
+    made.source("theirs", lambda session: session.readStream.format("rate").load())
+    with pytest.raises(InvalidInput, match=said):
+        check_degrading(made, Settings(**options), apart)
+    check_degrading(made, Settings(), True)

@@ -127,6 +127,7 @@ class Acting:
         if found is None:
             return step
         outcomes = []
+        resorting.wait()
         for action in resorting.actions(found.plan):
             if not dry_run and action.NAME not in cluster.cannot:
                 outcomes.append(self._act(step.at_s, action))

@@ -65,9 +65,12 @@ class Resorting:
             found.append(ShedLoad(wanted.shed))
         return tuple(found)
 
-    def learn(self, outcome: Outcome, seen: Observation) -> None:
-        """An action came to this; the time until the next step begins anew."""
+    def wait(self) -> None:
+        """A step was taken or advised: the time until the next one begins anew."""
         self._late_since_s = self._calm_since_s = math.nan
+
+    def learn(self, outcome: Outcome, seen: Observation) -> None:
+        """An action came to this."""
         if not outcome.done:
             return
         action = outcome.action

@@ -37,6 +37,7 @@ from penstock.spark.actuator import SparkActuator, placements_of, traffic_of
 from penstock.spark.apart.actuator import ApartActuator
 from penstock.spark.apart.measurer import ApartMeasurer
 from penstock.spark.apart.running import RunningApart
+from penstock.spark.degrading import check_degrading
 from penstock.spark.detached import cluster_settings
 from penstock.spark.embedded import EmbeddedCluster
 from penstock.spark.executors import SparkExecutors, executor_settings
@@ -91,6 +92,7 @@ class ElasticRun:
         on_step: Callable[[Step], None] | None = None,
     ) -> None:
         topology.check()
+        check_degrading(topology, settings, place.apart)
         self.topology = topology
         self.settings = settings
         self.place = place

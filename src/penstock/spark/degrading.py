@@ -1,0 +1,27 @@
+"""Whether what a user allows as a last resort can be carried out at all."""
+
+from penstock.config import Settings
+from penstock.errors import InvalidInput
+from penstock.model.sources import Streams
+from penstock.model.topology import Topology
+from penstock.workloads.generator import Generator
+
+
+def check_degrading(topology: Topology, settings: Settings, apart: bool) -> None:
+    """Refuse a last resort, or an interval of batches, that could never be carried out."""
+    wanted = {
+        f"shed-at-most is {settings.shed_at_most:g}": settings.shed_at_most > 0,
+        "adapt-interval is true": settings.adapt_interval,
+        f"operator {next(iter(topology.variants), '')!r} has a cheaper form": bool(
+            topology.variants
+        ),
+    }
+    asked = next((words for words, wants in wanted.items() if wants), None)
+    foreign = [s.name for s in topology.sources if not isinstance(s.reader, Generator | Streams)]
+    if asked is not None and apart:
+        raise InvalidInput(f"{asked}; that is possible only where components run together.")
+    if foreign and (settings.shed_at_most > 0 or settings.adapt_interval):
+        raise InvalidInput(
+            f"{asked}, but source {foreign[0]!r} cannot be told so; only a Generator and Streams "
+            "can."
+        )
