@@ -1,14 +1,26 @@
 """Rows that are shed: the same whenever they are drawn, as many as was told, independent."""
 
+import json
 from pathlib import Path
 
 import numpy as np
 import pytest
+from pyspark.sql.types import (
+    DoubleType,
+    IntegerType,
+    LongType,
+    StructField,
+    StructType,
+    TimestampType,
+)
 
+from penstock.model.sources import Streams
 from penstock.spark.generator_source import GeneratorReader
 from penstock.spark.resort_reading import ResortReading, shed_rows_at
 from penstock.spark.routes.reading import RoutedReading
 from penstock.spark.shedding import dropped_of_ranges, dropped_rows, kept, seed_of
+from penstock.spark.source.reader import PenstockReader
+from penstock.spark.source.settings import settings_of
 from penstock.spark.told import read_told, tell
 from penstock.workloads.generator import Generator
 from penstock.workloads.profiles import steps
@@ -105,3 +117,34 @@ def test_a_batch_waits_for_the_interval_that_was_told(tmp_path: Path) -> None:
     assert one.latestOffset(start, one.getDefaultReadLimit()) == start
     tell(file, interval_s=0.0)
     assert one.latestOffset(start, one.getDefaultReadLimit()) == end
+
+
+def test_many_streams_shed_alike_whoever_reads_them_and_every_row_is_counted(
+    tmp_path: Path,
+) -> None:
+    file = tmp_path / "told.json"
+    made = {f"s{n}": Generator(steps([(1, 100)]), keys=3, seed=n, rows=70 + n) for n in range(9)}
+    text = settings_of(Streams(generators=made), "many", tmp_path / "many", 0.0).to_json()
+    kinds = (LongType(), LongType(), DoubleType(), TimestampType(), IntegerType())
+    names = ("row", "key", "value", "at", "__penstock_forms_many")
+    schema = StructType([StructField(*pair) for pair in zip(names, kinds, strict=True)])
+
+    def reader() -> PenstockReader:
+        resort = ResortReading("many", ("lookup",), str(file))
+        return PenstockReader(text, schema, RoutedReading("many"), resort)
+
+    tell(file, shed=0.4, cheaper=["lookup"])
+    one = reader()
+    start = one.initialOffset()
+    end = json.loads(json.dumps(one.latestOffset(start, one.getDefaultReadLimit())))
+    tell(file, shed=0.0, cheaper=[])
+    read = []
+    for _ in range(2):  # as it is, and as after a failure
+        rows = [b for part in one.partitions(start, end) for b in one.read(part)]
+        read.append(sorted(str(row) for batch in rows for row in batch.to_pylist()))
+        assert {f for b in rows for f in b.column("__penstock_forms_many").to_pylist()} == {1}
+        one.stop()
+        one = reader()
+    assert read[0] == read[1]
+    assert len(read[0]) + shed_rows_at(end) == sum(range(70, 79))
+    assert shed_rows_at(end) == pytest.approx(0.4 * sum(range(70, 79)), rel=0.15)
