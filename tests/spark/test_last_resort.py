@@ -99,6 +99,8 @@ def _look_at_history(directory: Path) -> None:
         told = store.read_room_decisions(1)
         resorts = [one for one in told if one.room == "last resort"]
         done = [str(a.outcome.action) for a in store.read_actions(1)]
+    counted = [one for one in told if one.room == "shedding"]
+    assert counted[-1].numbers["so_far"] == sum(one.numbers["shed_rows"] for one in counted) > 0
     assert resorts[0].what == "cheaper form -> scored"
     assert "processors in use" in resorts[0].reasons[0]
     assert resorts[1].numbers["shed"] <= 0.3

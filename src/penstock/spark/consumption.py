@@ -10,6 +10,7 @@ from penstock.model.sources import Streams
 from penstock.model.topology import Topology
 from penstock.spark.builder import BuiltTopology
 from penstock.spark.identity import generators
+from penstock.spark.resort_reading import shed_rows_at
 from penstock.spark.source.watch import SourceWatch, waiting_rows
 from penstock.workloads.generator import Generator
 
@@ -55,6 +56,23 @@ class Consumption:
             for query in range(len(self._queries()))
         ]
         return max(behind, default=0)
+
+    def shed_rows(self) -> int | None:
+        """Rows that sources have shed so far, as their offsets count them; None before a batch."""
+        found = [self._shed_by(query) for query in range(len(self._queries()))]
+        return max((rows for rows in found if rows is not None), default=None)
+
+    def _shed_by(self, query: int) -> int | None:
+        progress = self._queries()[query].lastProgress
+        if progress is None:
+            return None
+        rows: dict[str, int] = {}
+        for source in progress.sources:
+            offset = json.loads(source.endOffset) if source.endOffset else None
+            if isinstance(offset, dict):
+                # A stream that is joined with itself sheds the same rows twice.
+                rows[str(offset.get("stream", offset.get("source")))] = shed_rows_at(offset)
+        return sum(rows.values())
 
     def _streams_of(self, query: int) -> list[dict[str, Any]]:
         """What the sources of many streams say that a query has read from."""

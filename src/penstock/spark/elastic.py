@@ -32,6 +32,7 @@ from penstock.control.summary import RunSummary, summarise_run
 from penstock.fusion.proposal import parse_groups
 from penstock.model.decision import Limits, RoomDecision
 from penstock.model.observation import Observation
+from penstock.model.sources import Streams
 from penstock.model.topology import Topology
 from penstock.spark.actuator import SparkActuator, placements_of, traffic_of
 from penstock.spark.apart.actuator import ApartActuator

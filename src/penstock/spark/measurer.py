@@ -33,6 +33,7 @@ from penstock.spark.progress import BatchReport
 from penstock.spark.routes.frames import table_in_use
 from penstock.spark.routes.telling import RouteTeller
 from penstock.spark.running import RunningTopology
+from penstock.spark.shed_telling import ShedTeller
 from penstock.spark.source.rates import SourceRates
 from penstock.spark.state_size import state_bytes
 from penstock.spark.workload import QueryWork, WorkReader
@@ -90,6 +91,7 @@ class SparkMeasurer:
         now_s = time.time()
         self._last = _Counters(now_s, running.ledger.available_rows(now_s))
         self._sources = SourceRates(running.sources, now_s)
+        self._shed = ShedTeller()
 
     def _follow(self, place: int) -> None:
         """A query was started again: its jobs are in another group now."""
@@ -145,7 +147,10 @@ class SparkMeasurer:
             sources=running.sources.observe(),
             missing=tuple(missing),
             traffic=traffic,
-            decided=self._tables.take(routes, now_s),
+            decided=(
+                *self._tables.take(routes, now_s),
+                *self._shed.take(running.shed_rows(), arrival_rate_per_s * period_s, now_s),
+            ),
         )
 
     def _seen_traffic(self, missing: list[str]) -> tuple[GroupTraffic, ...]:

@@ -266,6 +266,10 @@ class RunningTopology:
         """Whether all sources are bounded streams and every query has taken all their rows."""
         return self._consumption.finished()
 
+    def shed_rows(self) -> int | None:
+        """Rows shed since the checkpoint was begun; None before a batch has ended."""
+        return self._consumption.shed_rows()
+
     def backlog(self, now_s: float) -> int:
         """Rows that arrived at sources which tell and are in no committed batch yet."""
         return self._consumption.backlog(now_s)
