@@ -1,6 +1,7 @@
 """Rows that are shed: the same whenever they are drawn, as many as was told, independent."""
 
 import json
+import time
 from pathlib import Path
 
 import numpy as np
@@ -107,7 +108,11 @@ def test_what_was_told_is_told_by_parts_and_rubbish_is_nothing(tmp_path: Path) -
     assert read_told(file).shed == 0
 
 
-def test_a_batch_waits_for_the_interval_that_was_told(tmp_path: Path) -> None:
+def test_a_batch_waits_for_the_interval_that_was_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slept_s: list[float] = []
+    monkeypatch.setattr(time, "sleep", slept_s.append)
     file = tmp_path / "told.json"
     one = reader(file)
     start = one.initialOffset()
@@ -115,6 +120,7 @@ def test_a_batch_waits_for_the_interval_that_was_told(tmp_path: Path) -> None:
     assert end != start
     tell(file, interval_s=1e12)
     assert one.latestOffset(start, one.getDefaultReadLimit()) == start
+    assert slept_s == [0.2]
     tell(file, interval_s=0.0)
     assert one.latestOffset(start, one.getDefaultReadLimit()) == end
 

@@ -19,6 +19,7 @@ from penstock.spark.told import read_told
 COLUMN = "__penstock_forms_"  # of the source; a bit for each operator that has a cheaper form
 OFFSET = "resort"
 OPTION = "forms"
+PATIENCE_S = 0.2  # a query that is stopped waits no longer for its source
 
 
 @dataclass(frozen=True)
@@ -58,8 +59,12 @@ class ResortReading:
 
         All sources go by the same clock, so that the batch of one is the batch of all.
         """
-        interval_s, now_s = read_told(self.told_file).interval_s, time.time()
-        return bool(interval_s > 0 and now_s // interval_s == self._formed_s // interval_s)
+        interval_s = read_told(self.told_file).interval_s
+        if interval_s <= 0 or time.time() // interval_s != self._formed_s // interval_s:
+            return False
+        # Spark asks again after some milliseconds; to answer late costs less than to answer often.
+        time.sleep(min(PATIENCE_S, interval_s - time.time() % interval_s))
+        return time.time() // interval_s == self._formed_s // interval_s
 
     def offset(self, start: Mapping[str, Any], dropped: Callable[[float], int]) -> dict[str, Any]:
         """The choice for a batch that begins at an offset, and all rows shed until its end.
