@@ -42,8 +42,8 @@ def operators_of_source(topology: Topology, source: str) -> tuple[str, ...]:
 
 
 def on_the_way(topology: Topology) -> frozenset[str]:
-    """Operators between a source and one with a cheaper form, and those themselves."""
-    return frozenset(n for name in topology.variants for n in path_to_source(topology, name)[:-1])
+    """Operators between a source and one with a cheaper form: they stand before each form."""
+    return frozenset(n for name in topology.variants for n in path_to_source(topology, name)[1:-1])
 
 
 def without_forms(frame: DataFrame, source: str) -> DataFrame:
