@@ -24,7 +24,7 @@ from pyspark.sql.streaming.datasource import (
 from pyspark.sql.types import StructType
 
 from penstock.model.observation import Ints
-from penstock.spark.backends.backend import Backend, Chunk, Malformed, Ranges
+from penstock.spark.backends.backend import Backend, Chunk, Malformed, Positions, Ranges
 from penstock.spark.backends.registry import backend_class, make_backend
 from penstock.spark.resort_reading import Choice, ResortReading
 from penstock.spark.routes.names import OFFSET
@@ -173,7 +173,7 @@ class PenstockReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         named = settings.stream_column
         plain = arrow if named is None else arrow.remove(arrow.get_field_index(named))
         malformed: list[Malformed] = []
-        share, place = partition.choice.shed, ranges.start.minor.copy()
+        share, place = partition.choice.shed, _first_places(ranges.start)
         for chunk in backend.read(ranges, plain):
             malformed += chunk.malformed
             if chunk.rows.num_rows:
@@ -242,7 +242,13 @@ def _finished(chunk: Chunk, ranges: Ranges, arrow: pa.Schema, named: str | None)
 def _dropped(batch: Batch, names: Sequence[str], share: float) -> int:
     """Rows of a batch that are shed, as far as its backend counts records exactly."""
     seeds = np.array([seed_of(names[stream]) for stream in batch.stream.tolist()], dtype=np.int64)
-    return dropped_of_ranges(batch.start.minor, batch.rows, share, seeds)
+    return dropped_of_ranges(_first_places(batch.start), batch.rows, share, seeds)
+
+
+def _first_places(start: Positions) -> Ints:
+    """One number for each position; rows of a range are numbered on from it."""
+    places: Ints = start.major * 1_000_003 + start.minor
+    return places
 
 
 def _kept(chunk: Chunk, ranges: Ranges, place: Ints, share: float) -> Bools:
