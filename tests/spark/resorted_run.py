@@ -17,8 +17,8 @@ from penstock.spark.elastic import ElasticRun, Place
 from penstock.workloads.generator import Generator
 from penstock.workloads.profiles import constant
 
-ROWS = 6_000
-STREAM = Generator(constant(600.0), keys=20, seed=5, rows=ROWS, lanes=2, max_rows=300)
+ROWS = 7_200
+STREAM = Generator(constant(1_000.0), keys=20, seed=5, rows=ROWS, lanes=2, max_rows=600)
 WATERMARK_S = 1
 
 
@@ -41,7 +41,7 @@ def topology(directory: Path) -> Topology:
     """Rows as they are scored, and counts of them in windows of a second."""
     made = Topology("resorted", max_latency="1s")
     made.source("rows", STREAM)
-    made.add("scored", scored(0.008, "full"), "rows", cheaper=scored(0.003, "cheaper"))
+    made.add("scored", scored(0.002, "full"), "rows", cheaper=scored(0.001, "cheaper"))
     made.add("timed", lambda scored: scored.withWatermark("at", f"{WATERMARK_S} seconds"), "scored")
     made.add(
         "counts",
@@ -58,6 +58,8 @@ def tell(step: Step) -> None:
     """What the last resort decided and whether it was done."""
     for outcome in step.also_done:
         print("did", outcome.action, outcome.done, flush=True)
+    for decision in step.observation.decided if step.observation is not None else ():
+        print("told", decision.what, flush=True)
 
 
 def main(directory: Path, master: str, once: bool) -> None:

@@ -446,3 +446,55 @@ def test_ranges_of_the_generator_have_no_gap() -> None:
     assert ranges == [RowRange(3, 6, lane=0), RowRange(6, 10, lane=1)]
     assert reader.partitions({"row": 3}, {"row": 3}) == []
     assert sum(batch.num_rows for part in ranges for batch in reader.read(part)) == 7
+
+
+@pytest.mark.parametrize(
+    ("declare", "said"),
+    [
+        (lambda t: t.add("a", "SELECT * FROM s", "s", cheaper="SELECT key FROM s"), "must be the"),
+        (
+            lambda t: t.add("a", "SELECT key, count(*) n FROM s GROUP BY key", "s",
+                            cheaper="SELECT key, 1L AS n FROM s"),
+            "has state",
+        ),
+        (
+            lambda t: t.add("a", lambda s: s.withWatermark("at", "1 second"), "s",
+                            cheaper="SELECT * FROM s"),
+            "after it",
+        ),
+        (lambda t: t.add("a", "SELECT * FROM r", "r", cheaper="SELECT * FROM r"), "only a Gen"),
+        (
+            lambda t: t.add("a", lambda r, s: s.unionByName(r, True), ("r", "s"),
+                            cheaper=lambda r, s: s),
+            "one upstream",
+        ),
+    ],
+)  # fmt: skip
+def test_a_form_that_is_no_replacement_is_refused(
+    session: SparkSession, declare: Callable[[Topology], object], said: str
+) -> None:
+    made = Topology("forms", max_latency="5s")
+    made.source("s", Generator(constant(10.0), keys=2))
+    made.source("r", lambda session: session.readStream.format("rate").load())
+    declare(made)
+    made.sink("out", "a", Memory())
+    made.sink("rest", "s", Memory())
+    made.sink("others", "r", Memory())
+    with pytest.raises(InvalidTopology, match=said) as refused:
+        build(made, session, Reading(0.0))
+    assert "operator 'a': cheaper" in str(refused.value)
+
+
+def test_forms_behind_each_other_are_all_in_the_query(session: SparkSession) -> None:
+    made = Topology("forms", max_latency="5s")
+    made.source("s", Generator(constant(10.0), keys=2))
+    made.add("a", "SELECT *, 1 AS a FROM s", "s", cheaper="SELECT *, 2 AS a FROM s")
+    made.add("b", "SELECT * FROM a WHERE value > 0", "a")
+    made.add("c", "SELECT *, 3 AS c FROM b", "b", cheaper="SELECT *, 4 AS c FROM b")
+    made.sink("out", "c", Memory())
+    built = build(made, session, Reading(0.0))
+    plan = built.queries[0].frame._jdf.queryExecution().optimizedPlan().toString()
+    assert built.queries[0].frame.columns == ["row", "key", "value", "at", "a", "c"]
+    assert built.queries[0].sharing.shared == ("s",)
+    assert {f"{n} AS a" in plan for n in (1, 2)} == {True}
+    assert {f"{n} AS c" in plan for n in (3, 4)} == {True}
