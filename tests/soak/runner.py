@@ -52,7 +52,9 @@ class Soak:
         """
         self._began_s = time.monotonic()
         self._program = self._started()
-        await_true("the first batch", lambda: self._program.batches > 0, RECOVERY_LIMIT_S)
+        await_true(
+            "the first batch", lambda: self._lives() and self._program.batches > 0, RECOVERY_LIMIT_S
+        )
         self._page = Page(self._history)
         self._joiner.start()
         try:

@@ -90,7 +90,7 @@ class SparkMeasurer:
         )
         now_s = time.time()
         self._last = _Counters(now_s, running.ledger.available_rows(now_s))
-        self._sources = SourceRates(running.sources, now_s)
+        self._sources = SourceRates(running.sources)
         self._shed = ShedTeller()
 
     def _follow(self, place: int) -> None:
@@ -117,6 +117,8 @@ class SparkMeasurer:
         available = running.ledger.available_rows(now_s)
         arrived = available - self._last.available_rows
         told_per_s, unseen_rows = self._sources.take(now_s)
+        if np.isnan(told_per_s):
+            missing.append("arrival rate: a source has not counted twice yet")
         arrival_rate_per_s = (
             arrived / period_s + told_per_s + self._foreign_rate(reports, period_s, missing)
         )
