@@ -1,9 +1,10 @@
 """What `penstock demo` runs: a toll road with every decision at work, and the director of its load.
 
 The look-up waits and does not compute, so more executors help even where there are two cores. A
-batch of this road costs about a second there whatever is in it, and a result waits for a batch and
-a half on average; an executor that starts takes most of two cores for some seconds. A bound of
-8 s leaves room for both; 60% of it is what the policy plans for, because it plans for means.
+batch of this road costs a second and more there whatever is in it: back to back, batches would
+spend more on themselves than on rows, so one begins every two seconds at most. An executor that
+starts takes most of two cores for some seconds. A bound of 8 s leaves room for both; 60% of it is
+what the policy plans for, because it plans for means.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ BASE_RATE_PER_S = 120.0
 LOOKUP_WAIT_S = 0.005
 BOUND_S = 8.0
 AIM = 0.6
+BATCH_INTERVAL_S = 2.0
 DECLARED = "gantries.toml"
 
 
@@ -68,8 +70,8 @@ def demo_settings(policy: str, out: Path) -> Settings:
         period_s=3.0, policy=policy, aim=AIM, executors_min=1, executors_max=4, slots=2,
         key_groups=2, executor_memory_mb=768, cooldown_out_s=6.0, cooldown_in_s=9.0,
         step_in=1, step_out=1, foresight_s=15.0, scale_down_window_s=9.0,
-        threshold_min=0.35, threshold_max=0.7,
-        trend_window_s=20.0, allocation="milp", history=str(out / "history.sqlite"),
+        threshold_min=0.35, threshold_max=0.7, trend_window_s=20.0,
+        batch_interval_s=BATCH_INTERVAL_S, allocation="milp", history=str(out / "history.sqlite"),
     )  # fmt: skip
 
 
