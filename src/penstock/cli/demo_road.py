@@ -71,7 +71,8 @@ def demo_settings(policy: str, out: Path) -> Settings:
         key_groups=2, executor_memory_mb=768, cooldown_out_s=6.0, cooldown_in_s=9.0,
         step_in=1, step_out=1, foresight_s=15.0, scale_down_window_s=9.0,
         threshold_min=0.35, threshold_max=0.7, trend_window_s=20.0,
-        batch_interval_s=BATCH_INTERVAL_S, allocation="milp", history=str(out / "history.sqlite"),
+        batch_interval_s=BATCH_INTERVAL_S, allocation="milp", allocation_migrations=2,
+        history=str(out / "history.sqlite"),
     )  # fmt: skip
 
 
