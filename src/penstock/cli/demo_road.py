@@ -35,7 +35,7 @@ def demo_gantries() -> Gantries:
     return Gantries(BASE_RATE_PER_S)
 
 
-def road(gantries: Gantries, out: Path) -> Topology:
+def road(gantries: Gantries, out: Path, lookup_wait_s: float = LOOKUP_WAIT_S) -> Topology:
     """The demo's topology, reading and writing below a directory."""
     from penstock.model.route import Route
     from penstock.model.sinks import Files
@@ -58,7 +58,7 @@ def road(gantries: Gantries, out: Path) -> Topology:
         Files(str(out / "accidents")),
         max_latency=f"{BOUND_S:g}s",
         route=Route("frequency-aware", key="key", partitions=8, top_k=20, period="8s", follow=True),
-        lookup_wait_s=LOOKUP_WAIT_S,
+        lookup_wait_s=lookup_wait_s,
     )
 
 
