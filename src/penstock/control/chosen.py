@@ -57,6 +57,7 @@ def _with_options(name: str, settings: Settings, slots: int | None) -> ScalingPo
         "min_ratio": settings.threshold_min,
         "max_ratio": settings.threshold_max,
         "window_s": settings.trend_window_s,
+        "trigger_interval_s": settings.batch_interval_s,
         "step": slots or settings.slots,  # nothing smaller than an executor can be had
     }
     kind = POLICIES.get(name)

@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from penstock.scaling.batch_work import BatchWork, learn_work, marginal
 from penstock.scaling.correction import Correction, fit_correction
 from penstock.scaling.demand import Demand, Demands, demands, idle
 from penstock.scaling.jackson import GIGK, MMK
@@ -42,15 +43,17 @@ def read_inputs(
     newest = context.newest
     if newest is None:
         return None
-    model = _model(context, model_name, overhead, trigger_interval_s)
+    together = model_name == "microbatch" or (model_name == "auto" and context.sharing == "time")
+    work = learn_work(context.window) if together else None
+    model = _model(context, model_name, overhead, trigger_interval_s, work)
     history = [
         _at(context, end) for end in range(_first(context, smoothing), len(context.window) + 1)
     ]
     found = history[-1]
     if not found.components or not all(demand.known for demand in found):
         return None
-    network = _network(context, history, smoothing)
-    pairs = _pairs(context, model) if correct else []
+    network = marginal(_network(context, history, smoothing), work)
+    pairs = _pairs(context, model, work) if correct else []
     correction = fit_correction(pairs)
     running = np.array([demand.parallelism for demand in found], dtype=np.int64)
     if context.sharing == "time":
@@ -77,12 +80,18 @@ def _first(context: ScalingContext, smoothing: Smoothing) -> int:
 
 
 def _model(
-    context: ScalingContext, name: str, overhead: BatchOverhead, interval_s: float
+    context: ScalingContext,
+    name: str,
+    overhead: BatchOverhead,
+    interval_s: float,
+    work: BatchWork | None,
 ) -> LatencyModel:
     if name == "auto":
         name = "microbatch" if context.sharing == "time" else "mmk"
     if name == "microbatch":
-        return Microbatch(learn_overhead(context.window, overhead)[0], interval_s)
+        learnt = learn_overhead(context.window, overhead)[0]
+        own_s = 0.0 if work is None else work.own_s
+        return Microbatch(replace(learnt, work_s=own_s), interval_s)
     return GIGK if name == "gigk" else MMK
 
 
@@ -164,7 +173,9 @@ def _measured(context: ScalingContext, smoothing: Smoothing) -> float:
     )
 
 
-def _pairs(context: ScalingContext, model: LatencyModel) -> list[tuple[float, float]]:
+def _pairs(
+    context: ScalingContext, model: LatencyModel, work: BatchWork | None
+) -> list[tuple[float, float]]:
     """Estimate and measurement of each past period, each with what ran and came then."""
     single = Smoothing(1)
     pairs = []
@@ -178,7 +189,7 @@ def _pairs(context: ScalingContext, model: LatencyModel) -> list[tuple[float, fl
         if any(demand.backlog_rate_per_s > 0 for demand in found):
             continue  # a backlog is no steady state, which is all the model knows
         then = replace(context, window=context.window[:end])
-        network = _network(then, [found], single)
+        network = marginal(_network(then, [found], single), work)
         ran = {component.name: component.parallelism for component in observation.components}
         shared = context.sharing == "time"
         running = np.array(

@@ -4,10 +4,11 @@ A batch of B seconds admits the lambda B rows that came meanwhile, so with O(K) 
 a batch on K processors and a = lambda S the load (S processor-seconds for each external row),
 
     B(K) = O(K) / (1 - a / K),   E[T] = 1.5 B   (back to back)   or   I / 2 + B   (interval I > B)
-    O(K) = fixed + per_processor K
+    O(K) = fixed + per_processor K + work / K
 
-B has one minimum, at K = a + sqrt(a^2 + a fixed / per_processor): more processors than that make
-it slower and are never asked for.
+where work is the task seconds of a batch that no row causes. B has one minimum, at
+K = a + sqrt(a^2 + (a fixed + work) / per_processor): more processors than that make it slower and
+are never asked for.
 """
 
 import math
@@ -28,10 +29,11 @@ class BatchOverhead:
 
     fixed_s: float
     per_processor_s: float = 0.0
+    work_s: float = 0.0  # divided among all processors
 
     def at(self, processors: int) -> float:
         """Seconds on that many processors."""
-        return self.fixed_s + self.per_processor_s * processors
+        return self.fixed_s + self.per_processor_s * processors + self.work_s / processors
 
 
 def learn_overhead(
@@ -124,8 +126,10 @@ class Microbatch:
         if load <= 0:
             return 1
         if growth <= 0:
-            return max_processors if self.overhead.fixed_s > 0 else math.floor(load) + 1
-        root = load + math.sqrt(load * load + load * self.overhead.fixed_s / growth)
+            costs = self.overhead.fixed_s + self.overhead.work_s
+            return max_processors if costs > 0 else math.floor(load) + 1
+        own = load * self.overhead.fixed_s + self.overhead.work_s
+        root = load + math.sqrt(load * load + own / growth)
         if not root < max_processors:
             return max_processors
         near = [k for k in (math.floor(root), math.ceil(root)) if load < k <= max_processors]
