@@ -33,12 +33,12 @@ class Verdict:
 def verify(directory: Path, made: dict[str, Generator]) -> Verdict:
     """Compare both outputs with a recomputation."""
     epoch = json.loads((directory / "checkpoint/penstock/epoch.json").read_text())
-    expected = _rows(made, float(epoch["epoch_s"]))
+    expected = expected_rows(made, float(epoch["epoch_s"]))
     faults: list[str] = []
     raw = _published(directory / "raw")
     columns = ["stream", "row", "key", "value", "bucket"]
     faults += _differences("rows", raw[columns], expected[columns], ["stream", "row"])
-    windows = _windows(expected)
+    windows = expected_windows(expected)
     published = _published(directory / "windows")
     published["since"] = published["since"].dt.tz_convert("UTC").dt.as_unit("us")
     windows["since"] = windows["since"].dt.as_unit("us")
@@ -46,7 +46,7 @@ def verify(directory: Path, made: dict[str, Generator]) -> Verdict:
     return Verdict(len(raw), len(published), tuple(faults))
 
 
-def _rows(made: dict[str, Generator], epoch_s: float) -> pd.DataFrame:
+def expected_rows(made: dict[str, Generator], epoch_s: float) -> pd.DataFrame:
     parts = []
     for name, generator in made.items():
         part = generator.batch(0, generator.rows or 0, epoch_s).to_pandas()
@@ -57,7 +57,7 @@ def _rows(made: dict[str, Generator], epoch_s: float) -> pd.DataFrame:
     return rows
 
 
-def _windows(rows: pd.DataFrame) -> pd.DataFrame:
+def expected_windows(rows: pd.DataFrame) -> pd.DataFrame:
     """Windows that the last watermark has closed."""
     closed = rows["at"].max() - pd.Timedelta(seconds=WATERMARK_S)
     since = rows["at"].dt.floor(f"{WINDOW_S}s")
