@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -147,6 +148,10 @@ def run_watched(
     view = LiveView(topology.name, topology.max_latency_s, total)
     with view.shown(), ElasticRun(topology, settings, place, view.step) as running:
         controls.run = running
+        for decision in running.plan:
+            gain = decision.numbers.get("expected_gain")
+            told = "" if gain is None else f" (expected gain {gain:.0%})"
+            print(f"{decision.room}: {decision.what}{told}", file=sys.stderr)
         with suppress(KeyboardInterrupt):  # the usual way to end a run without end
             running.wait(limit_s)
         return running.finish()

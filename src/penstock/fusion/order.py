@@ -53,13 +53,25 @@ class OrderPlan:
 
 
 def commute(one: StatelessOperator, other: StatelessOperator) -> bool:
-    """Whether two operators may be swapped: neither writes what the other reads or writes."""
-    return (
-        one.measured
-        and other.measured
-        and not one.writes & (other.reads | other.writes)
-        and not other.writes & one.reads
-    )
+    """Whether two operators may be swapped for what was measured of them."""
+    return one.measured and other.measured and independent(one, other)
+
+
+def independent(one: StatelessOperator, other: StatelessOperator) -> bool:
+    """Whether neither of two operators writes what the other reads or writes."""
+    return not one.writes & (other.reads | other.writes) and not other.writes & one.reads
+
+
+def swapped_unduly(
+    run: Sequence[StatelessOperator], order: Sequence[str]
+) -> tuple[StatelessOperator, StatelessOperator] | None:
+    """Two operators of a run that an order would swap although they do not commute, if any."""
+    place = {name: number for number, name in enumerate(order)}
+    for j, later in enumerate(run):
+        for earlier in run[:j]:
+            if place[later.name] < place[earlier.name] and not independent(earlier, later):
+                return earlier, later
+    return None
 
 
 def work_per_row_s(run: Iterable[StatelessOperator]) -> float:

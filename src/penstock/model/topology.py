@@ -263,6 +263,14 @@ class Topology:
         graph.add_edges_from((binding.upstream, binding.name) for binding in self._sinks.values())
         return graph
 
+    def rewired(self, operators: Iterable[Operator], sinks: Iterable[SinkBinding]) -> "Topology":
+        """The same sources with other operators between them and the sinks."""
+        made = Topology(self.name, self.max_latency_s)
+        made._sources = dict(self._sources)
+        made._operators = {operator.name: operator for operator in operators}
+        made._sinks = {sink.name: sink for sink in sinks}
+        return made
+
     def check(self) -> None:
         """Refuse what can be refused without Spark, each with a sentence that names the field."""
         if not self._sources:

@@ -5,6 +5,7 @@ sinks of a batch at once. Where Spark refuses that, each sink gets its own query
 why.
 """
 
+import logging
 from dataclasses import dataclass, replace
 
 from pyspark.errors import PySparkException
@@ -29,8 +30,11 @@ from penstock.spark.fused import (
 )
 from penstock.spark.handles import planned_execution, streaming_refusal
 from penstock.spark.plan_check import check_plan
+from penstock.spark.reordering import Orders, fitting_orders, reordered, same_rows
 from penstock.spark.survey import Survey, first_line, survey
 from penstock.spark.variants import on_the_way
+
+log = logging.getLogger(__name__)
 
 TAG = "__node"
 
@@ -90,16 +94,20 @@ class BuiltTopology:
     schemas: dict[str, str]
     keys: dict[str, tuple[str, ...]]  # of each operator that needs a shuffle, whatever the plan
     survey: Survey
+    topology: Topology  # as it runs: declared, but for the order of stateless operators
+    orders: Orders = ()  # of runs that are carried out in another order than declared
+    notes: tuple[str, ...] = ()  # on orders that were wanted
 
 
 def build(
     topology: Topology, session: SparkSession, reading: Reading,
-    wanted: TopologyPlan | tuple[Group, ...] | None = None,
+    wanted: TopologyPlan | tuple[Group, ...] | None = None, orders: Orders = (),
 ) -> BuiltTopology:  # fmt: skip
     """Check a topology against Spark and build its queries; nothing is started.
 
     A plan that is given says which sinks share a query and which operators a component; without
-    one, sinks of one output mode share a query and every shuffle begins a component.
+    one, sinks of one output mode share a query and every shuffle begins a component. Runs of
+    stateless operators are put into these orders as far as they allow it.
     """
     for name, feedback in topology.feedbacks.items():
         raise InvalidTopology(
@@ -109,13 +117,66 @@ def build(
     found = survey(
         topology, session, reading.epoch_s, reading.parallelism_file, reading.at_once
     )  # fmt: skip
+    if not orders:
+        return _built(topology, session, reading, found, wanted)
+    schemas = found.schemas
+    topology, found, taken, notes = _in_order(topology, session, reading, found, orders)
+    built = _built(topology, session, reading, found, wanted)
+    return replace(built, schemas=schemas, orders=taken, notes=notes)
+
+
+def _in_order(
+    topology: Topology, session: SparkSession, reading: Reading, found: Survey, wanted: Orders
+) -> tuple[Topology, Survey, Orders, tuple[str, ...]]:
+    """The topology as it is to run, if its rows stay what they are; else as it was declared."""
+    orders, reasons = fitting_orders(topology, found, wanted)
+    if not orders:
+        return topology, found, (), reasons
+    try:
+        made = reordered(topology, found, orders)
+        again = survey(made, session, reading.epoch_s, read=found.sources)
+        ends = zip(topology.sinks, made.sinks, strict=True)
+        refused = next(
+            (f"sink {now.name!r} would get other columns" for then, now in ends
+             if not same_rows(found.types[then.upstream], again.types[now.upstream])), None
+        )  # fmt: skip
+    except InvalidTopology as error:
+        refused = str(error)
+    if refused is None:
+        told = tuple(f"order {' > '.join(order)}, not as declared" for order in orders)
+        return made, again, orders, (*reasons, *told)
+    log.warning("stateless operators keep their order: %s", refused)
+    return topology, found, (), (*reasons, f"order kept as declared: {refused}")
+
+
+def _built(
+    topology: Topology, session: SparkSession, reading: Reading, found: Survey,
+    wanted: TopologyPlan | tuple[Group, ...] | None,
+) -> BuiltTopology:  # fmt: skip
+    keys = _keys(topology, found)
     if isinstance(wanted, tuple) and wanted:
-        plain = build(topology, session, reading).plan
+        plain = _built(topology, session, reading, found, None).plan
         wanted = grouped(topology, found, plain, wanted)
     if isinstance(wanted, TopologyPlan):
         check_plan(topology, found, wanted)
         given = tuple(_as_planned(topology, session, reading, found, q) for q in wanted.queries)
-        return BuiltTopology(wanted, given, found.schemas, _keys(topology, found), found)
+        return BuiltTopology(wanted, given, found.schemas, keys, found, topology)
+    queries, reasons = _by_mode(topology, session, reading, found)
+    ways = on_the_way(topology)
+    reasons += [
+        f"{node} runs {query.sharing.copies[node]} times per batch: "
+        f"{_why_repeated(node, found, ways)}"
+        for query in queries
+        for node in query.sharing.repeated
+    ]
+    plan = TopologyPlan(tuple(query.plan for query in queries), tuple(dict.fromkeys(reasons)))
+    return BuiltTopology(plan, tuple(queries), found.schemas, keys, found, topology)
+
+
+def _by_mode(
+    topology: Topology, session: SparkSession, reading: Reading, found: Survey
+) -> tuple[list[BuiltQuery], list[str]]:
+    """As few queries as Spark allows, and why there is more than one."""
     modes = list(dict.fromkeys(sink.output_mode for sink in topology.sinks))
     reasons = []
     if len(modes) > 1:
@@ -128,15 +189,7 @@ def build(
         sinks = tuple(sink for sink in topology.sinks if sink.output_mode == mode)
         name = topology.name if len(modes) == 1 else f"{topology.name}-{mode}"
         queries += _queries(topology, session, reading, found, name, sinks, reasons)
-    ways = on_the_way(topology)
-    reasons += [
-        f"{node} runs {query.sharing.copies[node]} times per batch: "
-        f"{_why_repeated(node, found, ways)}"
-        for query in queries
-        for node in query.sharing.repeated
-    ]
-    plan = TopologyPlan(tuple(query.plan for query in queries), tuple(dict.fromkeys(reasons)))
-    return BuiltTopology(plan, tuple(queries), found.schemas, _keys(topology, found), found)
+    return queries, reasons
 
 
 def _keys(topology: Topology, found: Survey) -> dict[str, tuple[str, ...]]:

@@ -49,7 +49,7 @@ from penstock.spark.plan_choice import PlanName, chosen_plan
 from penstock.spark.routes.following import RouteFollower
 from penstock.spark.running import Pace, RunningTopology
 from penstock.spark.session import build_session
-from penstock.spark.slow_loop import SlowLoop
+from penstock.spark.slow_loop import SlowLoop, carried_out
 from penstock.spark.source.program import StreamsProgram
 from penstock.spark.survey import first_line
 from penstock.spark.told import AS_EVER
@@ -140,7 +140,10 @@ class ElasticRun:
         self._history = self._begin_history(store)
         if decided is not None:
             self._history.told(decided)
-        self.slow_loop = SlowLoop(self.topology, self.running.built, self._history.told)
+        self.slow_loop = SlowLoop(self.running.built, self._history.told)
+        self.plan = tuple(carried_out(self.running.built, choice.expected_gains))
+        for decision in self.plan:
+            self._history.told(decision)
         self._start_loop()
 
     def _warmed(
@@ -204,7 +207,7 @@ class ElasticRun:
                 self.topology.max_latency_s, settings.slots, settings.dry_run,
                 executors_min=settings.executors_min, executors_max=settings.executors_max,
                 batch_interval_s=settings.batch_interval_s, foresight_s=settings.foresight_s,
-                edges=self.topology.edges,
+                edges=self.running.built.topology.edges,
             )
         )  # fmt: skip
         self.run_id = history.run_id

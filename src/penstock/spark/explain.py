@@ -17,8 +17,9 @@ from penstock.spark.exchanges import shape_of
 from penstock.spark.fused import relaxed
 from penstock.spark.handles import planned_execution
 from penstock.spark.plan_choice import PlanName, read_plan_file
+from penstock.spark.reordering import Orders
 from penstock.spark.session import build_session
-from penstock.spark.slow_loop import proposed_groups
+from penstock.spark.slow_loop import proposed
 
 
 @dataclass(frozen=True)
@@ -32,6 +33,7 @@ class Explanation:
     routes: dict[str, str] = field(default_factory=dict)
     shuffles: dict[str, tuple[str, ...]] = field(default_factory=dict)  # of each query
     edges: tuple[tuple[str, str], ...] = ()
+    notes: tuple[str, ...] = ()  # on the order of stateless operators
 
     def lines(self) -> list[str]:
         """For a person."""
@@ -47,8 +49,14 @@ class Explanation:
         lines += [f"  shared by an exchange: {name}" for name in self.shared]
         lines += [f"  route of {name}: {told}" for name, told in self.routes.items()]
         lines += [f"  {name}: {schema}" for name, schema in self.schemas.items()]
-        lines += [f"  note: {reason}" for reason in self.plan.reasons]
+        lines += [f"  note: {reason}" for reason in (*self.plan.reasons, *self.notes)]
         return lines
+
+
+@dataclass(frozen=True)
+class _Wanted:
+    plan: TopologyPlan | tuple[Group, ...] | None
+    orders: Orders = ()
 
 
 def explain(
@@ -70,37 +78,36 @@ def explain(
             tuple(sorted(shared)),
             {s.name: s.route.told() for s in topology.sources if s.route is not None},
             {query.plan.name: _shuffles(query) for query in built.queries},
-            topology.edges,
+            built.topology.edges,
+            built.notes,
         )
     finally:
         session.stop()
 
 
 def _built(
-    topology: Topology, session: SparkSession, apart: bool,
-    wanted: TopologyPlan | tuple[Group, ...] | None,
-) -> BuiltTopology:  # fmt: skip
+    topology: Topology, session: SparkSession, apart: bool, wanted: _Wanted
+) -> BuiltTopology:
     reading = Reading(time.time())
     if not apart:
-        return build(topology, session, reading, wanted)
+        return build(topology, session, reading, wanted.plan, wanted.orders)
     with tempfile.TemporaryDirectory(prefix="penstock-explain-") as folder:
         places = Places(lambda name: Path(folder) / name, lambda name: Path(folder) / "unused")
         return build_apart(topology, session, reading, places).built
 
 
-def _wanted(
-    plan: PlanName, topology: str, history: str | None
-) -> TopologyPlan | tuple[Group, ...] | None:
+def _wanted(plan: PlanName, topology: str, history: str | None) -> _Wanted:
     if not isinstance(plan, str):
-        return plan
+        return _Wanted(plan)
     if plan == "none":
-        return ()
+        return _Wanted(())
     if plan == "auto":
         if history is None or not Path(history).exists():
-            return ()
+            return _Wanted(())
         with HistoryStore(history, create=False) as store:
-            return proposed_groups(store, topology) or ()
-    return read_plan_file(Path(plan))
+            found = proposed(store, topology)
+        return _Wanted(found.groups or (), found.orders)
+    return _Wanted(read_plan_file(Path(plan)))
 
 
 def _shuffles(query: BuiltQuery) -> tuple[str, ...]:

@@ -7,9 +7,9 @@ between. So the plan is looked at before a start, and again in the first batch o
 """
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import networkx as nx
 from pyspark.sql import SparkSession
@@ -35,12 +35,16 @@ class PlanChoice:
     """Which plan a run wants, and whether state may be carried over to it.
 
     None goes on with the plan of the checkpoint, or begins without fusion. An empty tuple of
-    groups asks for no fusion.
+    groups asks for no fusion. Orders come on top of those that the checkpoint runs with, unless
+    stateless operators are to run as declared.
     """
 
     plan: TopologyPlan | tuple[Group, ...] | None = None
     apply: bool = False
     if_possible: bool = False  # stay with the checkpoint's plan where state cannot be carried over
+    orders: tuple[tuple[str, ...], ...] = ()
+    as_declared: bool = False
+    expected_gains: Mapping[str, float] = field(default_factory=dict)  # of groups and orders
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,7 @@ def generators(topology: Topology) -> dict[str, Generator]:
 
 def identity(topology: Topology, built: BuiltTopology, session: SparkSession) -> dict[str, object]:
     """What state and outputs depend on; a restart with another identity is refused."""
+    declared = {sink.name: sink.upstream for sink in topology.sinks}  # whatever the order it has
     return {
         "topology": topology.name,
         "order of sources": [source.name for source in topology.sources],
@@ -31,7 +32,7 @@ def identity(topology: Topology, built: BuiltTopology, session: SparkSession) ->
             for source in topology.sources
         },
         "sink": {
-            sink.name: [sink.upstream, query.plan.name, sink.output_mode]
+            sink.name: [declared.get(sink.name, sink.upstream), query.plan.name, sink.output_mode]
             for query in built.queries
             for sink in query.sinks
         },

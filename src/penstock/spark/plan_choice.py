@@ -8,7 +8,7 @@ from penstock.errors import InvalidInput
 from penstock.model.plan import TopologyPlan
 from penstock.model.plan_document import Group, read_plan
 from penstock.spark.fused import PlanChoice
-from penstock.spark.slow_loop import proposed_groups
+from penstock.spark.slow_loop import proposed
 
 PlanName = str | TopologyPlan | tuple[Group, ...] | None
 
@@ -18,7 +18,7 @@ def chosen_plan(
 ) -> PlanChoice:
     """What `--plan` and `--apply` ask for.
 
-    `auto` follows the newest proposal of the history. Where a checkpoint has begun, its plan is
+    `auto` follows the newest proposals of the history. Where a checkpoint has begun, its plan is
     kept unless state may be carried over.
     """
     if wanted is None:
@@ -26,13 +26,16 @@ def chosen_plan(
     if not isinstance(wanted, str):
         return PlanChoice(wanted, apply)
     if wanted == "none":
-        return PlanChoice((), apply)
+        return PlanChoice((), apply, as_declared=True)
     if wanted == "auto":
         begun = (checkpoint / "queries").is_dir()
-        proposed = proposed_groups(store, topology)
-        if proposed is None or (begun and not apply):
+        found = proposed(store, topology)
+        if found.groups is None or (begun and not apply):
             return PlanChoice(None, apply)
-        return PlanChoice(proposed, apply, if_possible=True)
+        return PlanChoice(
+            found.groups, apply, if_possible=True, orders=found.orders,
+            expected_gains=found.expected_gains,
+        )  # fmt: skip
     return PlanChoice(read_plan_file(Path(wanted)), apply)
 
 

@@ -13,6 +13,7 @@ from penstock.errors import InvalidTopology
 from penstock.model.plan import TopologyPlan
 from penstock.model.plan_document import plan_document, read_plan
 from penstock.spark.builder import BuiltQuery, BuiltTopology
+from penstock.spark.reordering import Orders
 
 
 @dataclass(frozen=True)
@@ -22,6 +23,7 @@ class PlanRecord:
     plan: TopologyPlan
     fingerprints: dict[str, dict[str, Any]]
     directories: dict[str, str]
+    orders: Orders = ()  # of stateless operators that do not run as declared
 
     def to_json(self) -> dict[str, Any]:
         """As JSON values."""
@@ -29,6 +31,7 @@ class PlanRecord:
             "plan": plan_document(self.plan),
             "fingerprints": self.fingerprints,
             "directories": self.directories,
+            "orders": self.orders,
         }
 
     @classmethod
@@ -36,7 +39,8 @@ class PlanRecord:
         """What `to_json` made."""
         plan = read_plan(document["plan"], "plan")
         assert isinstance(plan, TopologyPlan)
-        return cls(plan, document["fingerprints"], document["directories"])
+        orders = tuple(tuple(order) for order in document.get("orders", ()))
+        return cls(plan, document["fingerprints"], document["directories"], orders)
 
     def moved(self, query: str, directory: str) -> "PlanRecord":
         """The record once a query is kept elsewhere."""
@@ -47,7 +51,8 @@ def record_of(built: BuiltTopology, before: PlanRecord | None) -> PlanRecord:
     """The record of a plan that is about to run where another one, or none, ran before."""
     prints = {query.plan.name: fingerprint(query) for query in built.queries}
     kept = {name: what for name, what in prints.items() if what}
-    return PlanRecord(built.plan, kept, before.directories if before is not None else {})
+    directories = before.directories if before is not None else {}
+    return PlanRecord(built.plan, kept, directories, built.orders)
 
 
 def fingerprint(query: BuiltQuery) -> dict[str, Any]:

@@ -29,6 +29,7 @@ from penstock.spark.outputs import BatchWriter, ChannelSide, rows_in_memory
 from penstock.spark.parallelism_file import write_parallelism
 from penstock.spark.plan_agreement import agree_on_plan, recorded_plan
 from penstock.spark.progress import ProgressListener
+from penstock.spark.reordering import Orders
 from penstock.spark.revival import Revival
 from penstock.spark.routes.exchange import RouteExchange
 from penstock.spark.routes.frames import announce
@@ -115,7 +116,7 @@ class RunningTopology:
             if not self._choice.if_possible:
                 raise
             log.warning("the plan stays as it is: %s", reason)
-            self._choice = PlanChoice()
+            self._choice = PlanChoice(orders=self._choice.orders)
             self._plan(reading)
         self._checkpoint.mark_stopped(None)
         self._consumption = Consumption(
@@ -160,7 +161,15 @@ class RunningTopology:
         record = recorded_plan(self._checkpoint)
         if wanted is None and record is not None and record.fingerprints:
             wanted = record.plan
-        return build(self.topology, self.session, reading, wanted)
+        orders = self._orders(record.orders if record is not None else ())
+        return build(self.topology, self.session, reading, wanted, orders)
+
+    def _orders(self, before: Orders) -> Orders:
+        """The orders that are wanted, and of other runs those they ran in before."""
+        if self._choice.as_declared:
+            return ()
+        new = {frozenset(order): order for order in self._choice.orders}
+        return tuple(({frozenset(order): order for order in before} | new).values())
 
     def _writer(self, query: BuiltQuery) -> BatchWriter:
         name = query.plan.name

@@ -5,25 +5,28 @@ It proposes; the plan changes at a start, because that needs the query to stand 
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 
 from penstock.control.history import HistoryStore
-from penstock.fusion.order import StatelessOperator, decide_order, linear_runs
+from penstock.fusion.order import StatelessOperator, decide_order
 from penstock.fusion.planner import Algorithm
 from penstock.fusion.proposal import describe_groups, parse_groups, propose_fusion
 from penstock.fusion.statistics import measured_graph
 from penstock.model.decision import RoomDecision
 from penstock.model.observation import Observation
 from penstock.model.plan_document import Group
-from penstock.model.topology import Topology
 from penstock.spark.analysis import Columns
 from penstock.spark.builder import BuiltTopology
 from penstock.spark.fused import needs_division
+from penstock.spark.reordering import movable, runs_of
 from penstock.spark.survey import first_line
 
 ROOM = "fusion"
 ORDER = "order"
 POLICY = "plan proposal"
+APPLIED = "plan applied"
+SEPARATOR = " > "  # between the operators of an order, upstream first
 PERIODS = 12  # between two proposals
 MOST_EXACT = 40  # operators for which the best plan is searched
 
@@ -33,10 +36,8 @@ log = logging.getLogger(__name__)
 class SlowLoop:
     """Proposes a plan every so many periods and at the end of a run."""
 
-    def __init__(
-        self, topology: Topology, built: BuiltTopology, keep: Callable[[RoomDecision], None]
-    ) -> None:
-        self._topology = topology
+    def __init__(self, built: BuiltTopology, keep: Callable[[RoomDecision], None]) -> None:
+        self._topology = built.topology
         self._built = built
         self._keep = keep
         self._observations: list[Observation] = []
@@ -88,20 +89,15 @@ class SlowLoop:
         return made
 
     def _propose_orders(self) -> None:
-        """Orders of less work for runs of stateless operators, by the selectivities measured."""
-        movable = {}
-        for name, analysis in self._built.survey.operators.items():
-            operator = self._topology.find_operator(name)
-            columns = analysis.columns
-            if operator.reads is not None and operator.writes is not None:
-                columns = Columns(operator.reads, operator.writes)
-            if columns is not None and operator.key is None and not analysis.shuffles:
-                movable[name] = columns
-        for names in linear_runs(self._topology.edges, movable):
-            run = [self._stateless(name, movable[name]) for name in names]
-            decision = decide_order(run)
-            what = " > ".join(decision.plan.order)
-            if decision.plan.order != names and self._orders.get(names) != what:
+        """Orders of less work for runs of stateless operators, by the selectivities measured.
+
+        The present order is told too once another was proposed, so that the newest word holds.
+        """
+        columns = movable(self._topology, self._built.survey)
+        for names in runs_of(self._topology, self._built.survey):
+            decision = decide_order([self._stateless(name, columns[name]) for name in names])
+            what = SEPARATOR.join(decision.plan.order)
+            if self._orders.get(names, SEPARATOR.join(names)) != what:
                 self._keep(
                     RoomDecision(
                         time.time(), ORDER, POLICY, what, {"expected_gain": decision.plan.gain},
@@ -111,10 +107,10 @@ class SlowLoop:
             self._orders[names] = what
 
     def _stateless(self, name: str, columns: Columns) -> StatelessOperator:
-        """What was measured of it; a component's work is divided evenly among its operators."""
+        """What was measured of it lately; a component's work is divided evenly in it."""
         came = left = 0.0
         cost_s = float("nan")
-        for one in self._observations:
+        for one in self._observations[-PERIODS:]:
             for operator in one.operators:
                 if operator.name == name:
                     came += operator.arrival_rate_per_s * one.period_s
@@ -139,12 +135,47 @@ class SlowLoop:
         return tuple(column for column in chosen if column in shared and "window" not in column)
 
 
-def proposed_groups(store: HistoryStore, topology: str) -> tuple[Group, ...] | None:
-    """The newest proposal that a history holds for a topology; None if it holds none."""
+@dataclass(frozen=True)
+class Proposed:
+    """What the newest run of a topology that measured anything proposed; None where nothing was."""
+
+    groups: tuple[Group, ...] | None = None
+    orders: tuple[tuple[str, ...], ...] = ()
+    expected_gains: Mapping[str, float] = field(default_factory=dict)  # by what was proposed
+
+
+def proposed(store: HistoryStore, topology: str) -> Proposed:
+    """The newest proposals that a history holds for a topology."""
     for number, record in sorted(store.runs().items(), reverse=True):
         if record.topology != topology:
             continue
-        told = [d for d in store.read_room_decisions(number) if d.room == ROOM]
-        if told:
-            return parse_groups(told[-1].what)
-    return None
+        told = [d for d in store.read_room_decisions(number) if d.policy == POLICY]
+        groups = [d for d in told if d.room == ROOM]
+        if not groups:
+            continue
+        orders = {frozenset(d.what.split(SEPARATOR)): d for d in told if d.room == ORDER}
+        newest = [groups[-1], *orders.values()]
+        return Proposed(
+            parse_groups(groups[-1].what),
+            tuple(tuple(d.what.split(SEPARATOR)) for d in orders.values()),
+            {d.what: d.numbers["expected_gain"] for d in newest},
+        )
+    return Proposed()
+
+
+def carried_out(
+    built: BuiltTopology, expected_gains: Mapping[str, float]
+) -> Iterator[RoomDecision]:
+    """What a start took up of proposals, each with the gain that was expected of it."""
+    groups = [
+        Group(component.operators, component.key)
+        for query in built.queries
+        for component in query.plan.components
+        if any(part.name == component.name for part in query.fused)
+    ]
+    told = [(ROOM, describe_groups(groups))] if groups else []
+    told += [(ORDER, SEPARATOR.join(order)) for order in built.orders]
+    for room, what in told:
+        gain = expected_gains.get(what)
+        numbers = {} if gain is None else {"expected_gain": gain}
+        yield RoomDecision(time.time(), room, APPLIED, what, numbers, built.notes)

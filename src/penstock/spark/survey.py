@@ -48,12 +48,16 @@ def survey(
     epoch_s: float,
     parallelism_file: str | None = None,
     at_once: bool = False,
+    read: dict[str, DataFrame] | None = None,
 ) -> Survey:
-    """Call every operator on the frames of its upstreams and look at the plans that result."""
+    """Call every operator on the frames of its upstreams and look at the plans that result.
+
+    `read` are the sources' frames if they were read before.
+    """
     topology.check()
     frames: dict[str, DataFrame] = {}
     operators: dict[str, OperatorAnalysis] = {}
-    sources = {
+    sources = read or {
         source.name: read_source(
             source,
             session,
@@ -192,7 +196,7 @@ def apply_operator(operator: Operator, inputs: list[DataFrame]) -> DataFrame:
     try:
         result: Any
         if operator.sql is not None:
-            result = _run_sql(operator.sql, dict(zip(operator.upstreams, inputs, strict=True)))
+            result = run_sql(operator.sql, dict(zip(operator.upstreams, inputs, strict=True)))
         else:
             assert operator.function is not None
             result = operator.function(*inputs)
@@ -216,7 +220,8 @@ def apply_operator(operator: Operator, inputs: list[DataFrame]) -> DataFrame:
     return result
 
 
-def _run_sql(text: str, views: dict[str, DataFrame]) -> DataFrame:
+def run_sql(text: str, views: dict[str, DataFrame]) -> DataFrame:
+    """A query over frames that it names."""
     session = next(iter(views.values())).sparkSession
     for name, frame in views.items():
         frame.createOrReplaceTempView(name)

@@ -42,7 +42,7 @@ def warm_up(
         pace, wanted = Pace(once=True), choice or PlanChoice()
         with RunningTopology(small, session, checkpoint, pace, choice=wanted) as running:
             measurer = SparkMeasurer(running)
-            slow_loop = SlowLoop(small, running.built, lambda _: None)
+            slow_loop = SlowLoop(running.built, lambda _: None)
             running.wait(LIMIT_S)
             running.settle()
             slow_loop.look(measurer.observe())

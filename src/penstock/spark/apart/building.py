@@ -78,7 +78,7 @@ def build_apart(
     )
     plan = TopologyPlan(tuple(query.plan for query in queries), reasons)
     keys = {part.name: part.key for query in plan.queries for part in query.components}
-    whole = BuiltTopology(plan, tuple(queries), found.schemas, keys, found)
+    whole = BuiltTopology(plan, tuple(queries), found.schemas, keys, found, topology)
     return BuiltApart(whole, tuple(parts), channels, splitter.edges(), found)
 
 

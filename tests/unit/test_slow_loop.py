@@ -1,0 +1,58 @@
+"""Proposals of the slow loop: the newest word on an order holds."""
+
+from penstock.fusion.order import StatelessOperator, swapped_unduly
+from penstock.model.decision import RoomDecision
+from penstock.model.observation import ComponentObservation, Observation, OperatorObservation
+from penstock.model.plan import TopologyPlan
+from penstock.model.sinks import Memory
+from penstock.model.topology import Topology
+from penstock.spark.analysis import Columns, OperatorAnalysis
+from penstock.spark.builder import BuiltTopology
+from penstock.spark.slow_loop import ORDER, PERIODS, SlowLoop
+from penstock.spark.survey import Survey
+
+
+def built() -> BuiltTopology:
+    made = Topology("steps", max_latency="5s")
+    made.source("rows", object())
+    made.add("left", "SELECT * FROM rows WHERE a", "rows")
+    made.add("right", "SELECT * FROM left WHERE b", "left")
+    made.sink("out", "right", Memory())
+    analyses = {
+        name: OperatorAnalysis((), False, False, columns=Columns(frozenset(column), frozenset()))
+        for name, column in (("left", "a"), ("right", "b"))
+    }
+    survey = Survey(analyses, {}, frozenset(), {}, {})
+    return BuiltTopology(TopologyPlan(()), (), {}, {}, survey, made)
+
+
+def period(at_s: float, left: float, right: float) -> Observation:
+    """1,000 rows a second came, of which the operators let these shares through."""
+    return Observation(
+        at_s, 5.0, 1000.0, 0.0,
+        operators=(
+            OperatorObservation("left", 1000.0, 1000.0 * left),
+            OperatorObservation("right", 1000.0 * left, 1000.0 * left * right),
+        ),
+        components=(ComponentObservation("rows", ("left", "right"), 1000.0, 1e-4, 2, 0.1),),
+    )  # fmt: skip
+
+
+def test_an_order_is_proposed_again_when_selectivities_change() -> None:
+    told: list[RoomDecision] = []
+    loop = SlowLoop(built(), told.append)
+    for shares in ((0.9, 0.1), (0.9, 0.1), (0.1, 0.9), (0.1, 0.9)):
+        for n in range(PERIODS):
+            loop.look(period(5.0 * n, *shares))
+    orders = [(d.what, d.numbers["expected_gain"]) for d in told if d.room == ORDER]
+    assert [what for what, _ in orders] == ["right > left", "left > right"]
+    assert orders[0][1] > 0.4
+
+
+def test_an_order_may_not_swap_what_does_not_commute() -> None:
+    def step(name: str, reads: str, writes: str) -> StatelessOperator:
+        return StatelessOperator(name, frozenset(reads), frozenset(writes), 1.0, 1.0)
+
+    run = [step("one", "a", "b"), step("two", "c", ""), step("three", "b", "")]
+    assert swapped_unduly(run, ("two", "one", "three")) is None
+    assert swapped_unduly(run, ("three", "two", "one")) == (run[0], run[2])
