@@ -11,7 +11,8 @@ import pandas as pd
 import pyarrow.dataset as ds
 import pytest
 
-from penstock import Generator, constant
+from penstock import Generator
+from penstock.workloads.profiles import constant
 
 pytestmark = [pytest.mark.spark, pytest.mark.long]  # three starts of Spark
 

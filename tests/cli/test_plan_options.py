@@ -1,8 +1,10 @@
 """`--plan` and `plan-graph`: what is wrong is said before Spark is started."""
 
+import json
 from pathlib import Path
 
 import pytest
+from click.testing import Result
 from typer.testing import CliRunner
 
 from penstock.cli.app import app
@@ -36,6 +38,41 @@ def test_a_picture_needs_an_ending_that_can_be_drawn() -> None:
     done = CliRunner().invoke(app, ["plan-graph", ROAD, "--out", "plan.txt"])
     assert done.exit_code == 2
     assert "--out is 'plan.txt'" in done.stderr
+
+
+FUSION = {
+    "algorithm": "mwsc",
+    "operators": [{"name": "speed", "key": ["vid", "seg"]}, {"name": "toll", "key": ["seg"]}],
+    "streams": [
+        {"from": None, "to": "speed", "load": 300},
+        {"from": "speed", "to": "toll", "load": [[200, 200]]},
+    ],
+}
+
+
+def advise(tmp_path: Path, *words: str, kind: str = "fusion") -> Result:
+    file = tmp_path / "graph.json"
+    file.write_text(json.dumps(FUSION), encoding="utf-8")
+    return CliRunner().invoke(app, ["advise", kind, str(file), *words])
+
+
+def test_advice_on_fusion_is_drawn(tmp_path: Path) -> None:
+    done = advise(tmp_path, "--plot", str(tmp_path / "graph.svg"))
+    assert done.exit_code == 0, done.stderr
+    assert json.loads(done.stdout)["components"][0]["operators"] == ["speed", "toll"]
+    assert (tmp_path / "graph.svg").stat().st_size > 2_000
+
+
+def test_only_fusion_can_be_drawn_and_only_where_there_is_a_place(tmp_path: Path) -> None:
+    for words, kind, said in (
+        (["--plot", "graph.txt"], "fusion", "--plot is 'graph.txt'; its ending must be"),
+        (["--plot", str(tmp_path / "no/graph.svg")], "fusion", "there is no such directory"),
+        (["--plot", "graph.svg"], "scaling", "only the answer of fusion is a graph"),
+    ):
+        done = advise(tmp_path, *words, kind=kind)
+        assert done.exit_code == 2
+        assert said in done.stderr
+        assert len(done.stderr.strip().splitlines()) == 1
 
 
 def test_components_are_drawn(tmp_path: Path) -> None:

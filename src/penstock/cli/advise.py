@@ -1,11 +1,12 @@
 """`penstock advise` and `penstock schema`: one decision on a JSON document, and its form."""
 
 import sys
+from collections.abc import Mapping
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -30,6 +31,10 @@ def advise(
     _as_json: Annotated[
         bool, typer.Option("--json", help="As every command has it; the answer is JSON anyway.")
     ] = False,
+    plot: Annotated[
+        Path | None,
+        typer.Option("--plot", help="Of fusion: draw the graph with its components, as .svg."),
+    ] = None,
 ) -> None:
     """Run one decision on a JSON document and print the answer as JSON.
 
@@ -39,6 +44,8 @@ def advise(
     from penstock.documents import check_document, parse_document, read_document
 
     room = _room(kind)
+    if plot is not None:
+        _check_plot(kind, plot)
     if file == "-":
         content = b"" if sys.stdin is None else sys.stdin.buffer.read()
         document = parse_document(content, "stdin")
@@ -46,6 +53,8 @@ def advise(
         document = read_document(Path(file))
     check_document(document, room.SCHEMA)
     answer = room.advise(document)
+    if plot is not None:
+        _draw(document, answer, plot)
     print_json(answer)
     if answer.get("infeasible") is not None:
         raise typer.Exit(INFEASIBLE)
@@ -60,3 +69,22 @@ def _room(kind: str) -> ModuleType:
     if kind not in KINDS:
         raise InvalidInput(f"KIND is {kind!r}; allowed: {', '.join(KINDS)}.")
     return import_module(ROOMS[kind])
+
+
+def _check_plot(kind: str, plot: Path) -> None:
+    from penstock.cli.plan_graph import check_picture
+
+    if kind != "fusion":
+        raise InvalidInput(f"--plot is given for {kind!r}; only the answer of fusion is a graph.")
+    check_picture("--plot", plot)
+
+
+def _draw(document: Mapping[str, Any], answer: Mapping[str, Any], plot: Path) -> None:
+    from penstock.cli.drawing import draw_components
+
+    edges = [(s["from"], s["to"]) for s in document["streams"] if s["from"] is not None]
+    components = {
+        f"{number}: {', '.join(part['key']) or 'any partitioning'}": part["operators"]
+        for number, part in enumerate(answer["components"], 1)
+    }
+    draw_components(f"fusion by {document['algorithm']}", edges, components, plot)

@@ -15,6 +15,14 @@ from penstock.errors import InvalidInput
 FORMATS = (".svg", ".png", ".pdf")
 
 
+def check_picture(option: str, file: Path) -> None:
+    """Refuse a file that no picture can be written to."""
+    if file.suffix not in FORMATS:
+        raise InvalidInput(f"{option} is {str(file)!r}; its ending must be {' or '.join(FORMATS)}.")
+    if not file.absolute().parent.is_dir():
+        raise InvalidInput(f"{option} is {str(file)!r}; there is no such directory.")
+
+
 @with_settings()
 def plan_graph(
     spec: Annotated[str, typer.Argument(metavar="FILE.py[:NAME]", help="A topology in a file.")],
@@ -40,8 +48,7 @@ def plan_graph(
     from penstock.spark.explain import explain
     from penstock.spark.loading import load_topology
 
-    if out.suffix not in FORMATS:
-        raise InvalidInput(f"--out is {str(out)!r}; its ending must be {' or '.join(FORMATS)}.")
+    check_picture("--out", out)
     topology = load_topology(spec)
     with tempfile.TemporaryDirectory(prefix="penstock-") as folder:
         log_file = Path(folder) / "spark.log"
