@@ -15,8 +15,8 @@ from penstock.spark.elastic import ElasticRun, Place
 from penstock.workloads.generator import Generator
 from penstock.workloads.profiles import constant
 
-ROWS = 20_000
-STREAM = Generator(constant(4_000.0), keys=60, skew=1.0, seed=3, rows=ROWS, lanes=2, max_rows=900)
+ROWS = 8_000
+STREAM = Generator(constant(2_000.0), keys=60, skew=1.0, seed=3, rows=ROWS, lanes=2, max_rows=700)
 
 
 def topology(directory: Path) -> Topology:

@@ -13,7 +13,7 @@ import pytest
 
 from spark import fused_run
 
-pytestmark = [pytest.mark.spark, pytest.mark.long]  # three starts of Spark
+pytestmark = pytest.mark.spark
 
 LIMIT_S = 200
 
@@ -55,13 +55,28 @@ def written(directory: Path) -> Counter[Any]:
     return Counter((r["bucket"], r["since"].timestamp(), r["n"], r["keys"]) for r in rows)
 
 
-def test_a_plan_that_was_applied_survives_kill_9(tmp_path: Path) -> None:
-    plan = tmp_path / "plan.json"
+def plan_file(directory: Path) -> str:
+    plan = directory / "plan.json"
     group = {"operators": ["by_key", "by_bucket"], "key": ["bucket"]}
     plan.write_text(json.dumps({"components": [group]}))
-    run(tmp_path, "none", batches=5)
-    lines = run(tmp_path, str(plan), batches=0, kill_at=4)
+    return str(plan)
+
+
+def goes_on(directory: Path) -> None:
+    """Run to the end with the plan that the checkpoint knows, and compare."""
+    lines = run(directory, "-", batches=0)
     assert "fused by_bucket + by_key" in lines
-    lines = run(tmp_path, "-", batches=0)
-    assert "fused by_bucket + by_key" in lines  # the checkpoint knows its plan
-    assert written(tmp_path) == expected(tmp_path)
+    assert written(directory) == expected(directory)
+
+
+def test_a_fused_query_survives_kill_9(tmp_path: Path) -> None:
+    run(tmp_path, plan_file(tmp_path), batches=0, kill_at=3)
+    goes_on(tmp_path)
+
+
+@pytest.mark.long  # three starts of Spark
+def test_a_plan_that_was_applied_survives_kill_9(tmp_path: Path) -> None:
+    run(tmp_path, "none", batches=5)
+    lines = run(tmp_path, plan_file(tmp_path), batches=0, kill_at=4)
+    assert "fused by_bucket + by_key" in lines
+    goes_on(tmp_path)

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import DoubleType, StructField, StructType
 
 from penstock.model.sinks import Memory
 from penstock.model.topology import Topology
@@ -46,7 +47,8 @@ def topology() -> Topology:
                 twice = pc.multiply(batch["value"], 2.0)
                 yield batch.append_column("twice", twice)
 
-        return rows.mapInArrow(double, rows.schema.add("twice", "double"))
+        wider = StructType([*rows.schema.fields, StructField("twice", DoubleType())])
+        return rows.mapInArrow(double, wider)
 
     made.add("named", "SELECT *, concat('k', key) AS name FROM doubled", "doubled")
     made.add("few", "SELECT * FROM named WHERE key % 10 = 0", "named")

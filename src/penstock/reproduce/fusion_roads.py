@@ -38,6 +38,7 @@ MOVE_S = 20e-6  # for each row of state that moves
 UTILISATION = 0.6  # of all instances if every operator were apart
 NODES = 30  # the paper's virtual machines
 SAMPLES = 40  # rows of each path and minute
+LATE_S = 1.0  # only a queue that grows for minutes makes a row wait so long
 PATHS = (("positions", "speeds", "segments", "tolls"), ("positions", "traffic"))
 
 
@@ -64,6 +65,9 @@ class Latency:
     median: float
     p95: float
     worst: float
+    late_share: float  # of the rows, those that wait longer than LATE_S
+    mean_of_others: float
+    heaviest_group: float  # most processors that one key group needed in a minute
 
 
 def latencies(seed: int, setting: RoadSetting) -> list[Latency]:
@@ -193,9 +197,11 @@ class _Network:
                 for path in PATHS
             ]
         all_ms = np.concatenate(found) * 1e3
+        late = all_ms > LATE_S * 1e3
         return Latency(
             name, interval, float(all_ms.mean()), float(np.median(all_ms)),
-            float(np.percentile(all_ms, 95)), float(all_ms.max()),
+            float(np.percentile(all_ms, 95)), float(all_ms.max()), float(late.mean()),
+            float(all_ms[~late].mean()), max(queue.heaviest for queue in queues),
         )  # fmt: skip
 
     def _budget(self) -> int:
@@ -248,9 +254,11 @@ class _Component:
         self._backlog = np.zeros(instances)
         self._wait = np.zeros(instances)
         self._pause = np.zeros(shares.shape[1])
+        self.heaviest = 0.0  # processors that one key group needed so far
 
     def pass_minute(self, minute: int, swing: float) -> None:
         load = self._work * swing * self._shares[minute]
+        self.heaviest = max(self.heaviest, float(load.max()))
         self._pause[:] = 0.0
         if minute and minute % self._interval == 0:
             self._rebalance(self._shares[minute - self._interval : minute].sum(axis=0))
