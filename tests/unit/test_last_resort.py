@@ -20,6 +20,7 @@ from penstock.control.last_resort import (
 )
 from penstock.control.loop import Loop
 from penstock.control.resorting import Resorting
+from penstock.control.summary import summarise_run
 from penstock.errors import InvalidInput
 from penstock.model.decision import Limits
 from penstock.model.observation import (
@@ -30,6 +31,7 @@ from penstock.model.observation import (
 )
 from penstock.model.topology import Topology
 from penstock.spark.degrading import check_degrading
+from penstock.spark.shed_telling import ShedTeller
 
 RULES = ResortRules(("lookup", "score"), shed_at_most=0.3, after_s=10, calm_s=20)
 LATE = Situation(4, 6.0, late_for_s=10, late="40% of results within 5 s", loads={"score": 5.0})
@@ -179,6 +181,18 @@ def test_a_period_that_tells_nothing_neither_alarms_nor_calms() -> None:
     quiet = replace(seen(1005, late=True), latency=None)
     scene.see(seen(1000, late=True), quiet, seen(1010, late=True))
     assert scene.actuator.acted == [UseVariants(("lookup",))]
+
+
+def test_a_summary_says_how_many_rows_were_shed() -> None:
+    teller = ShedTeller()
+    counts = [None, 0, 0, 120, 150, 150]
+    told = [teller.take(rows, 500.0, 1000.0) for rows in counts]
+    assert [decision.what for one in told for decision in one] == [
+        "120 rows shed, 120 so far",
+        "30 rows shed, 150 so far",
+    ]
+    periods = [replace(seen(1000.0, late=True), decided=one) for one in told]
+    assert summarise_run(periods, [], 5.0, 1, 4).shed_rows == 150
 
 
 @pytest.mark.parametrize(

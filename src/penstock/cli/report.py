@@ -46,6 +46,7 @@ def write_report(path: Path, title: str, steps: Sequence[Step], summary: RunSumm
 def _figures(summary: RunSummary) -> list[tuple[str, str]]:
     return [
         ("rows", f"{summary.results:,}"),
+        *([("rows shed", f"{summary.shed_rows:,}")] if summary.shed_rows else []),
         (f"within {summary.max_latency_s:g} s", f"{summary.in_time_share:.1%}"),
         ("mean latency", f"{summary.latency_mean_s:.2f} s"),
         ("executor-seconds", f"{summary.executor_seconds:.0f}"),

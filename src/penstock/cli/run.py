@@ -166,6 +166,7 @@ def summary_lines(summary: RunSummary) -> list[str]:
         f"(mean {summary.latency_mean_s:.2f} s, worst {summary.latency_max_s:.2f} s)",
         f"executor-seconds: {used:.0f} (static minimum {summary.static_min_executor_seconds:.0f}, "
         f"static maximum {summary.static_max_executor_seconds:.0f})",
+        *([f"shed: {summary.shed_rows:,} rows more"] if summary.shed_rows else []),
         f"reconfigurations: {summary.reconfigurations}",
     ]
     return lines + [f"  {line}" for line in summary.decisions]

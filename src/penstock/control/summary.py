@@ -22,6 +22,7 @@ class RunSummary:
     static_max_executor_seconds: float
     reconfigurations: int
     decisions: tuple[str, ...]  # one line for each that changed something
+    shed_rows: int = 0  # as sources counted them; no results
 
 
 def summarise_run(
@@ -54,4 +55,5 @@ def summarise_run(
         static_max_executor_seconds=executors_max * duration_s,
         reconfigurations=sum(1 for step in steps if step.carried_out),
         decisions=tuple(step.line() for step in steps if step.changes),
+        shed_rows=int(sum(d.numbers.get("shed_rows", 0) for o in observations for d in o.decided)),
     )
