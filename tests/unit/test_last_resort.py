@@ -30,7 +30,7 @@ from penstock.model.observation import (
     Observation,
 )
 from penstock.model.topology import Topology
-from penstock.spark.degrading import check_degrading
+from penstock.spark.degrading import check_attached, check_degrading
 from penstock.spark.shed_telling import ShedTeller
 
 RULES = ResortRules(("lookup", "score"), shed_at_most=0.3, after_s=10, calm_s=20)
@@ -211,3 +211,5 @@ def test_what_could_never_be_carried_out_is_refused(
     with pytest.raises(InvalidInput, match=said):
         check_degrading(made, Settings(**options), apart)
     check_degrading(made, Settings(), True)
+    with pytest.raises(InvalidInput, match="attached query cannot be told so"):
+        check_attached(Settings(**options))

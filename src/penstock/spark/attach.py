@@ -29,6 +29,7 @@ from penstock.model.decision import Limits
 from penstock.spark.actuator import SparkActuator
 from penstock.spark.attached_key_groups import AttachedPlacements
 from penstock.spark.attached_measurer import AttachedMeasurer
+from penstock.spark.degrading import check_attached
 from penstock.spark.placement import cannot_place
 
 log = logging.getLogger(__name__)
@@ -45,6 +46,7 @@ class Attached:
     def __init__(
         self, target: StreamingQuery | SparkSession, max_latency_s: float, settings: Settings
     ) -> None:
+        check_attached(settings)
         self.settings, self.max_latency_s = settings, max_latency_s
         self.steps: list[Step] = []
         self._session = _session_of(target)

@@ -25,3 +25,13 @@ def check_degrading(topology: Topology, settings: Settings, apart: bool) -> None
             f"{asked}, but source {foreign[0]!r} cannot be told so; only a Generator and Streams "
             "can."
         )
+
+
+def check_attached(settings: Settings) -> None:
+    """Refuse the same for queries whose sources are not Penstock's own."""
+    for asked, wants in (
+        (f"shed-at-most is {settings.shed_at_most:g}", settings.shed_at_most > 0),
+        ("adapt-interval is true", settings.adapt_interval),
+    ):
+        if wants:
+            raise InvalidInput(f"{asked}, but the sources of an attached query cannot be told so.")
