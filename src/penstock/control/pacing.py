@@ -8,8 +8,8 @@ B(I) to I + B(I). So 95% of the rows are in time if
     0.95 I + O + I a / K <= bound,   that is   I <= (bound - O) / (0.95 + a / K).
 
 Only a part of the bound is spent, because batches differ and the load may rise before the next
-decision. Where such an interval is hardly longer than a batch, nothing is saved and batches go back
-to back; and so they do at once when the bound is missed.
+decision. Where such an interval is hardly longer than a batch, or processors are busy half of the
+time, little is saved and batches go back to back; and so they do at once when the bound is missed.
 """
 
 import math
@@ -22,6 +22,7 @@ ROOM = "interval"
 SPENT = 0.6  # of the bound, on waiting and working
 IN_TIME = 0.95
 WORTH_IT = 1.5  # an interval of fewer batches' length saves too little
+LOW_LOAD = 0.5  # of the processors; above it batches are long by themselves, and room is needed
 HYSTERESIS = 0.25  # smaller changes are not made
 TICK_S = 0.1
 
@@ -37,6 +38,9 @@ def decide_interval(now_s: float, seen: Observation, max_latency_s: float) -> De
     overhead_s, load = batches.mean_overhead_s, offered_load(seen) / processors
     if not (overhead_s > 0 and load < 1):
         return Decision(now_s)
+    if load > LOW_LOAD * (1 + HYSTERESIS if now_s else 1):
+        said = f"back to back: the load is {load:.0%} of {processors} processors"
+        return Decision(0.0, (said,) if now_s else ())
     batch_s = overhead_s / (1 - load)
     spent_s = SPENT * max_latency_s
     longest_s = math.floor((spent_s - overhead_s) / (IN_TIME + load) / TICK_S) * TICK_S
