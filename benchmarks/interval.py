@@ -17,7 +17,7 @@ from penstock.spark.elastic import ElasticRun, Place
 from penstock.workloads.generator import Generator
 from penstock.workloads.profiles import constant
 
-RATE_PER_S, LENGTH_S, SETTLED_S = 100, 32, 12
+RATE_PER_S, LENGTH_S, SETTLED_S = 100, 45, 20
 BOUND_S = 5.0
 
 

@@ -18,7 +18,7 @@ from penstock.workloads.generator import Generator
 from penstock.workloads.profiles import constant
 
 ROWS = 7_200
-STREAM = Generator(constant(1_000.0), keys=20, seed=5, rows=ROWS, lanes=2, max_rows=600)
+STREAM = Generator(constant(600.0), keys=20, seed=5, rows=ROWS, lanes=2, max_rows=1_000)
 WATERMARK_S = 1
 
 
@@ -41,7 +41,7 @@ def topology(directory: Path) -> Topology:
     """Rows as they are scored, and counts of them in windows of a second."""
     made = Topology("resorted", max_latency="1s")
     made.source("rows", STREAM)
-    made.add("scored", scored(0.002, "full"), "rows", cheaper=scored(0.001, "cheaper"))
+    made.add("scored", scored(0.001, "full"), "rows", cheaper=scored(0.0005, "cheaper"))
     made.add("timed", lambda scored: scored.withWatermark("at", f"{WATERMARK_S} seconds"), "scored")
     made.add(
         "counts",
@@ -65,8 +65,8 @@ def tell(step: Step) -> None:
 def main(directory: Path, master: str, once: bool) -> None:
     """Run until killed, or until all rows are worked off."""
     settings = Settings(
-        period_s=1.0, policy="static", key_groups=2, history=str(directory / "history.sqlite"),
-        shed_at_most=0.3, resort_after_s=1.0, resort_calm_s=60.0,
+        period_s=0.5, policy="static", key_groups=2, history=str(directory / "history.sqlite"),
+        shed_at_most=0.3, resort_after_s=0.5, resort_calm_s=60.0,
     )  # fmt: skip
     place = Place(master, directory / "checkpoint", directory / "spark.log", once=once)
     with ElasticRun(topology(directory), settings, place, on_step=tell) as run:

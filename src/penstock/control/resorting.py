@@ -142,12 +142,12 @@ class Resorting:
         }
         reasons = decision.reasons
         if plan.shed > 0:
-            rows = seen.arrival_rate_per_s * seen.period_s
+            rows = _batch_rows(seen)
             error = relative_error(plan.shed, rows)
             numbers["error_of_count"] = error
             reasons = (
                 *reasons,
-                f"a count over the {rows:.0f} rows of a period, divided by {1 - plan.shed:.2f}, is "
+                f"a count over the {rows:.0f} rows of a batch, divided by {1 - plan.shed:.2f}, is "
                 f"within {error:.2%} of the truth 19 times in 20; over r rows within "
                 f"{relative_error(plan.shed, 1) * 100:.3g}%/sqrt(r)",
             )
@@ -163,6 +163,13 @@ def _row_cost_s(seen: Observation) -> float:
     """Processor-seconds of a row of the sources, over all components."""
     rate = seen.arrival_rate_per_s
     return offered_load(seen) / rate if rate > 0 else math.nan
+
+
+def _batch_rows(seen: Observation) -> float:
+    """Rows of a batch in this period; of the whole period where no batch ended in it."""
+    if seen.batches is not None and seen.batches.mean_rows > 0:
+        return seen.batches.mean_rows
+    return max(1.0, seen.arrival_rate_per_s * seen.period_s)
 
 
 def _since(holds: bool, since_s: float, at_s: float) -> float:
