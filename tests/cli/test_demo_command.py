@@ -66,7 +66,7 @@ def _compare(out: Path) -> None:
 def _published(folder: Path) -> pd.DataFrame:
     files = [str(file) for file in sorted(folder.glob("batch=*/*.parquet"))]
     found = ds.dataset(files).to_table().to_pandas()
-    found["since"] = found["since"].dt.tz_localize("UTC")
+    found["since"] = pd.to_datetime(found["since"], utc=True)
     return found
 
 
