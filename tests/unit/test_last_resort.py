@@ -10,6 +10,7 @@ import pytest
 from contract.fakes import FakeActuator, FakeClock, FakeHistory, FakeMeasurer, FakePolicy
 from penstock.config import Settings
 from penstock.control.actions import SetExecutors, ShedLoad, UseVariants
+from penstock.control.allocating import Allocating, AllocationRules
 from penstock.control.last_resort import (
     RELAXED,
     ResortPlan,
@@ -24,7 +25,9 @@ from penstock.control.summary import summarise_run
 from penstock.errors import InvalidInput
 from penstock.model.decision import Limits
 from penstock.model.observation import (
+    BatchObservation,
     ComponentObservation,
+    KeyGroups,
     LatencyObservation,
     NodeObservation,
     Observation,
@@ -174,6 +177,26 @@ def test_a_dry_run_only_advises() -> None:
     scene.see(*(seen(1000 + 5 * k, late=True) for k in range(3)))
     assert scene.actuator.acted == []
     assert scene.history.elsewhere[0].what == "cheaper form -> lookup"
+
+
+def test_it_waits_for_other_acts_but_not_for_ever() -> None:
+    """Key groups that move in a period may help; that they do so always is no help."""
+    scene = Scene(
+        ResortRules(("lookup",), after_s=10),
+        allocating=Allocating(AllocationRules("milp", tolerance=0.0, time_limit_s=0.02)),
+    )
+
+    def skewed(at_s: float, homes: list[str]) -> Observation:
+        one = seen(at_s, late=True)
+        groups = KeyGroups(np.full(4, 1.0), np.zeros(4), np.array(homes))
+        part = replace(one.components[0], key_groups=groups)
+        return replace(one, components=(part,), batches=BatchObservation(4, 1.0, 0.5, 100.0))
+
+    away, home = ["n0"] * 4, ["n0", "n1", "n2", "n3"]
+    scene.see(*(skewed(1000 + 5 * k, away) for k in range(4)))
+    assert {action.NAME for action in scene.actuator.acted} == {"key_groups"}
+    scene.see(skewed(1020, home))
+    assert scene.actuator.acted[-1] == UseVariants(("lookup",))
 
 
 def test_a_period_that_tells_nothing_neither_alarms_nor_calms() -> None:

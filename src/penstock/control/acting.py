@@ -122,9 +122,9 @@ class Acting:
         most = max(1, self._limits.max_processors // cluster.slots)
         no_more = cluster.executors >= most or cluster.cannot_scale is not None
         nothing_else = step.outcome is None and step.moved is None and step.divided is None
-        at_limit = no_more and nothing_else and seen.processors >= there
+        at_limit = no_more and seen.processors >= there
         found = resorting.look(seen, there, at_limit)
-        if found is None:
+        if found is None or not nothing_else:  # what was done may be enough
             return step
         outcomes = []
         resorting.wait()
