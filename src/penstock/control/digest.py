@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from penstock.control.history import HistoryStore
 from penstock.control.records import AllocationRecord, DecisionRecord
+from penstock.model.decision import RoomDecision
 from penstock.model.observation import AdmissionRecord
 
 ROOMS = ("admission", "fusion", "scaling", "allocation", "routing")
@@ -38,7 +39,7 @@ def digest(store: HistoryStore, run: int) -> tuple[RoomDigest, ...]:
     for allocation in store.read_allocations(run):
         if allocation.moves:
             told["allocation"].append((allocation_told(allocation), allocation.reasons))
-    for elsewhere in store.read_room_decisions(run):
+    for elsewhere in filter(room_changes, store.read_room_decisions(run)):
         told.setdefault(elsewhere.room, []).append((elsewhere.what, elsewhere.reasons))
     return tuple(_digest(room, found) for room, found in told.items())
 
@@ -51,6 +52,11 @@ def admission_changes(record: AdmissionRecord) -> bool:
 def scaling_changes(decision: DecisionRecord) -> bool:
     """Whether another number of processors was to be had, and may have been."""
     return decision.guarded.processors != decision.current.processors
+
+
+def room_changes(decision: RoomDecision) -> bool:
+    """Whether something was decided anew: not that a plan is kept, nor that it was taken up."""
+    return bool(decision.reasons) and decision.numbers.get("expected_gain") != 0
 
 
 def admission_told(record: AdmissionRecord) -> str:

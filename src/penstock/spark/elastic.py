@@ -159,7 +159,8 @@ class ElasticRun:
         groups = parse_groups(made.what)
         if groups:
             warm_up(self.topology, self.session, PlanChoice(groups))
-        return PlanChoice(groups, if_possible=True), made
+        gains = {made.what: made.numbers["expected_gain"]}
+        return PlanChoice(groups, if_possible=True, expected_gains=gains), made
 
     def _queries(self, checkpoint: Path, pace: Pace, choice: PlanChoice) -> RunningTopology:
         if not self.place.apart:
