@@ -196,12 +196,15 @@ def _watch(
 
 def _latencies(where: Path) -> dict[str, float]:
     """From the sink's own commit log: which files each batch published, and when."""
-    latency_s, vehicles = [], []
-    for commit in sorted((where / "out" / "_spark_metadata").iterdir()):
-        if not commit.name.split(".")[0].isdigit():
-            continue
+    latency_s, vehicles, published = [], [], set()
+    logged = (where / "out" / "_spark_metadata").iterdir()
+    commits = [file for file in logged if file.name.split(".")[0].isdigit()]
+    for commit in sorted(commits, key=lambda file: int(file.name.split(".")[0])):
         for line in commit.read_text(encoding="utf-8").splitlines()[1:]:
             file = Path(unquote(urlparse(json.loads(line)["path"]).path))
+            if file in published:
+                continue  # every tenth commit lists all files again
+            published.add(file)
             rows = pq.read_table(file).to_pydict()
             latency_s += [commit.stat().st_mtime - at for at in rows["at"]]
             vehicles += rows["vehicle"]
