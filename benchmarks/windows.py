@@ -48,7 +48,7 @@ class Trial:
 
 
 TRIALS = (
-    Trial("windows-60-panes", 60, 2_000, 10, 1_500_000, 2, 10),
+    Trial("windows-60-panes", 60, 2_000, 10, 3_000_000, 3, 10),
     Trial("windows-100-panes", 100, 2_000, 10, 1_500_000, 1, 15),
     Trial("windows-200-keys", 60, 200, 25, 2_000_000, 1, 4),
     Trial("windows-one-row-per-key-and-pane", 60, 2_000, 1, 200_000, 2, 2),

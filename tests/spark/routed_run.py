@@ -1,4 +1,4 @@
-"""A routed topology as a program of its own, so that a test can kill it: DIRECTORY MASTER [once].
+"""A routed topology as a program that a test can kill: DIRECTORY MASTER ROWS [once].
 
 A new table for every batch: hot keys are split otherwise each time, and rows of one key meet again
 only in the state behind. Prints a line after each batch.
@@ -20,8 +20,7 @@ from penstock.spark.elastic import ElasticRun, Place
 from penstock.workloads.generator import Generator
 from penstock.workloads.profiles import constant
 
-ROWS = 7_000
-STREAM = Generator(constant(3_000.0), keys=40, skew=1.5, seed=5, rows=ROWS, lanes=2, max_rows=900)
+ROWS_PER_BATCH = 900
 ROUTE = Route("frequency-aware", key="key", partitions=3, period="1ms")
 SCHEMA = "row BIGINT, key BIGINT, value DOUBLE, at TIMESTAMP, task INT"
 
@@ -35,10 +34,17 @@ def with_task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield batch.append_column("task", task)
 
 
-def topology(directory: Path) -> Topology:
+def stream(rows: int) -> Generator:
+    """So many rows, a few batches a second."""
+    return Generator(
+        constant(3_000.0), keys=40, skew=1.5, seed=5, rows=rows, lanes=2, max_rows=ROWS_PER_BATCH
+    )
+
+
+def topology(directory: Path, rows: int) -> Topology:
     """Rows with their tasks, and counts for each key over all batches so far."""
     made = Topology("routed", max_latency="10s")
-    made.source("rows", STREAM, route=ROUTE)
+    made.source("rows", stream(rows), route=ROUTE)
 
     @made.operator("rows")
     def worked(rows: Any) -> Any:
@@ -56,14 +62,14 @@ def topology(directory: Path) -> Topology:
     return made
 
 
-def main(directory: Path, master: str, once: bool) -> None:
+def main(directory: Path, master: str, rows: int, once: bool) -> None:
     """Run until killed, or until all rows are worked off."""
     settings = Settings(
         period_s=2.0, policy="static", executors_min=2, executors_max=2, slots=1, key_groups=2,
         executor_memory_mb=512, history=str(directory / "history.sqlite"),
     )  # fmt: skip
     place = Place(master, directory / "checkpoint", directory / "spark.log", once=once)
-    with ElasticRun(topology(directory), settings, place) as run:
+    with ElasticRun(topology(directory, rows), settings, place) as run:
         run.running.after_batch.append(lambda _, batch: print("batch", batch, flush=True))
         if not run.wait(200):
             raise SystemExit("the stream was not worked off in time")
@@ -71,4 +77,4 @@ def main(directory: Path, master: str, once: bool) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), sys.argv[2], sys.argv[3:] == ["once"])
+    main(Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]), sys.argv[4:] == ["once"])

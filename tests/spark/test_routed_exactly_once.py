@@ -33,20 +33,22 @@ def moments(request: pytest.FixtureRequest) -> random.Random:
 def test_executor_and_driver_killed(
     tmp_path: Path, moments: random.Random, request: pytest.FixtureRequest
 ) -> None:
-    program = Program(routed_run.__file__, tmp_path, "embedded")
+    long = request.config.getoption("--long")
+    rows = 25_000 if long else 7_000  # enough for all the kills; what is left is read at the end
+    program = Program(routed_run.__file__, tmp_path, "embedded", str(rows))
     _await_batches(program, moments)
     os.kill(moments.choice(await_executors(program.process.pid)), signal.SIGKILL)
     _await_batches(program, moments)
     program.kill()
-    for _ in range(10 if request.config.getoption("--long") else 0):
-        program = Program(routed_run.__file__, tmp_path, "local[2]")
+    for _ in range(10 if long else 0):
+        program = Program(routed_run.__file__, tmp_path, "local[2]", str(rows))
         _await_batches(program, moments)
         program.kill()
-    last = Program(routed_run.__file__, tmp_path, "local[2]", "once")
+    last = Program(routed_run.__file__, tmp_path, "local[2]", str(rows), "once")
     assert last.await_line("finished") == "finished", last.errors()
     last.close()
-    _compare_rows(tmp_path)
-    _compare_routes(tmp_path)
+    _compare_rows(tmp_path, rows)
+    _compare_routes(tmp_path, rows)
 
 
 def _await_batches(program: Program, moments: random.Random) -> None:
@@ -55,8 +57,8 @@ def _await_batches(program: Program, moments: random.Random) -> None:
     time.sleep(moments.uniform(0.0, 0.8))  # the random moment itself, no synchronisation
 
 
-def _compare_rows(directory: Path) -> None:
-    rows = routed_run.STREAM.batch(0, routed_run.ROWS, _epoch_s(directory)).to_pandas()
+def _compare_rows(directory: Path, count: int) -> None:
+    rows = routed_run.stream(count).batch(0, count, _epoch_s(directory)).to_pandas()
     raw = _output(directory / "raw").sort_values("row").reset_index(drop=True)
     for column in ("row", "key", "value", "at"):
         assert raw[column].equals(rows[column]), column
@@ -68,13 +70,14 @@ def _compare_rows(directory: Path) -> None:
     assert found[["n", "total"]].equals(expected.sort_index())
 
 
-def _compare_routes(directory: Path) -> None:
+def _compare_routes(directory: Path, count: int) -> None:
     """Each batch anew: its offset's table, its lanes, its rows, against the tasks it ran in."""
     epoch_s = _epoch_s(directory)
     raw = _output(directory / "raw").set_index("row")["task"].sort_index()
     folder = directory / "checkpoint/penstock/routes/rows"
     options = {"route": routed_run.ROUTE.to_json(), "routes_at": str(folder)}
-    reader = GeneratorReader(routed_run.STREAM, epoch_s, "rows", RoutedReading.of(options, "rows"))
+    routed = RoutedReading.of(options, "rows")
+    reader = GeneratorReader(routed_run.stream(count), epoch_s, "rows", routed)
     start, tables = reader.initialOffset(), set()
     offsets = directory / "checkpoint/queries/routed/offsets"
     for number in sorted(int(file.name) for file in offsets.glob("[0-9]*")):
@@ -85,8 +88,8 @@ def _compare_routes(directory: Path) -> None:
                 assert raw.loc[batch.column("row").to_pylist()].tolist() == expected, number
         tables.add(end["routes"])
         start = end
-    assert start["row"] == routed_run.ROWS
-    assert len(tables) >= routed_run.ROWS // 900 // 2  # routes did change
+    assert start["row"] == count
+    assert len(tables) >= count // routed_run.ROWS_PER_BATCH // 2  # routes did change
 
 
 def _epoch_s(directory: Path) -> float:

@@ -1,4 +1,4 @@
-"""Sliding windows over routed rows, as a program that a test can kill: DIRECTORY MASTER [once].
+"""Sliding windows over routed rows, a program that a test can kill: DIRECTORY MASTER ROWS [once].
 
 A new table of routes for every batch: the rows of a hot key are in other tasks each time, and their
 partial results meet in the state of window_aggregate. Prints a line after each batch.
@@ -17,8 +17,6 @@ from penstock.spark.elastic import ElasticRun, Place
 from penstock.workloads.generator import Generator
 from penstock.workloads.profiles import constant
 
-ROWS = 9_000
-STREAM = Generator(constant(3_000.0), keys=30, skew=1.5, seed=5, rows=ROWS, lanes=2, max_rows=900)
 ROUTE = Route("frequency-aware", key="key", partitions=2, period="1ms")
 
 SPAN = UserAggregate(
@@ -37,10 +35,15 @@ def _wider(state: dict[str, Any], values: list[Any]) -> dict[str, Any]:
     return {"low": min(known), "high": max(known)}
 
 
-def topology(directory: Path) -> Topology:
+def stream(rows: int) -> Generator:
+    """So many rows, 900 a batch."""
+    return Generator(constant(3_000.0), keys=30, skew=1.5, seed=5, rows=rows, lanes=2, max_rows=900)
+
+
+def topology(directory: Path, rows: int) -> Topology:
     """Counts, sums, maxima and spans for each key in windows of a second, ten a second."""
     made = Topology("windowed", max_latency="10s")
-    made.source("rows", STREAM, route=ROUTE)
+    made.source("rows", stream(rows), route=ROUTE)
 
     @made.operator("rows")
     def sliding(rows: Any) -> Any:
@@ -53,14 +56,14 @@ def topology(directory: Path) -> Topology:
     return made
 
 
-def main(directory: Path, master: str, once: bool) -> None:
+def main(directory: Path, master: str, rows: int, once: bool) -> None:
     """Run until killed, or until all rows are worked off."""
     settings = Settings(
         period_s=2.0, policy="static", executors_min=2, executors_max=2, slots=1, key_groups=2,
         executor_memory_mb=512, history=str(directory / "history.sqlite"),
     )  # fmt: skip
     place = Place(master, directory / "checkpoint", directory / "spark.log", once=once)
-    with ElasticRun(topology(directory), settings, place) as run:
+    with ElasticRun(topology(directory, rows), settings, place) as run:
         run.running.after_batch.append(lambda _, batch: print("batch", batch, flush=True))
         if not run.wait(200):
             raise SystemExit("the stream was not worked off in time")
@@ -68,4 +71,4 @@ def main(directory: Path, master: str, once: bool) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), sys.argv[2], sys.argv[3:] == ["once"])
+    main(Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]), sys.argv[4:] == ["once"])

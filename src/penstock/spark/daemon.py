@@ -24,6 +24,8 @@ PRELOADED = (
     "penstock.spark.source.reader",
     "penstock.spark.backends.files",
     "penstock.spark.backends.generators",
+    "penstock.spark.windows.output",
+    "penstock.spark.windows.pane_step",
 )
 
 if __name__ == "__main__":

@@ -21,6 +21,8 @@ from penstock.spark.reordering import Orders
 from penstock.spark.session import build_session
 from penstock.spark.slow_loop import proposed
 
+_ROUTED = "ShufflePartitionIdPassThrough"  # Spark's name for rows that say their partition
+
 
 @dataclass(frozen=True)
 class Explanation:
@@ -118,8 +120,8 @@ def _shuffles(query: BuiltQuery) -> tuple[str, ...]:
     own = []
     for exchange in shape.exchanges:
         node = exchange.operator
-        if node in query.sharing.shared and "PassThrough" in exchange.text:
+        if node in query.sharing.shared and _ROUTED in exchange.text:
             shared[str(node)] = f"{node}, for all its consumers"
         else:
-            own.append(f"{exchange.operator} by {exchange.text}")
+            own.append(f"{node} by {exchange.text.replace(_ROUTED, 'route')}")
     return (*shared.values(), *own)
