@@ -74,6 +74,8 @@ def settings(
         "spark.sql.streaming.stopTimeout": "30s",
         # Rows cross to Python as Arrow.
         "spark.sql.execution.arrow.pyspark.enabled": "true",
+        # Each Arrow batch has a cost of its own on both sides; Spark bounds its bytes as well.
+        "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
         # Workers are forked from a process that has imported what they need.
         "spark.python.daemon.module": "penstock.spark.daemon",
         # Names of secrets beyond Spark's own list.
