@@ -7,7 +7,7 @@ from penstock import Files, Route, constant, window_aggregate
 from penstock.workloads.traffic import traffic
 
 city = traffic(
-    constant(2_000),
+    constant(1_000),
     Files("out/traffic"),
     window_aggregate,
     window="6s",

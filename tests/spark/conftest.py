@@ -1,5 +1,7 @@
 """One Spark session per test file, gone when the file is done."""
 
+import os
+import sys
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -26,6 +28,8 @@ def build_session(**settings: str) -> SparkSession:
 
 
 def session_of(settings: dict[str, str]) -> SparkSession:
+    # Workers would take the python3 of the PATH, which has no penstock.
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     start_driver_jvm(settings)
     builder = SparkSession.builder
     for key, value in settings.items():

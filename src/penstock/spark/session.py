@@ -74,8 +74,9 @@ def settings(
         "spark.sql.streaming.stopTimeout": "30s",
         # Rows cross to Python as Arrow.
         "spark.sql.execution.arrow.pyspark.enabled": "true",
-        # Each Arrow batch has a cost of its own on both sides; Spark bounds its bytes as well.
+        # Each Arrow batch has a cost of its own on both sides; rows may be wide, so bytes count too.
         "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
+        "spark.sql.execution.arrow.maxBytesPerBatch": "64m",
         # Workers are forked from a process that has imported what they need.
         "spark.python.daemon.module": "penstock.spark.daemon",
         # Names of secrets beyond Spark's own list.
