@@ -74,9 +74,9 @@ def settings(
         "spark.sql.streaming.stopTimeout": "30s",
         # Rows cross to Python as Arrow.
         "spark.sql.execution.arrow.pyspark.enabled": "true",
-        # Each Arrow batch has a cost of its own on both sides; rows may be wide, so bytes count too.
+        # Each Arrow batch has a cost of its own. Rows may be wide, so their bytes are bounded too.
         "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
-        "spark.sql.execution.arrow.maxBytesPerBatch": "64m",
+        "spark.sql.execution.arrow.maxBytesPerBatch": str(64 * 2**20),
         # Workers are forked from a process that has imported what they need.
         "spark.python.daemon.module": "penstock.spark.daemon",
         # Names of secrets beyond Spark's own list.
