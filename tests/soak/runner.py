@@ -5,6 +5,7 @@ between them.
 """
 
 import argparse
+import math
 import os
 import random
 import signal
@@ -13,7 +14,7 @@ import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -48,7 +49,8 @@ class Soak:
     def run(self, end_s: float, pause_s: float) -> Verdict:
         """Kill in rounds of every kind, as long as it is not yet `end_s` seconds after the start.
 
-        Between two kills a random time of up to `pause_s` passes.
+        Between two kills a random time of up to `pause_s` passes. The last to be killed is the
+        driver, whose restart works off the rest; with no time at all it is killed only then.
         """
         self._began_s = time.monotonic()
         self._program = self._started()
@@ -58,8 +60,9 @@ class Soak:
         self._page = Page(self._history)
         self._joiner.start()
         try:
-            while self._now_s() < end_s or not self.kills:
-                self._round(end_s, pause_s)
+            self._round(KINDS if end_s > 0 else KINDS[:-1], math.inf, pause_s)
+            while self._now_s() < end_s:
+                self._round(KINDS, end_s, pause_s)
         finally:
             self._ended.set()
             self._joiner.join()
@@ -67,15 +70,15 @@ class Soak:
             with suppress(ProcessLookupError):
                 self._program.signal(signal.SIGKILL)
             self._program.end()
+        self.kills["driver"] += 1
         self._join_rest()
         self._finish()
         return verify(self._directory, self._streams)
 
-    def _round(self, end_s: float, pause_s: float) -> None:
-        """Every kind once, in a random order; only the first round is done whatever the time."""
-        first = not self.kills
-        for kind in self._moments.sample(KINDS, len(KINDS)):
-            if first or self._now_s() < end_s:
+    def _round(self, kinds: Sequence[str], end_s: float, pause_s: float) -> None:
+        """Every kind once, in a random order, while there is time."""
+        for kind in self._moments.sample(kinds, len(kinds)):
+            if self._now_s() < end_s:
                 time.sleep(self._moments.uniform(0.0, pause_s))  # the random moment itself
                 self._kill(kind)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from collections import deque
 from collections.abc import Iterator
@@ -69,7 +70,9 @@ class LiveView:
     def _rates(self, step: Step) -> str:
         seen = step.observation
         assert seen is not None
-        return f"rate {seen.arrival_rate_per_s:,.0f}/s, backlog {seen.backlog_rows:,.0f}"
+        rate = seen.arrival_rate_per_s
+        known = f"{rate:,.0f}/s" if math.isfinite(rate) else "not known yet"
+        return f"rate {known}, backlog {seen.backlog_rows:,.0f}"
 
     def _latency(self, step: Step) -> str:
         seen = step.observation
