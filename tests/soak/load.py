@@ -11,8 +11,9 @@ LATE = 2  # of them, those that join while the program runs
 MEAN_PER_S = 60.0
 # Left for the last run, which has to have something to read, on a machine however slow.
 TAIL_S = 300.0
-JOINING_S = (10.0, 30.0)  # after the start
-JOIN_AHEAD_S = 5.0
+JOINING_S = (25.0, 45.0)  # after the streams begin
+# A stream that is known late would bring rows that the watermark has passed.
+JOIN_AHEAD_S = 15.0
 
 
 def streams(seed: int, length_s: float) -> dict[str, Generator]:

@@ -5,6 +5,7 @@ between them.
 """
 
 import argparse
+import json
 import math
 import os
 import random
@@ -43,6 +44,7 @@ class Soak:
         self._ended = threading.Event()
         self._joiner = threading.Thread(target=self._join_in_time, daemon=True)
         self._history = directory / "history.sqlite"
+        self._page: Page | None = None
         self.kills: Counter[str] = Counter()
         self.slowest_s = 0.0
 
@@ -54,19 +56,21 @@ class Soak:
         """
         self._began_s = time.monotonic()
         self._program = self._started()
-        await_true(
-            "the first batch", lambda: self._lives() and self._program.batches > 0, RECOVERY_LIMIT_S
-        )
-        self._page = Page(self._history)
         self._joiner.start()
         try:
+            await_true(
+                "the first batch", lambda: self._lives() and self._program.batches > 0,
+                RECOVERY_LIMIT_S,
+            )  # fmt: skip
+            self._page = Page(self._history)
             self._round(KINDS if end_s > 0 else KINDS[:-1], math.inf, pause_s)
             while self._now_s() < end_s:
                 self._round(KINDS, end_s, pause_s)
         finally:
             self._ended.set()
             self._joiner.join()
-            self._page.kill()
+            if self._page is not None:
+                self._page.kill()
             with suppress(ProcessLookupError):
                 self._program.signal(signal.SIGKILL)
             self._program.end()
@@ -90,8 +94,13 @@ class Soak:
 
     def _join_in_time(self) -> None:
         """Let streams join when their time has come, whether the program lives or not."""
+        folder = self._directory / "checkpoint/penstock"
+        while not (folder / "sources/rows").is_dir():
+            if self._ended.wait(0.2):
+                return
+        epoch_s = float(json.loads((folder / "epoch.json").read_text())["epoch_s"])
         for name, at_s in sorted(self._joining.items(), key=lambda item: item[1]):
-            if self._ended.wait(max(0.0, at_s - self._now_s())):
+            if self._ended.wait(max(0.0, epoch_s + at_s - time.time())):
                 return
             self._join(name)
 
@@ -114,6 +123,7 @@ class Soak:
             self._program = self._started()
             seen = 0
         elif kind == "page":
+            assert self._page is not None
             self._page.kill()
             self._page = Page(self._history)
         elif kind == "controller":
@@ -130,6 +140,7 @@ class Soak:
             lambda: self._newest_period_s() > killed_at_s + took_s,
             RECOVERY_LIMIT_S,
         )
+        assert self._page is not None
         if self._page.newest_run() != self._newest_run():
             raise RuntimeError("the page does not know the newest run")
         self.kills[kind] += 1
