@@ -128,7 +128,8 @@ def test_attach_follows_a_query_it_knows_nothing_of(session: SparkSession, tmp_p
     controller = penstock.attach(query, max_latency="3s", executors=(1, 2), **options)
     until(lambda: any(step.outcome is not None for step in controller.steps))
     assert SparkExecutors(session).executors() == 2
-    until(lambda: "state-0" in key_groups_seen(controller))
+    until(lambda: any(step.allocation is not None for step in controller.steps))
+    assert "state-0" in key_groups_seen(controller)
     summary = controller.detach()
     assert query.isActive, "the query is not the controller's to end"
     with penstock.attach(
