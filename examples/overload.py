@@ -11,7 +11,10 @@ from typing import Any
 from penstock import Files, Generator, Topology, steps
 
 road = Topology("overload", max_latency="5s")
-road.source("reports", Generator(steps([(15, 100), (40, 1_000), (30, 100)]), keys=50, rows=44_500))
+road.source(
+    "reports",
+    Generator(steps([(15, 100), (40, 1_000), (30, 100)]), keys=50, rows=44_500, max_rows=2_000),
+)
 
 
 def look_up(seconds: float) -> Any:

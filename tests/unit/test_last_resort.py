@@ -75,11 +75,19 @@ def test_nothing_is_shed_that_the_user_did_not_allow() -> None:
     assert decision.infeasible is not None
 
 
-def test_a_load_that_is_not_known_is_no_reason_to_shed_everything() -> None:
-    unknown = replace(LATE, load=math.nan)
-    assert decide_resort(ResortPlan(("score", "lookup")), unknown, RULES).plan.shed == 0.05
-    calm = replace(CALM, load=math.nan)
-    assert decide_resort(ResortPlan((), 0.3), calm, RULES).plan.shed == 0.3
+def test_nothing_changes_while_the_load_is_not_known() -> None:
+    for situation in (LATE, CALM):
+        for plan in (ResortPlan(), ResortPlan(("score",)), ResortPlan((), 0.3)):
+            assert decide_resort(plan, replace(situation, load=math.nan), RULES).plan == plan
+
+
+def test_a_slow_start_is_no_reason() -> None:
+    scene = Scene(ResortRules(("lookup",), 0.2, after_s=10))
+    cold = [seen(1000 + 5 * k, late=True, cost_s=math.nan) for k in range(5)]
+    scene.see(*cold, seen(1025, late=True), seen(1030, late=True))
+    assert scene.actuator.acted == []
+    scene.see(seen(1035, late=True))
+    assert scene.actuator.acted == [UseVariants(("lookup",))]
 
 
 def test_shedding_is_undone_before_forms_and_forms_in_reverse() -> None:

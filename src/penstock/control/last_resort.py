@@ -72,6 +72,8 @@ def decide_resort(
     now: ResortPlan, situation: Situation, rules: ResortRules
 ) -> Decision[ResortPlan]:
     """One step further, one step back, or the same plan without a reason."""
+    if math.isnan(situation.load):
+        return Decision(now)
     if situation.late_for_s >= rules.after_s and situation.late:
         return _further(now, situation, rules)
     if now.in_use and situation.calm_for_s >= rules.calm_s:
@@ -90,9 +92,8 @@ def _further(now: ResortPlan, s: Situation, rules: ResortRules) -> Decision[Reso
     if rules.shed_at_most <= 0:
         return Decision(now, (), f"{why}; nothing else is allowed")
     needed = _share_above(s.load + s.behind_load, TARGET * s.processors)
-    # The load may be unknown, or measured too low while everything waits: rows are late, so what
-    # is shed is not enough.
-    wanted = max(_rounded(now.shed + STEP), needed)  # of NaN and a number, the first
+    # The load may be measured too low while everything waits: late rows say it is not enough.
+    wanted = max(_rounded(now.shed + STEP), needed)
     share = min(wanted, rules.shed_at_most)
     short = f"{wanted:.0%} would be needed" if wanted > rules.shed_at_most + 1e-9 else None
     if share <= now.shed + 1e-9:
@@ -110,7 +111,7 @@ def _back(now: ResortPlan, s: Situation) -> Decision[ResortPlan]:
     why = f"results are in time for {s.calm_for_s:.0f} s"
     if now.shed > 0:
         share = min(_share_above(s.load, room), now.shed)
-        if not share < now.shed - 1e-9:  # also when the load is not known
+        if share > now.shed - 1e-9:
             return Decision(now)
         said = (
             f"shed {now.shed:.0%} -> {share:.0%} of the rows: {why}, and what is kept of a load of "
@@ -129,9 +130,9 @@ def _back(now: ResortPlan, s: Situation) -> Decision[ResortPlan]:
 
 
 def _share_above(load: float, room: float) -> float:
-    """The share of rows to shed so that the rest fits, in whole steps; NaN stays NaN."""
-    if not load > room:
-        return math.nan if math.isnan(load) else 0.0
+    """The share of rows to shed so that the rest fits, in whole steps."""
+    if load <= room:
+        return 0.0
     return min(1.0, _rounded(1 - room / load))
 
 

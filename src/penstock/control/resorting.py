@@ -44,7 +44,11 @@ class Resorting:
     def look(self, seen: Observation, processors: int, at_limit: bool) -> ResortStep | None:
         """What is to change after a period, with its numbers and reasons; None: nothing."""
         late = self._lateness(seen)
-        at_s = seen.at_s
+        at_s, cost_s = seen.at_s, _row_cost_s(seen)
+        if not math.isnan(cost_s):
+            self._last_cost_s = cost_s
+        if math.isnan(self._last_cost_s):
+            late = None  # no batch was measured yet: a start is slow, and no reason for less
         if late is not None or not at_limit:
             missed = bool(late) and at_limit
             self._late_since_s = _since(missed, self._late_since_s, at_s)
@@ -95,10 +99,7 @@ class Resorting:
         return ""
 
     def _situation(self, seen: Observation, processors: int, late: str) -> Situation:
-        rate, cost_s = seen.arrival_rate_per_s, _row_cost_s(seen)
-        if math.isnan(cost_s):
-            cost_s = self._last_cost_s  # no batch ended: rows cost what they did
-        self._last_cost_s = cost_s
+        rate, cost_s = seen.arrival_rate_per_s, self._last_cost_s
         behind = max(0.0, seen.backlog_rows - rate * self._max_latency_s)
         behind_load = behind * cost_s / max(self._rules.after_s, self._max_latency_s)
         return Situation(
