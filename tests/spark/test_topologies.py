@@ -493,7 +493,7 @@ def test_forms_behind_each_other_are_all_in_the_query(session: SparkSession) -> 
     made.add("c", "SELECT *, 3 AS c FROM b", "b", cheaper="SELECT *, 4 AS c FROM b")
     made.sink("out", "c", Memory())
     built = build(made, session, Reading(0.0))
-    plan = built.queries[0].frame._jdf.queryExecution().optimizedPlan().toString()
+    plan = built.queries[0].frame._jdf.queryExecution().analyzed().toString()
     assert built.queries[0].frame.columns == ["row", "key", "value", "at", "a", "c"]
     assert built.queries[0].sharing.shared == ("s",)
     assert {f"{n} AS a" in plan for n in (1, 2)} == {True}
