@@ -12,6 +12,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
+from penstock.config import Settings
 from penstock.model.plan_document import Group
 from penstock.model.sinks import Memory
 from penstock.model.topology import Topology
@@ -25,12 +26,14 @@ from penstock.workloads.generator import Generator
 from penstock.workloads.linear_road import Windows, linear_road
 from penstock.workloads.profiles import constant
 
+# A rate that one executor of two slots can just keep up with on a machine of two cores when nothing
+# is fused: its batches of three seconds' rows take about as long.
 ROWS_PER_BATCH = 60_000
 RATE_PER_S = 20_000.0
 REPORT_EVERY_S = 30  # a vehicle of the linear-road benchmark reports its position this often
-BATCHES = 4
-ROUNDS = 3
-KEY_GROUPS = 2
+BATCHES = 6
+ROUNDS = 2
+SETTINGS = Settings()  # key groups and slots as whoever sets nothing has them
 EPOCH_S = 1_700_000_000.0  # the same for all runs, so that their rows can be compared
 ROAD = (Group(("speeds", "segments", "tolls", "accidents"), ("direction", "segment")),)
 CHAIN = (Group(("by_vehicle", "by_segment"), ("segment",)),)
@@ -109,8 +112,8 @@ def _lines(
 ) -> Iterator[dict[str, Any]]:
     conditions = (
         f"baseline: the same topology without fusion, in turns; {BATCHES} batches of "
-        f"{ROWS_PER_BATCH:,} rows, {KEY_GROUPS} key groups, 1 executor of 2 slots, {ROUNDS} "
-        f"rounds; rows equal: {same}"
+        f"{ROWS_PER_BATCH:,} rows, {SETTINGS.key_groups} key groups, 1 executor of "
+        f"{SETTINGS.slots} slots, {ROUNDS} rounds; rows equal: {same}"
     )
     seconds = {f: median(mean(m.batches_s) for m in side) for f, side in sides.items()}
     yield {
@@ -166,11 +169,15 @@ def _shuffled_bytes(session: SparkSession, run_id: str) -> int:
 def _cluster() -> Iterator[SparkSession]:
     with (
         tempfile.TemporaryDirectory(prefix="penstock-bench-") as folder,
-        EmbeddedCluster(2, 1024) as cluster,
+        EmbeddedCluster(SETTINGS.slots, SETTINGS.executor_memory_mb) as cluster,
     ):
-        extra = {**cluster.settings, **executor_settings(1, 1, 2), "spark.executor.memory": "1024m"}
+        extra = {
+            **cluster.settings,
+            **executor_settings(1, 1, SETTINGS.slots),
+            "spark.executor.memory": f"{SETTINGS.executor_memory_mb}m",
+        }
         session = build_session(
-            "fusion", cluster.master_url, key_groups=KEY_GROUPS,
+            "fusion", cluster.master_url, key_groups=SETTINGS.key_groups,
             log_file=Path(folder) / "spark.log", quick_start=True, extra=extra,
         )  # fmt: skip
         try:

@@ -104,6 +104,9 @@ class BatchWriter:
             self._done(batch_id)
 
     def _commit(self, batch: DataFrame, batch_id: int, record: Path) -> None:
+        if len(self.memory) == len(self._query.sinks) > 1:
+            self._remember(batch, batch_id)
+            return
         actions = len(self._others) + (1 if self._files else 0)
         kept = batch.persist() if actions > 1 else batch
         try:
@@ -116,6 +119,15 @@ class BatchWriter:
         if promised:
             write_atomically(record, promised)
             self._publish(promised)
+
+    def _remember(self, batch: DataFrame, batch_id: int) -> None:
+        """One job for all sinks where all are in memory; one each would ask every task again."""
+        rows = batch.collect()
+        for sink in self._query.sinks:
+            mine = sink.upstream
+            self.memory[sink.name][batch_id] = (
+                [row[mine] for row in rows if row[TAG] == mine] if self._query.tagged else rows
+            )
 
     def _stage(self, batch: DataFrame, batch_id: int) -> dict[str, dict[str, Any]]:
         """Run the batch once, writing the files of all file sinks; what is to be published."""
