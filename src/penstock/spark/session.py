@@ -49,6 +49,9 @@ def settings(
         ),
         # (RawLocalFileSystem would take 7 ms, but RocksDB's snapshots fail on it with a
         # ClassCastException that is only logged: changes would then be replayed from the start.)
+        # Hadoop's local file system, where our checkpoints are, keeps and checks a checksum of each
+        # file; Spark's own beside it would double the files that each key group writes in a batch.
+        "spark.sql.streaming.checkpoint.fileChecksum.enabled": "false",
         # Adaptive plans hide their stages from whoever measures them.
         "spark.sql.adaptive.streaming.stateless.enabled": "false",
         # One state partition is one key group.
