@@ -17,7 +17,7 @@ from penstock.workloads.profiles import constant
 pytestmark = [pytest.mark.spark, pytest.mark.long]  # three starts of Spark
 
 PENSTOCK = Path(sys.executable).with_name("penstock")
-ROWS, RATE_PER_S = 45_000, 1_500.0
+ROWS, RATE_PER_S = 75_000, 1_500.0
 TOPOLOGY = f"""
 from penstock import Files, Generator, Topology, constant
 
@@ -75,13 +75,11 @@ def written(directory: Path) -> Counter[Any]:
 def test_a_better_plan_is_measured_proposed_and_applied(tmp_path: Path) -> None:
     (tmp_path / "steps.py").write_text(TOPOLOGY, encoding="utf-8")
     words = ("run", "steps.py:made", "--checkpoint", "c", "--period", "1s", "--policy", "static")
-    first = penstock(tmp_path, *words, "--plan", "auto", "--for", "8s")
+    first = penstock(tmp_path, *words, "--plan", "auto", "--for", "25s")
     assert "fuse" not in first.stderr
     shown = penstock(tmp_path, "history", "--show", "elsewhere", "--json").stdout
     told = {d["room"]: d for d in json.loads(shown)["elsewhere"]}
-    assert told["fusion"]["what"] == "fuse few + named + by_key + by_part by (part)" or (
-        "by_key + by_part by (part)" in told["fusion"]["what"]
-    )
+    assert "by_key + by_part by (part)" in told["fusion"]["what"]
     assert told["order"]["what"] == "few > named"
     assert told["order"]["numbers"]["expected_gain"] > 0.05
     between = sum(row[2] for row in written(tmp_path).elements())
