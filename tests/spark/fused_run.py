@@ -16,7 +16,7 @@ from penstock.workloads.generator import Generator
 from penstock.workloads.profiles import constant
 
 ROWS = 8_000
-STREAM = Generator(constant(2_000.0), keys=60, skew=1.0, seed=3, rows=ROWS, lanes=2, max_rows=700)
+STREAM = Generator(constant(2_000.0), keys=60, skew=1.0, seed=3, rows=ROWS, lanes=2, max_rows=1_000)
 
 
 def topology(directory: Path) -> Topology:

@@ -70,13 +70,13 @@ def goes_on(directory: Path) -> None:
 
 
 def test_a_fused_query_survives_kill_9(tmp_path: Path) -> None:
-    run(tmp_path, plan_file(tmp_path), batches=0, kill_at=3)
+    run(tmp_path, plan_file(tmp_path), batches=0, kill_at=2)
     goes_on(tmp_path)
 
 
 @pytest.mark.long  # three starts of Spark
 def test_a_plan_that_was_applied_survives_kill_9(tmp_path: Path) -> None:
-    run(tmp_path, "none", batches=5)
-    lines = run(tmp_path, plan_file(tmp_path), batches=0, kill_at=4)
+    run(tmp_path, "none", batches=3)
+    lines = run(tmp_path, plan_file(tmp_path), batches=0, kill_at=2)
     assert "fused by_bucket + by_key" in lines
     goes_on(tmp_path)
