@@ -17,7 +17,7 @@ from penstock.workloads.profiles import constant
 pytestmark = [pytest.mark.spark, pytest.mark.long]  # three starts of Spark
 
 PENSTOCK = Path(sys.executable).with_name("penstock")
-ROWS, RATE_PER_S = 75_000, 1_500.0
+ROWS, RATE_PER_S = 90_000, 1_500.0
 TOPOLOGY = f"""
 from penstock import Files, Generator, Topology, constant
 
@@ -74,8 +74,19 @@ def written(directory: Path) -> Counter[Any]:
 
 def test_a_better_plan_is_measured_proposed_and_applied(tmp_path: Path) -> None:
     (tmp_path / "steps.py").write_text(TOPOLOGY, encoding="utf-8")
-    words = ("run", "steps.py:made", "--checkpoint", "c", "--period", "1s", "--policy", "static")
-    first = penstock(tmp_path, *words, "--plan", "auto", "--for", "25s")
+    words = (
+        "run",
+        "steps.py:made",
+        "--checkpoint",
+        "c",
+        "--period",
+        "1s",
+        "--policy",
+        "static",
+        "--key-groups",
+        "2",
+    )
+    first = penstock(tmp_path, *words, "--plan", "auto", "--for", "30s")
     assert "fuse" not in first.stderr
     shown = penstock(tmp_path, "history", "--show", "elsewhere", "--json").stdout
     told = {d["room"]: d for d in json.loads(shown)["elsewhere"]}
