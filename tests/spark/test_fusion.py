@@ -15,7 +15,6 @@ from penstock.errors import InvalidTopology
 from penstock.model.plan_document import Group
 from penstock.model.sinks import Memory
 from penstock.model.topology import Topology
-from penstock.spark import handles
 from penstock.spark.builder import Reading, build
 from penstock.spark.fused import STRICT, PlanChoice
 from penstock.spark.running import Pace, RunningTopology
@@ -122,25 +121,6 @@ def test_a_component_has_one_shuffle_for_each_stream_that_enters_it(session: Spa
     assert shuffles(road(), session, ROAD) == [
         "direction, segment into 3", "direction, segment into 3", "vehicle, window into 3",
     ]  # fmt: skip
-
-
-def test_branches_of_a_component_share_their_tasks(session: SparkSession, tmp_path: Path) -> None:
-    made = linear_road(STREAM, Memory(), Memory(), windows=SHORT, max_latency="60s")
-    with RunningTopology(made, session, tmp_path, Pace(once=True), choice=PlanChoice(ROAD)) as ran:
-        assert ran.wait(120)
-        (query,) = ran.queries
-        jobs = handles.jobs_of_group(session, str(query.runId))
-        last = handles.stages(session, (max(jobs[-1].stage_ids),))
-        tasks = handles.stage_tasks(session, last[0].id, last[0].attempt)
-        states = query.lastProgress.stateOperators
-    assert len(states) == 4
-    assert len(tasks) == 3  # key groups, each with the state of tolls and of accidents
-    found = [
-        (r.direction, r.segment, r.window.start, r.standing) for r in ran.rows("accidents_out")
-    ]
-    assert found
-    assert len(set(found)) == len(found)
-    assert all(row.volume > 0 for row in ran.rows("tolls_out"))
 
 
 def test_fused_unfused_and_batch_give_the_same_rows(
