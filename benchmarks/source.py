@@ -7,11 +7,8 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
-
 from benchmarks._sessions import local_session
+from benchmarks._source_throughput import throughput
 from penstock.model.sources import Admission, Streams
 from penstock.spark.generator_source import FORMAT
 from penstock.spark.source.frames import announce_sources, read_streams
@@ -22,16 +19,17 @@ STREAMS = 10_000
 RATE_PER_S = 10.0  # of each stream
 BATCHES, WARM_UP = 10, 4  # of a query; the first ones are not counted
 GROWING = 500  # of the files, in every batch
-FILES, ROWS_PER_FILE, ROWS_PER_RECORD_BATCH = 8, 1_000_000, 100_000
-ROUNDS = 3
 ALLOWED_MS = 100.0
+CASES = ("throughput", "overhead")
 
 
-def run() -> Iterator[dict[str, Any]]:
-    """Milliseconds a batch, and rows a second."""
+def run(case: str | None = None) -> Iterator[dict[str, Any]]:
+    """Rows a second, and milliseconds a batch."""
     with local_session() as session:
-        yield _throughput(session)
-        yield from _overheads(session)
+        if case != "overhead":
+            yield from throughput(session)
+        if case != "throughput":
+            yield from _overheads(session)
 
 
 def _overheads(session: Any) -> Iterator[dict[str, Any]]:
@@ -108,68 +106,3 @@ def _batch_times(frame: Any, before: Callable[[], None] = lambda: None) -> dict[
         "whole": median(p.durationMs["triggerExecution"] for p in warm),
         "deciding": median(p.durationMs["latestOffset"] for p in warm),
     }
-
-
-def _throughput(session: Any) -> dict[str, Any]:
-    with tempfile.TemporaryDirectory(prefix="penstock-bench-") as folder:
-        arrow, parquet = Path(folder) / "arrow", Path(folder) / "parquet"
-        schema = _write(arrow, parquet)
-        # As many lanes as slots: Spark packs small files into as few tasks.
-        rows = FILES * ROWS_PER_FILE
-        admission = Admission(lane_capacity=rows / 8, lane_rows=rows, lanes_max=2)
-        streams = Streams(files=str(arrow), format="arrow", schema=schema, admission=admission)
-
-        def ours() -> float:
-            with tempfile.TemporaryDirectory(prefix="penstock-bench-") as kept:
-                announce_sources(session, Path(kept))
-                return _seconds(read_streams("files", streams, session, time.time(), None))
-
-        def native() -> float:
-            return _seconds(session.readStream.schema(schema).parquet(str(parquet)))
-
-        ours(), native()
-        pairs = [(native(), ours()) for _ in range(ROUNDS)]
-    baseline, mine = (rows / median(side) for side in zip(*pairs, strict=True))
-    return {
-        "name": "source throughput",
-        "baseline": round(baseline),
-        "ours": round(mine),
-        "unit": "rows/s",
-        "ratio": round(mine / baseline, 3),
-        "conditions": (
-            f"baseline: Spark's file source on the same rows as Parquet; ours: Arrow IPC streams; "
-            f"{FILES} files of {ROWS_PER_FILE:,} rows of three columns in one batch, local[2], "
-            f"median of {ROUNDS}, from a batch's plan to its end; 0.9 is asked for"
-        ),
-    }
-
-
-def _seconds(frame: Any) -> float:
-    with tempfile.TemporaryDirectory(prefix="penstock-bench-") as folder:
-        writer = frame.writeStream.format("noop").option("checkpointLocation", folder)
-        query = writer.trigger(availableNow=True).start()
-        query.awaitTermination()
-        progress = [p for p in query.recentProgress if p.numInputRows]
-    assert sum(p.numInputRows for p in progress) == FILES * ROWS_PER_FILE
-    # Every query starts a process for our source, which its first look at the streams waits for;
-    # what looks and decisions cost in each batch is the other rows' matter.
-    return sum(p.durationMs["addBatch"] for p in progress) / 1e3
-
-
-def _write(arrow: Path, parquet: Path) -> str:
-    """The same rows twice; returns their columns as Spark names them."""
-    arrow.mkdir()
-    parquet.mkdir()
-    rng = np.random.default_rng(0)
-    for number in range(FILES):
-        table = pa.table(
-            {
-                "seq": np.arange(ROWS_PER_FILE),
-                "key": rng.integers(0, 10_000, ROWS_PER_FILE),
-                "value": rng.random(ROWS_PER_FILE),
-            }
-        )
-        pq.write_table(table, parquet / f"{number}.parquet")
-        with pa.ipc.new_stream(str(arrow / f"{number}.arrow"), table.schema) as writer:
-            writer.write_table(table, max_chunksize=ROWS_PER_RECORD_BATCH)
-    return "seq BIGINT, key BIGINT, value DOUBLE"

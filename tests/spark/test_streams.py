@@ -3,8 +3,10 @@
 import json
 import time
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
@@ -94,6 +96,60 @@ def test_wrong_file_of_declared_streams_is_refused_before_the_start(
     wrong = RunningTopology(made, spark, tmp_path / "state")
     with pytest.raises(InvalidTopology, match=r"source 'files': .* stream 'a': 'speed' is unknown"):
         wrong.__enter__()
+
+
+def test_rows_of_arrow_files_arrive_as_they_were_written(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """They cross to Spark in packs, which nobody must notice: values, order and counts."""
+    folder = tmp_path / "in"
+    folder.mkdir()
+    for name in ("a", "b"):
+        with pa.ipc.new_stream(str(folder / f"{name}.arrow"), ARROW) as writer:
+            for first in (0, 700):
+                writer.write_batch(arrow_rows(name, range(first, first + 700)))
+    made = Topology("arrow", max_latency="5s")
+    columns = "seq BIGINT, text STRING, at TIMESTAMP, marks ARRAY<INT>, `a b` STRUCT<x: DOUBLE>"
+    streams = Streams(files=str(folder), format="arrow", schema=columns, stream_column="stream")
+    made.source("rows", streams)
+    made.sink("out", "rows", Memory())
+    with RunningTopology(made, spark, tmp_path / "state", Pace(once=True)) as running:
+        assert running.wait(120)
+        found = running.rows("out")
+        running.settle()
+        assert sum(report.rows for report in running.reports.take()) == 2_800
+    assert found[0].asDict().keys() == {"seq", "text", "at", "marks", "a b", "stream"}
+    for name in ("a", "b"):
+        of = [row for row in found if row.stream == f"{name}.arrow"]
+        expected = arrow_rows(name, range(1_400)).to_pylist()
+        got = [row.asDict(recursive=True) for row in of]
+        for row in got:
+            del row["stream"]
+            row["at"] = row["at"] and row["at"].replace(tzinfo=UTC)
+        assert got == expected
+
+
+ARROW = pa.schema(
+    [
+        ("seq", pa.int64()), ("text", pa.string()), ("at", pa.timestamp("us", "UTC")),
+        ("marks", pa.list_(pa.int32())), ("a b", pa.struct([("x", pa.float64())])),
+    ]
+)  # fmt: skip
+
+
+def arrow_rows(name: str, seqs: range) -> pa.RecordBatch:
+    """Values of every kind, some of them missing."""
+    rows = [
+        {
+            "seq": seq if seq % 7 else None,
+            "text": f"{name}{seq}" if seq % 5 else None,
+            "at": datetime(2026, 1, 1, tzinfo=UTC) + timedelta(seconds=seq) if seq % 3 else None,
+            "marks": [seq, None] if seq % 4 else None,
+            "a b": {"x": seq / 2},
+        }
+        for seq in seqs
+    ]
+    return pa.RecordBatch.from_pylist(rows, schema=ARROW)
 
 
 @pytest.mark.skipif(redis_server.missing() is not None, reason=str(redis_server.missing()))

@@ -193,3 +193,16 @@ def test_arrow_file_of_another_schema_is_malformed_not_fatal(tmp_path: Path) -> 
     reader = Reader(tmp_path, "arrow")
     assert reader.read() == {}
     assert "seq" in reader.malformed[0].reason
+
+
+def test_arrow_batch_that_points_outside_itself_is_malformed(tmp_path: Path) -> None:
+    begins, damaged, sound = arrow_bytes([[0, 1, 2], [3]])
+    offsets = np.array([0, 1, 2, 3], dtype=np.int32).tobytes()
+    assert damaged.count(offsets) == 1
+    damaged = damaged.replace(offsets, np.array([0, 9999, 2, 3], dtype=np.int32).tobytes())
+    (tmp_path / "a.arrow").write_bytes(begins + damaged + sound)
+    reader = Reader(tmp_path, "arrow")
+    assert reader.read() == {"a.arrow": [3]}
+    (letter,) = reader.malformed
+    data = (tmp_path / "a.arrow").read_bytes()
+    assert data[int(letter.offset) :].startswith(letter.raw), "where it is, and all of it"

@@ -133,6 +133,7 @@ class ArrowFiles:
 
 
 def _fitted(rows: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    rows.validate(full=True)  # Spark believes what a batch says: a wrong offset would end its JVM
     if rows.schema.equals(schema):
         return rows
     columns = [rows.column(field.name).cast(field.type) for field in schema]

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 from pyspark.errors import PySparkException
@@ -15,7 +16,8 @@ from penstock.model.sources import Streams
 from penstock.spark.backends.registry import make_backend
 from penstock.spark.routes.frames import obeyed, route_options
 from penstock.spark.source.membership import read_declared
-from penstock.spark.source.reader import FORMAT, columns_of
+from penstock.spark.source.packing import MOST_COLUMNS, packed_schema, unpacked
+from penstock.spark.source.reader import FORMAT, PACKS, PenstockSource, columns_of
 from penstock.spark.source.settings import settings_of
 
 PROPERTY = "penstock.sources"  # a local property: where sources of queries started here keep files
@@ -45,15 +47,29 @@ def read_streams(
     _check(name, streams, columns)
     found = session.sparkContext.getLocalProperty(PROPERTY)
     directory = None if found is None else Path(found) / name
-    options = {
-        "settings": settings_of(streams, name, directory, epoch_s).to_json(),
-        "columns": columns,
-        **(told or {}),
-    }
-    if route is None:
-        return session.readStream.format(FORMAT).options(**options).load()
-    options |= route_options(session, name, route)
-    return obeyed(session.readStream.format(FORMAT).options(**options).load(), name, route)
+    settings = settings_of(streams, name, directory, epoch_s)
+    options = {"settings": settings.to_json(), "columns": columns, **(told or {})}
+    if route is not None:
+        options |= route_options(session, name, route)
+    packed = _packed(streams, options)
+    if packed is not None:
+        options |= {"settings": replace(settings, packed=True).to_json(), PACKS: packed.json()}
+    frame = session.readStream.format(FORMAT).options(**options).load()
+    frame = frame if packed is None else unpacked(frame)
+    return frame if route is None else obeyed(frame, name, route)
+
+
+def _packed(streams: Streams, options: dict[str, str]) -> StructType | None:
+    """The columns of packs, where rows are to cross to Spark in packs.
+
+    Other formats than Arrow take so long to decode that it would not show. Asked here, as whoever
+    asks the source for its schema later has no session to read columns with.
+    """
+    if (streams.kind, streams.format) != ("files", "arrow"):
+        return None
+    fields = StructType.fromDDL(str(PenstockSource(options).schema()))
+    assert isinstance(fields, StructType)  # of columns, which is what the DDL has
+    return packed_schema(fields) if len(fields) <= MOST_COLUMNS else None
 
 
 def _check(name: str, streams: Streams, columns: str) -> None:

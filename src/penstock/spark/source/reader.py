@@ -34,12 +34,15 @@ from penstock.spark.source.dead_letters import letter_file, write_letters
 from penstock.spark.source.entry import Batch
 from penstock.spark.source.gate import Gate
 from penstock.spark.source.log import AdmissionLog, DamagedLog
+from penstock.spark.source.packing import packs, rows_schema
 from penstock.spark.source.partition import LanePartition, packed, unpacked
 from penstock.spark.source.settings import SourceSettings
+from penstock.spark.source.sizes import well_sized
 
 FORMAT = "penstock"
 NO_LIMIT = 2**62
 LOGS = "logs"
+PACKS = "packs"  # an option: the schema, where rows cross to Spark in packs
 
 
 class PenstockSource(DataSource):
@@ -50,8 +53,10 @@ class PenstockSource(DataSource):
         """The name of the format."""
         return FORMAT
 
-    def schema(self) -> str:
-        """The declared columns, and one for the stream's name if it is wanted."""
+    def schema(self) -> str | StructType:
+        """The declared columns, and one for the stream's name if it is wanted; or their packs."""
+        if PACKS in self.options:
+            return StructType.fromJson(json.loads(self.options[PACKS]))
         columns = str(self.options["columns"])
         named = json.loads(self.options["settings"])["stream_column"]
         columns = columns if named is None else f"{columns}, `{named}` STRING"
@@ -160,12 +165,16 @@ class PenstockReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The rows of a lane, each stream's in order; the malformed are put aside."""
         assert isinstance(partition, LanePartition)
-        yield from self._routed.routed(self._rows(partition), partition.routes, partition.lane)
+        rows = well_sized(self._rows(partition))
+        routed = self._routed.routed(rows, partition.routes, partition.lane)
+        in_packs = _settings(self._text).packed
+        yield from packs(routed, self._schema) if in_packs else routed
 
     def _rows(self, partition: LanePartition) -> Iterator[pa.RecordBatch]:
         settings, backend = _settings(self._text), _backend(self._text)
         ranges = unpacked(partition.ranges)
-        arrow = to_arrow_schema(self._schema, timezone="UTC")
+        schema = rows_schema(self._schema) if settings.packed else self._schema
+        arrow = to_arrow_schema(schema, timezone="UTC")
         if self._routed.route is not None:  # the last column is written by whoever routes
             arrow = arrow.remove(len(arrow) - 1)
         if self._resort.operators:
@@ -223,9 +232,12 @@ class PenstockReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return parts
 
     def _offset(self, log: int, seq: int, rows: int, arrived: list[list[float]]) -> dict[str, Any]:
-        source = json.loads(self._text)["source"]
+        settings = json.loads(self._text)
         # Keys in the order of the alphabet: Spark compares offsets as text.
-        return {"arrived": arrived, "log": log, "rows": rows, "seq": seq, "source": source}
+        offset = {"arrived": arrived, "log": log}
+        if settings["packed"]:
+            offset["packed"] = True
+        return {**offset, "rows": rows, "seq": seq, "source": settings["source"]}
 
 
 def _finished(chunk: Chunk, ranges: Ranges, arrow: pa.Schema, named: str | None) -> pa.RecordBatch:

@@ -41,6 +41,7 @@ class SourceSettings:
     declared: str | None = None
     discover: bool = True
     discovery_period_s: float = 1.0
+    packed: bool = False  # rows cross to Spark as arrays
     limits: Limits = field(default_factory=Limits)
 
     def to_json(self) -> str:
