@@ -18,7 +18,7 @@ from penstock.model.sources import Admission, Streams
 from penstock.spark.source.frames import announce_sources, read_streams
 
 FILES, ROWS_PER_RECORD_BATCH = 8, 100_000
-WARM_UPS, ROUNDS = 3, 5
+WARM_UPS, ROUNDS = 4, 5
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Shape:
 
 
 SHAPES = {
-    "3 numbers": Shape("seq BIGINT, key BIGINT, value DOUBLE", 4_000_000),
+    "3 numbers": Shape("seq BIGINT, key BIGINT, value DOUBLE", 2_000_000),
     "20 numbers": Shape(
         ", ".join(f"c{n} {'DOUBLE' if n % 2 else 'BIGINT'}" for n in range(20)), 300_000
     ),

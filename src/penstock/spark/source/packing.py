@@ -15,8 +15,8 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import ArrayType, StructField, StructType
 
-PACK_ROWS, PACK_BYTES = 1024, 1 << 17  # at most; a pack is to stay in a processor's cache
-MOST_COLUMNS = 8  # with more of them the values cost more than the rows, and arrays copy them twice
+PACK_ROWS, PACK_BYTES = 512, 1 << 17  # at most; a pack is to stay in a processor's cache
+MOST_COLUMNS = 20  # with more of them values cost more than rows do, and arrays copy them twice
 PLACE = "__penstock_place"
 
 

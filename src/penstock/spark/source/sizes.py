@@ -4,9 +4,10 @@ from collections.abc import Iterable, Iterator
 
 import pyarrow as pa
 
-# A batch costs as much as some thousand rows on both sides, and its buffers are held in both.
+# A batch costs as much as some thousand rows on both sides; one much larger than the processor's
+# cache is read from memory again and again.
 LEAST_ROWS = 8_192
-MOST_BYTES = 4 << 20
+MOST_BYTES = 1 << 19
 ALIGNED_ROWS = 64  # slices that begin there are sent without their bitmaps being shifted
 
 
