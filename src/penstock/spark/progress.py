@@ -15,6 +15,7 @@ from pyspark.sql.streaming.listener import (
 
 from penstock.spark.assembly import METRIC, PATH
 from penstock.spark.ledger import Ledger, SourceProgress
+from penstock.spark.resort_reading import shed_rows_at
 
 
 @dataclass(frozen=True)
@@ -104,9 +105,10 @@ def _report(name: str, progress: dict[str, Any]) -> BatchReport:
 
 def _rows(source: dict[str, Any]) -> int:
     """Rows of a source in a batch; Spark counts packs where rows cross to it in packs."""
-    end = source["endOffset"]
+    start, end = source["startOffset"], source["endOffset"]
     if isinstance(end, dict) and end.get("packed"):
-        return int(end["rows"]) if end != source["startOffset"] else 0
+        shed = shed_rows_at(end) - shed_rows_at(start)
+        return int(end["rows"]) - shed if end != start else 0
     return int(source["numInputRows"])
 
 
