@@ -78,7 +78,9 @@ class Attached:
         self.run_id = history.run_id
         self._resources.callback(lambda: history.end(time.time()))
         limits = Limits(
-            settings.executors_min * slots, settings.executors_max * slots, self.max_latency_s
+            settings.executors_min * slots,
+            settings.executors_max * slots,
+            settings.aim * self.max_latency_s,
         )
         for action, why in actuator.unavailable().items():
             log.warning("attached to %s for advice only, not for %s: %s", name, action, why)
