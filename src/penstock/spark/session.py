@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
@@ -125,13 +126,28 @@ def build_session(
     with _errors_to(log_file):
         start_driver_jvm(chosen)
         session = builder.getOrCreate()
-    session.dataSource.register(GeneratorSource)
-    session.dataSource.register(PenstockSource)
-    session.dataSource.register(ChannelSource)
+    _register(session)
     # PySpark prints every failed analysis with its stack; Penstock says it in one sentence.
     for logger in ("DataFrameQueryContextLogger", "SQLQueryContextLogger"):
         PySparkLogger.getLogger(logger).setLevel(logging.CRITICAL + 1)
     return session
+
+
+def _register(session: SparkSession) -> None:
+    """Our sources, each with an environment that two queries may write to at once.
+
+    Spark 4.3 puts variables into the map of a registered source whenever a query starts its runner.
+    Two that start together can leave a plain HashMap with a count that is wrong, and then every
+    task that reads this source fails with OptionalDataException for the life of the session.
+    """
+    context: Any = session.sparkContext
+    plain, java = context.environment, context._jvm.java.util
+    try:
+        for source in (GeneratorSource, PenstockSource, ChannelSource):
+            context.environment = java.Collections.synchronizedMap(java.HashMap(plain))
+            session.dataSource.register(source)
+    finally:
+        context.environment = plain
 
 
 @contextmanager
