@@ -18,7 +18,7 @@ from penstock.workloads.generator import Generator
 from penstock.workloads.profiles import constant
 
 ROWS = 7_200
-STREAM = Generator(constant(600.0), keys=20, seed=5, rows=ROWS, lanes=2, max_rows=1_000)
+STREAM = Generator(constant(300.0), keys=20, seed=5, rows=ROWS, lanes=2, max_rows=1_000)
 WATERMARK_S = 1
 
 

@@ -20,6 +20,7 @@ from spark.killed_program import Program
 pytestmark = pytest.mark.spark
 
 
+@pytest.mark.long
 def test_kept_and_shed_rows_are_all_rows_across_kill_9(
     tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:

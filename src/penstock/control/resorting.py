@@ -162,8 +162,13 @@ class Resorting:
 
 def _row_cost_s(seen: Observation) -> float:
     """Processor-seconds of a row of the sources, over all components."""
-    rate = seen.arrival_rate_per_s
-    return offered_load(seen) / rate if rate > 0 else math.nan
+    rate, batches = seen.arrival_rate_per_s, seen.batches
+    if rate > 0:
+        return offered_load(seen) / rate
+    if batches is None or not batches.mean_rows > 0:
+        return math.nan
+    # Nothing arrives any more, and what waits is still worked off.
+    return (batches.mean_duration_s - batches.mean_overhead_s) * seen.processors / batches.mean_rows
 
 
 def _batch_rows(seen: Observation) -> float:
