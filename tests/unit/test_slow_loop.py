@@ -1,14 +1,18 @@
 """Proposals of the slow loop: the newest word on an order holds."""
 
+from dataclasses import replace
+
 from penstock.fusion.order import StatelessOperator, swapped_unduly
 from penstock.model.decision import RoomDecision
 from penstock.model.observation import ComponentObservation, Observation, OperatorObservation
-from penstock.model.plan import TopologyPlan
+from penstock.model.plan import Component, QueryPlan, TopologyPlan
 from penstock.model.sinks import Memory
 from penstock.model.topology import Topology
 from penstock.spark.analysis import Columns, OperatorAnalysis
-from penstock.spark.builder import BuiltTopology
-from penstock.spark.slow_loop import ORDER, PERIODS, SlowLoop
+from penstock.spark.assembly import Sharing
+from penstock.spark.builder import BuiltQuery, BuiltTopology
+from penstock.spark.fused import Fused
+from penstock.spark.slow_loop import ORDER, PERIODS, SlowLoop, carried_out
 from penstock.spark.survey import Survey
 
 
@@ -56,3 +60,20 @@ def test_an_order_may_not_swap_what_does_not_commute() -> None:
     run = [step("one", "a", "b"), step("two", "c", ""), step("three", "b", "")]
     assert swapped_unduly(run, ("two", "one", "three")) is None
     assert swapped_unduly(run, ("three", "two", "one")) == (run[0], run[2])
+
+
+def test_the_gain_expected_is_told_of_what_a_start_takes_up() -> None:
+    made = built()
+    parts = (Component("rows", ("left",)), Component("one", ("one", "two"), ("a",)))
+    fused = Fused("one", ("a",), frozenset({"one", "two"}), frozenset())
+    query = BuiltQuery(
+        QueryPlan("q", parts, ("out",)), None, (), {}, Sharing((), {}), (fused,)  # type: ignore[arg-type]
+    )  # fmt: skip
+    taken = replace(made, queries=(query,), orders=(("right", "left"),))
+    gains = {"fuse left + one + two by (a)": 0.9, "right > left": 0.3}
+    told = [(d.room, d.what, d.numbers) for d in carried_out(taken, gains)]
+    assert told == [
+        ("fusion", "fuse one + two by (a)", {"expected_gain": 0.9}),
+        ("order", "right > left", {"expected_gain": 0.3}),
+    ]
+    assert [d.numbers for d in carried_out(taken, {"fuse one + two by (b)": 0.9})] == [{}, {}]

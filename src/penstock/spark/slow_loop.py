@@ -5,7 +5,7 @@ It proposes; the plan changes at a start, because that needs the query to stand 
 
 import logging
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from penstock.control.history import HistoryStore
@@ -176,6 +176,24 @@ def carried_out(
     told = [(ROOM, describe_groups(groups))] if groups else []
     told += [(ORDER, SEPARATOR.join(order)) for order in built.orders]
     for room, what in told:
-        gain = expected_gains.get(what)
+        gain = _gain(expected_gains, groups) if room == ROOM else expected_gains.get(what)
         numbers = {} if gain is None else {"expected_gain": gain}
         yield RoomDecision(time.time(), room, APPLIED, what, numbers, built.notes)
+
+
+def _gain(expected_gains: Mapping[str, float], groups: Sequence[Group]) -> float | None:
+    """What was expected of a proposal that these groups carry out.
+
+    A proposal also names stateless operators, which run where their rows come from.
+    """
+    for what, gain in expected_gains.items():
+        proposed_groups = parse_groups(what)
+        if all(
+            any(
+                set(group.operators) <= set(one.operators) and group.key == one.key
+                for one in proposed_groups
+            )
+            for group in groups
+        ):
+            return gain
+    return None
