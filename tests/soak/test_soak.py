@@ -1,7 +1,6 @@
-"""The two-minute form: every kind of kill once, under a random load, and nothing lost or twice."""
+"""The two-minute form: every kind of kill once, under a load by seed; nothing lost or twice."""
 
 import os
-import random
 from pathlib import Path
 
 import pytest
@@ -12,7 +11,7 @@ pytestmark = pytest.mark.spark
 
 
 def test_killed_in_every_way(tmp_path: Path) -> None:
-    seed = int(os.environ.get("PENSTOCK_TEST_SEED", random.randrange(2**31)))
+    seed = int(os.environ.get("PENSTOCK_TEST_SEED", "7"))
     print(f"PENSTOCK_TEST_SEED={seed}")
     soak = Soak(tmp_path, seed, length_s=0.0)
     verdict = soak.run(end_s=0.0, pause_s=1.0)
