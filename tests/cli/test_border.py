@@ -144,8 +144,10 @@ def test_a_reader_that_leaves_early_causes_no_noise(size: int) -> None:
 
 def test_ctrl_c_ends_in_silence_with_130() -> None:
     code = (
-        "import threading\n"
+        "import signal, threading\n"
         "from penstock.cli import app\n"
+        # What is started in the background of a shell ignores it otherwise.
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         "app.command('wait')(lambda: (print('ready', flush=True), threading.Event().wait(60)))\n"
         "app(['wait'])"
     )

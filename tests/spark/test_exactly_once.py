@@ -38,6 +38,7 @@ def test_driver_killed_at_random_moments(tmp_path: Path, seed: int, kills: int) 
     _compare(tmp_path)
 
 
+@pytest.mark.long  # the soak kills executors in every run
 def test_executors_killed_at_random_moments(tmp_path: Path, seed: int, kills: int) -> None:
     moments = random.Random(seed)
     program = Program(stateful_run.__file__, tmp_path, "embedded")
@@ -54,10 +55,8 @@ def test_executors_killed_at_random_moments(tmp_path: Path, seed: int, kills: in
 
 @pytest.fixture
 def kills(request: pytest.FixtureRequest) -> int:
-    """Kills of each test; more with --long. Together ten in the short form."""
-    if request.config.getoption("--long"):
-        return 25
-    return 3 if "driver" in request.node.name else 2
+    """Kills of each test; more with --long."""
+    return 25 if request.config.getoption("--long") else 2
 
 
 def _finish(directory: Path) -> None:

@@ -69,6 +69,7 @@ def goes_on(directory: Path) -> None:
     assert written(directory) == expected(directory)
 
 
+@pytest.mark.long  # the soak kills a fused component in every run
 def test_a_fused_query_survives_kill_9(tmp_path: Path) -> None:
     run(tmp_path, plan_file(tmp_path), batches=0, kill_at=2)
     goes_on(tmp_path)
