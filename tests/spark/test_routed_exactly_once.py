@@ -30,7 +30,6 @@ def moments(request: pytest.FixtureRequest) -> random.Random:
     return random.Random(chosen)
 
 
-@pytest.mark.long  # windows over routes that change in every batch are killed in every run
 def test_executor_and_driver_killed(
     tmp_path: Path, moments: random.Random, request: pytest.FixtureRequest
 ) -> None:
