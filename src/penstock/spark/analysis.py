@@ -1,13 +1,14 @@
 """What an operator does, read from Spark's analysed plan: its keys, its state, its shuffles."""
 
 import json
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from pyspark.sql import DataFrame
 
 EDGE = "penstock_edge_"  # prefix of the aliases that delimit operators in an analysed plan
+DELAY = "spark.watermarkDelayMs"  # how Spark marks a column that a watermark is of
 KEYED = "penstock_keyed_"  # prefix of the aliases that name the keys of the stateful step below
 
 _SHUFFLES = frozenset({"Repartition", "RepartitionByExpression", "Sort", "GlobalLimit", "Window"})
@@ -27,6 +28,14 @@ class Columns:
 
 
 @dataclass(frozen=True)
+class Mark:
+    """A watermark: the column of times, and by how much rows may come late."""
+
+    column: str
+    delay_ms: int
+
+
+@dataclass(frozen=True)
 class OperatorAnalysis:
     """`keys` has one entry for each keyed step of the operator, from its output backwards."""
 
@@ -36,6 +45,7 @@ class OperatorAnalysis:
     joins: bool = False  # two streams; Spark divides both by exactly the join's columns
     opaque: bool = False  # runs code that Spark cannot look into
     columns: "Columns | None" = None  # of a step of projections and filters alone
+    marks: Mapping[str, Mark] = field(default_factory=dict)  # watermarks right on upstreams' rows
 
 
 def analyse(frame: DataFrame) -> OperatorAnalysis:
@@ -58,7 +68,34 @@ def analyse(frame: DataFrame) -> OperatorAnalysis:
             joins = joins or kind == "Join"
         elif kind in _SHUFFLES:
             shuffles = True
-    return OperatorAnalysis(tuple(keys), stateful, shuffles, joins, opaque, _columns(frame))
+    return OperatorAnalysis(
+        tuple(keys), stateful, shuffles, joins, opaque, _columns(frame), _marks(frame)
+    )
+
+
+def _marks(frame: DataFrame) -> dict[str, Mark]:
+    """The watermark that the operator defines on all rows of an upstream, before anything else."""
+    found: dict[str, set[Mark | None]] = {}
+    pending: list[tuple[Any, Mark | None]] = [(frame._jdf.queryExecution().analyzed(), None)]
+    while pending:
+        node, mark = pending.pop()
+        kind = node.getClass().getSimpleName()
+        if kind == "SubqueryAlias" and node.alias().startswith(EDGE):
+            found.setdefault(node.alias().removeprefix(EDGE), set()).add(mark)
+            continue
+        if kind == "EventTimeWatermark":
+            mark = Mark(str(node.eventTime().name()), _delay_ms(node))
+        elif kind != "SubqueryAlias":
+            mark = None
+        pending += [(child, mark) for child in _items(node.children())]
+    return {
+        name: mark for name, marks in found.items() if len(marks) == 1 and (mark := marks.pop())
+    }
+
+
+def _delay_ms(watermark: Any) -> int:
+    (column,) = [c for c in _items(watermark.output()) if c.semanticEquals(watermark.eventTime())]
+    return int(column.metadata().getLong(DELAY))
 
 
 def _columns(frame: DataFrame) -> Columns | None:

@@ -7,11 +7,12 @@ source and runs its work once per batch. Two traps of Spark shape this:
   no longer equal; a metric over all columns above the exchange prevents that.
 - A stateful operator above a reused exchange does not see a watermark below it: it then never
   emits. So nothing watermarked is shared if state follows (what lies upstream of the watermark is
-  shared instead), and each consumer's metric has its own name, so that no other exchange further
-  up can ever be equal to one of a sibling.
+  shared instead; common_marks.py has the one exception), and each consumer's metric has its own
+  name, so that no other exchange further up can ever be equal to one of a sibling.
 """
 
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import reduce
 from operator import and_
@@ -22,7 +23,8 @@ from pyspark.sql import functions as F
 
 from penstock.errors import InvalidTopology
 from penstock.model.topology import Operator, SinkBinding, Topology
-from penstock.spark.analysis import at_edge
+from penstock.spark.analysis import Mark, at_edge
+from penstock.spark.common_marks import marked, reminded, without_marks
 from penstock.spark.insertion import divide_inputs
 from penstock.spark.resort_reading import COLUMN
 from penstock.spark.survey import Survey, apply_operator, read_source
@@ -51,11 +53,13 @@ class Division:
     """Where the rows of fused components are divided by their key, and by nothing else.
 
     `entering` are edges with an exchange of their own; `lifted` are shared nodes whose exchange
-    divides by a component's key.
+    divides by a component's key; `marks` are watermarks that are defined below such an exchange,
+    instead of by each consumer.
     """
 
     entering: dict[tuple[str, str], tuple[str, ...]] = field(default_factory=dict)
     lifted: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    marks: dict[str, Mark] = field(default_factory=dict)
     members: frozenset[str] = frozenset()  # operators whose rows are divided where they enter
 
 
@@ -102,6 +106,7 @@ class Assembler:
     reuse: bool = False
     division: Division = field(default_factory=Division)
     _shared: dict[str, DataFrame] = field(default_factory=dict)
+    _below: dict[str, DataFrame] = field(default_factory=dict)  # exchanges, with a watermark
     _taken: set[str] = field(default_factory=set)
 
     def frame(self, node: str, consumer: str = "") -> DataFrame:
@@ -110,8 +115,12 @@ class Assembler:
         if node in self.sharing.shared:
             if node not in self._shared:
                 self._shared[node] = self._exchanged(node)
-            shown = _observed(self._shared[node], path, barrier=True)
-            return at_edge(without_forms(shown, node), node)
+            rows = self._shared[node]
+            if node in self.division.marks:
+                inside = consumer.partition(PATH)[0] in self.division.members
+                alike = self._divide(node) if inside else None
+                rows = reminded(rows, self._below[node], path, alike)
+            return at_edge(without_forms(_observed(rows, path, barrier=True), node), node)
         frame = self._repeated(node) if node in self.sharing.apart else self._made(node, path)
         # The rows of a lone source are counted by Spark itself, so its edge needs no metric.
         lone = len(self.topology.sources) == 1 and node == self.topology.sources[0].name
@@ -145,7 +154,9 @@ class Assembler:
         alone = node not in self.division.members
         if alone and operator.key is not None and not self.survey.operators[node].shuffles:
             inputs = [_partitioned(frame, operator.key) for frame in inputs]
-        return self._entering(operator, apply_operator(operator, inputs))
+        made = apply_operator(operator, inputs)
+        done = frozenset(operator.upstreams) & self.division.marks.keys()
+        return self._entering(operator, without_marks(made, done) if done else made)
 
     def _in_either_form(self, operator: Operator, path: str, chosen: dict[str, bool]) -> DataFrame:
         """Both forms of an operator, each with the rows of the batches that are to use it."""
@@ -213,10 +224,16 @@ class Assembler:
             return frame  # its exchange is there already, and another would undo its routes
         # As many partitions as keyed work has; more tasks would only cost each batch time.
         partitions = self._key_groups()
-        key = self.division.lifted.get(node)
-        if key is not None:
-            return _divided(frame, key, partitions)
+        if node in self.division.marks:
+            frame = self._below[node] = marked(frame, self.division.marks[node])
+        if node in self.division.lifted:
+            return self._divide(node)(frame)
         return frame.repartitionById(partitions, F.spark_partition_id() % partitions)
+
+    def _divide(self, node: str) -> Callable[[DataFrame], DataFrame]:
+        """The shuffle by which a shared node's rows enter a component."""
+        key = [F.col(f"`{column}`") for column in self.division.lifted[node]]
+        return lambda frame: frame.repartition(self._key_groups(), *key)
 
 
 def _observed(frame: DataFrame, path: str, barrier: bool) -> DataFrame:
@@ -225,11 +242,6 @@ def _observed(frame: DataFrame, path: str, barrier: bool) -> DataFrame:
         nulls = [F.col(f"`{column}`").isNull() for column in frame.columns]
         metrics.append(F.count_if(reduce(and_, nulls)).alias("empty"))
     return frame.observe(METRIC + path, *metrics)
-
-
-def _divided(frame: DataFrame, key: tuple[str, ...], partitions: int) -> DataFrame:
-    """The one shuffle of a component."""
-    return frame.repartition(partitions, *(F.col(f"`{column}`") for column in key))
 
 
 def _partitioned(frame: DataFrame, key: tuple[str, ...]) -> DataFrame:

@@ -32,11 +32,10 @@ from penstock.spark.handles import planned_execution, streaming_refusal
 from penstock.spark.plan_check import check_plan
 from penstock.spark.reordering import Orders, fitting_orders, reordered, same_rows
 from penstock.spark.survey import Survey, first_line, survey
+from penstock.spark.tagging import TAG, tagged
 from penstock.spark.variants import on_the_way
 
 log = logging.getLogger(__name__)
-
-TAG = "__node"
 
 
 @dataclass(frozen=True)
@@ -244,7 +243,7 @@ def _fused_query(
     refusal = ""
     for sharing, division in divisions(topology, found, built.sinks, fused):
         try:
-            frame = _frame(topology, session, reading, found, sharing, built.sinks, division)
+            frame = _frame(topology, session, reading, found, sharing, built.sinks, division, fused)
         except PySparkException as error:  # the key is no column there
             refusal = f"component {fused[0].name!r}: {first_line(error)}"
             continue
@@ -306,7 +305,7 @@ def _query(
 
 def _frame(
     topology: Topology, session: SparkSession, reading: Reading, found: Survey, sharing: Sharing,
-    sinks: tuple[SinkBinding, ...], division: Division,
+    sinks: tuple[SinkBinding, ...], division: Division, fused: tuple[Fused, ...] = (),
 ) -> DataFrame:  # fmt: skip
     # Edges of fused components are always counted: they tell whose shuffle is whose.
     measured = reading.measured or bool(division.members)
@@ -317,7 +316,8 @@ def _frame(
     nodes = list(dict.fromkeys(sink.upstream for sink in sinks))
     rows = {node: assembler.frame(node, "sinks") for node in nodes}
     _check_formats(rows, sinks)
-    return _tagged(rows) if len(rows) > 1 else rows[nodes[0]]
+    together = [(part.members, part.key) for part in fused]
+    return tagged(rows, together) if len(rows) > 1 else rows[nodes[0]]
 
 
 def _check_formats(rows: dict[str, DataFrame], sinks: tuple[SinkBinding, ...]) -> None:
@@ -356,21 +356,3 @@ def default_components(
     return tuple(
         Component(name, tuple(operators), keys.get(name, ())) for name, operators in members.items()
     )
-
-
-def _tagged(rows: dict[str, DataFrame]) -> DataFrame:
-    """One frame with a column for each node, of which a row fills the one it comes from."""
-    parts = []
-    for node, frame in rows.items():
-        columns = [F.col(f"`{column}`") for column in frame.columns]
-        cells = [
-            (F.struct(*columns) if other == node else F.lit(None).cast(rows[other].schema)).alias(
-                other
-            )
-            for other in rows
-        ]
-        parts.append(frame.select(F.lit(node).alias(TAG), *cells))
-    united = parts[0]
-    for part in parts[1:]:
-        united = united.unionByName(part)
-    return united

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from penstock.spark.assembly import METRIC, PATH
+from penstock.spark.common_marks import is_reminder
 
 OURS = frozenset({"REPARTITION_BY_NUM", "REPARTITION_BY_COL"})
 _STATE_KEYS = {  # kind of a stateful node -> the method that tells the columns of its state's key
@@ -67,7 +68,7 @@ def shape_of(plan: Any) -> Shape:
     exchanges: list[Exchange] = []
     state: dict[int, StateKey] = {}
     for node, kind, operator in _walk(plan, None):
-        if kind == "ShuffleExchangeExec":
+        if kind == "ShuffleExchangeExec" and not is_reminder(node):
             exchanges.append(_exchange(node, operator))
         elif kind in _STATE_KEYS or kind == "StreamingSymmetricHashJoinExec":
             info = node.stateInfo()

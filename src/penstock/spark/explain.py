@@ -116,12 +116,13 @@ def _shuffles(query: BuiltQuery) -> tuple[str, ...]:
     """The shuffles of a batch; an exchange that consumers share is one."""
     with relaxed(query.frame.sparkSession, query.shape is not None):
         shape = query.shape or shape_of(planned_execution(query.frame, query.plan.output_mode))
-    shared: dict[str, str] = {}
+    shared: dict[str, None] = {}
     own = []
     for exchange in shape.exchanges:
-        node = exchange.operator
-        if node in query.sharing.shared and _ROUTED in exchange.text:
-            shared[str(node)] = f"{node}, for all its consumers"
+        node, by = exchange.operator, exchange.text.replace(_ROUTED, "route")
+        if node in query.sharing.shared:
+            divided = "" if _ROUTED in exchange.text else f" by {by}"
+            shared[f"{node}{divided}, for all its consumers"] = None
         else:
-            own.append(f"{node} by {exchange.text.replace(_ROUTED, 'route')}")
-    return (*shared.values(), *own)
+            own.append(f"{node} by {by}")
+    return (*shared, *own)

@@ -19,6 +19,7 @@ from penstock.errors import InvalidTopology
 from penstock.model.plan import Component, TopologyPlan
 from penstock.model.plan_document import Group
 from penstock.model.topology import SinkBinding, Topology
+from penstock.spark.analysis import Mark
 from penstock.spark.assembly import Division, Sharing, plan_sharing
 from penstock.spark.exchanges import OURS, Shape, shape_of
 from penstock.spark.survey import Survey
@@ -125,9 +126,9 @@ def divisions(
 ) -> tuple[tuple[Sharing, Division], ...]:
     """Where shuffles may go, the fewest first.
 
-    Rows that several consumers share cross an exchange anyway. Where no watermark follows it, it
-    can divide by the component's key and be the only one. Otherwise it is left out if the work
-    below it is cheap enough to be done for each consumer.
+    Rows that several consumers share cross an exchange anyway. Where no watermark follows it, or
+    the same one for all consumers, it can divide by the component's key and be the only one.
+    Otherwise it is left out if the work below it is cheap enough to be done for each consumer.
     """
     sharing = plan_sharing(topology, found, sinks)
     members = frozenset(name for component in fused for name in component.members)
@@ -137,8 +138,15 @@ def divisions(
         lifted, saved = _lifted(topology, sharing, fused)
         below = {edge: key for edge, key in entering.items() if edge not in saved}
         if lifted:
-            ways.append((sharing, Division(below, lifted, members)))
-    plain = Division(entering, {}, members)
+            ways.append((sharing, Division(below, lifted, members=members)))
+    else:
+        marks = _marked_alike(topology, found, sharing, fused)
+        lifted = {node: component.key for node, (component, _) in marks.items()}
+        below = {edge: key for edge, key in entering.items() if edge[0] not in lifted}
+        if lifted:
+            common = {node: mark for node, (_, mark) in marks.items()}
+            ways.append((sharing, Division(below, lifted, common, members)))
+    plain = Division(entering, members=members)
     cheap = _cheap_to_repeat(topology, found, sharing, fused)
     if cheap:
         ways.append((plan_sharing(topology, found, sinks, cheap), plain))
@@ -165,6 +173,31 @@ def _lifted(
             lifted[nearest] = component.key
             saved |= component.entering
     return lifted, saved
+
+
+def _marked_alike(
+    topology: Topology, found: Survey, sharing: Sharing, fused: tuple[Fused, ...]
+) -> dict[str, tuple[Fused, Mark]]:
+    """Shared nodes whose consumers all define one watermark, and a component that reads them."""
+    graph, timed = topology.graph(), found.watermarked
+    stateful = {name for name, analysis in found.operators.items() if analysis.stateful}
+    alike: dict[str, tuple[Fused, Mark]] = {}
+    for component in fused:
+        for node in {upstream for upstream, _ in component.entering}:
+            source = topology.find_source(node)
+            routed = source is not None and source.route is not None
+            if node not in sharing.shared or node in timed or routed or topology.variants:
+                continue
+            marks = {
+                found.operators[name].marks.get(node)
+                for name in graph.successors(node)
+                if name in found.operators
+                and (name in timed or {name, *nx.descendants(graph, name)} & stateful)
+            }
+            mark = marks.pop() if len(marks) == 1 else None
+            if mark is not None and node not in alike:
+                alike[node] = (component, mark)
+    return alike
 
 
 def _cheap_to_repeat(

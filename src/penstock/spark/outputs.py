@@ -19,13 +19,14 @@ from penstock.errors import PenstockError
 from penstock.model.sinks import Console, Files, ForeachBatch, Memory, ToChannel
 from penstock.model.topology import SinkBinding
 from penstock.spark import file_sink
-from penstock.spark.builder import TAG, BuiltQuery
+from penstock.spark.builder import BuiltQuery
 from penstock.spark.channels import publishing
 from penstock.spark.channels.log import Channel
 from penstock.spark.checkpoint import write_atomically
 from penstock.spark.file_sink import Target, TaskWriter
 from penstock.spark.ledger import Arrivals
 from penstock.spark.survey import first_line
+from penstock.spark.tagging import TAG
 
 KEPT_COMMITS = 100  # Spark replays at most the last batch; the rest is for a person to read
 

@@ -1,9 +1,9 @@
 """Which tasks of a batch do the work of which component, read from the executed plan.
 
 A plan is cut into regions at its exchanges: one region is one stage, except that a union at the
-top of the last stage runs the tasks of its branches side by side. A region belongs to the component
-of the operators whose metrics lie in it; one without any feeds its neighbour downstream, or, if it
-reads a source, is that source's.
+top of the last stage runs the tasks of its branches side by side, unless they are divided alike and
+share their tasks. A region belongs to the component of the operators whose metrics lie in it; one
+without any feeds its neighbour downstream, or, if it reads a source, is that source's.
 """
 
 import re
@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from penstock.spark.assembly import METRIC, PATH
+from penstock.spark.common_marks import is_reminder
 from penstock.spark.routes.names import COLUMN
 
 _ROUTE = re.compile(rf"{COLUMN}(\w+)#")
@@ -110,6 +111,8 @@ def _walk(node: Any, piece: _Piece, pieces: list[_Piece], top: bool) -> None:
     kind = node.getClass().getSimpleName()
     if kind == "CollectMetricsExec" and node.name().startswith(METRIC):
         piece.nodes.append(node.name().removeprefix(METRIC).partition(PATH)[0])
+    elif kind == "ShuffleExchangeExec" and is_reminder(node):
+        return
     elif kind == "ShuffleExchangeExec":
         if piece.partitions is None:
             piece.partitions = node.outputPartitioning().numPartitions()
@@ -127,7 +130,7 @@ def _walk(node: Any, piece: _Piece, pieces: list[_Piece], top: bool) -> None:
         _take_state(node, kind, piece)
     children = node.children()
     count = children.size()
-    if kind == "UnionExec" and top and count > 1:
+    if kind == "UnionExec" and top and count > 1 and not _tasks_are_shared(node):
         for index in range(count):
             branch = _Piece(None, piece)
             pieces.append(branch)
@@ -136,6 +139,11 @@ def _walk(node: Any, piece: _Piece, pieces: list[_Piece], top: bool) -> None:
     transparent = kind in ("WholeStageCodegenExec", "InputAdapter", "ProjectExec")
     for index in range(count):
         _walk(children.apply(index), piece, pieces, top=top and transparent)
+
+
+def _tasks_are_shared(union: Any) -> bool:
+    """Whether its branches are divided alike, and a task does the work of all of them."""
+    return str(union.outputPartitioning().getClass().getSimpleName()) != "UnknownPartitioning"
 
 
 def _routed(exchange: Any) -> str | None:

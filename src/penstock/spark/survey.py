@@ -15,7 +15,7 @@ from penstock.errors import InvalidTopology
 from penstock.model.channels import Feedback, FromChannel
 from penstock.model.sources import Streams
 from penstock.model.topology import Operator, Source, Topology
-from penstock.spark.analysis import OperatorAnalysis, analyse, at_edge, has_watermark
+from penstock.spark.analysis import DELAY, OperatorAnalysis, analyse, at_edge, has_watermark
 from penstock.spark.channels import log
 from penstock.spark.generator_source import FORMAT
 from penstock.spark.resort_reading import OPTION as FORMS
@@ -27,7 +27,6 @@ from penstock.workloads.generator import Generator
 _OPERATOR: ContextVar[str] = ContextVar("operator", default="")
 _OURS = re.compile(r"^penstock\.errors\.\w+: (.+)$", re.MULTILINE)
 WINDOW = "spark.timeWindow"  # how Spark marks a column that is a window
-DELAY = "spark.watermarkDelayMs"  # and one that a watermark is of
 END = "__penstock_end"
 
 

@@ -12,8 +12,9 @@ from penstock.model.channels import FromChannel
 from penstock.model.plan import Component
 from penstock.model.sinks import ToChannel
 from penstock.model.topology import Topology
+from penstock.spark.analysis import DELAY
 from penstock.spark.channels.publishing import schema_json
-from penstock.spark.survey import DELAY, WINDOW, Survey
+from penstock.spark.survey import WINDOW, Survey
 from penstock.workloads.generator import Generator
 
 
