@@ -86,6 +86,9 @@ def settings(
         "spark.sql.execution.arrow.maxBytesPerBatch": str(64 * 2**20),
         # Workers are forked from a process that has imported what they need.
         "spark.python.daemon.module": "penstock.spark.daemon",
+        # Over TCP, what a Python task is to do comes in two small packets, and the second waits
+        # 40 ms until the first is acknowledged.
+        "spark.python.unix.domain.socket.enabled": "true",
         # Names of secrets beyond Spark's own list.
         "spark.redaction.regex": (
             "(?i)secret|password|token|access[.]?key|credential|apikey|dsn|sasl"
