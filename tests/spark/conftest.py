@@ -8,6 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from penstock.spark.embedded import start_driver_jvm
+from penstock.spark.session import build_session as penstock_session
 
 COMMON = {
     "spark.ui.enabled": "false",
@@ -45,6 +46,19 @@ def spark() -> Iterator[SparkSession]:
     session = build_session()
     yield session
     session.stop()
+
+
+@pytest.fixture(scope="module")
+def session(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[SparkSession]:
+    """A local session of Penstock's own, with as many KEY_GROUPS as the file says."""
+    log_file = tmp_path_factory.mktemp("log") / "spark.log"
+    made = penstock_session(
+        "tests", key_groups=request.module.KEY_GROUPS, log_file=log_file, quick_start=True
+    )
+    yield made
+    made.stop()
 
 
 @pytest.fixture(scope="module")

@@ -2,7 +2,6 @@
 
 import json
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,6 @@ from penstock.model.topology import Topology
 from penstock.spark import handles
 from penstock.spark.fused import PlanChoice
 from penstock.spark.running import Pace, RunningTopology
-from penstock.spark.session import build_session
 from penstock.workloads.generator import Generator
 from penstock.workloads.linear_road import Windows, linear_road
 from penstock.workloads.profiles import constant
@@ -30,14 +28,6 @@ STREAM = Generator(constant(1000.0), keys=60, seed=5, rows=6400, lanes=LANES, ma
 SHORT = Windows("1 second", "2 seconds", "1 second")
 ROAD = (Group(("speeds", "segments", "tolls", "accidents"), ("direction", "segment")),)
 BRANCHES = (Group(("first", "second"), ("b",)),)
-
-
-@pytest.fixture(scope="module")
-def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    log_file = tmp_path_factory.mktemp("log") / "spark.log"
-    made = build_session("tests", key_groups=KEY_GROUPS, log_file=log_file, quick_start=True)
-    yield made
-    made.stop()
 
 
 def run(

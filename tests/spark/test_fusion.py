@@ -3,7 +3,6 @@
 import dataclasses
 import json
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,12 +17,13 @@ from penstock.model.topology import Topology
 from penstock.spark.builder import Reading, build
 from penstock.spark.fused import STRICT, PlanChoice
 from penstock.spark.running import Pace, RunningTopology
-from penstock.spark.session import build_session
 from penstock.workloads.generator import Generator
 from penstock.workloads.linear_road import Windows, linear_road
 from penstock.workloads.profiles import constant
 
 pytestmark = pytest.mark.spark
+
+KEY_GROUPS = 3
 
 STREAM = Generator(constant(1000.0), keys=60, seed=5, rows=6000, lanes=2, max_rows=1500)
 # So many batches that a run stopped after a few has not read it all: Spark closes no window at the
@@ -31,14 +31,6 @@ STREAM = Generator(constant(1000.0), keys=60, seed=5, rows=6000, lanes=2, max_ro
 MANY_BATCHES = dataclasses.replace(STREAM, max_rows=300)
 SHORT = Windows("1 second", "2 seconds", "1 second")
 ROAD = (Group(("speeds", "segments", "tolls", "accidents"), ("direction", "segment")),)
-
-
-@pytest.fixture(scope="module")
-def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    log_file = tmp_path_factory.mktemp("log") / "spark.log"
-    made = build_session("tests", key_groups=3, log_file=log_file, quick_start=True)
-    yield made
-    made.stop()
 
 
 def road() -> Topology:

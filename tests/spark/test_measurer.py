@@ -14,7 +14,6 @@ from penstock.model.sinks import Memory
 from penstock.model.topology import Topology
 from penstock.spark.measurer import SparkMeasurer
 from penstock.spark.running import RunningTopology
-from penstock.spark.session import build_session
 from penstock.workloads.generator import Generator
 from penstock.workloads.profiles import constant
 
@@ -22,14 +21,6 @@ pytestmark = pytest.mark.spark
 
 KEY_GROUPS = 3
 WAIT_S = 0.001
-
-
-@pytest.fixture(scope="module")
-def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    log_file = tmp_path_factory.mktemp("log") / "spark.log"
-    made = build_session("tests", key_groups=KEY_GROUPS, log_file=log_file, quick_start=True)
-    yield made
-    made.stop()
 
 
 def road() -> Topology:

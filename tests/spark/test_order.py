@@ -17,22 +17,15 @@ from penstock.model.topology import Topology
 from penstock.spark.builder import Reading, build
 from penstock.spark.fused import PlanChoice
 from penstock.spark.running import Pace, RunningTopology
-from penstock.spark.session import build_session
 from penstock.workloads.generator import Generator
 from penstock.workloads.profiles import constant
 
 pytestmark = pytest.mark.spark
 
+KEY_GROUPS = 2
+
 STREAM = Generator(constant(1000.0), keys=50, seed=4, rows=4000, lanes=2, max_rows=500)
 ORDER = ("few", "doubled", "named")
-
-
-@pytest.fixture(scope="module")
-def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    log_file = tmp_path_factory.mktemp("log") / "spark.log"
-    made = build_session("tests", key_groups=2, log_file=log_file, quick_start=True)
-    yield made
-    made.stop()
 
 
 def topology() -> Topology:
