@@ -72,6 +72,7 @@ def demo_settings(policy: str, out: Path) -> Settings:
         step_in=1, step_out=1, foresight_s=15.0, scale_down_window_s=9.0,
         threshold_min=0.35, threshold_max=0.7, trend_window_s=20.0,
         batch_interval_s=BATCH_INTERVAL_S, allocation="milp", allocation_migrations=2,
+        allocation_tolerance=2.0,  # two small key groups: at most 6 percent of a processor apart
         history=str(out / "history.sqlite"),
     )  # fmt: skip
 
