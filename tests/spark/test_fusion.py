@@ -20,6 +20,7 @@ from penstock.spark.running import Pace, RunningTopology
 from penstock.workloads.generator import Generator
 from penstock.workloads.linear_road import Windows, linear_road
 from penstock.workloads.profiles import constant
+from spark.run_to import run_to
 
 pytestmark = pytest.mark.spark
 
@@ -44,13 +45,7 @@ def run(
     """The rows of every sink, of all batches or of those up to a number."""
     pace = Pace(once=batches is None)
     with RunningTopology(topology, session, checkpoint, pace, choice=choice) as running:
-        if batches is None:
-            assert running.wait(120)
-        else:
-            query = running.queries[0]
-            while query.isActive and (query.lastProgress or {"batchId": -1})["batchId"] < batches:
-                query.awaitTermination(0.2)
-        running.raise_failure()
+        run_to(running, batches)
     return {sink.name: Counter(running.rows(sink.name)) for sink in topology.sinks}
 
 

@@ -19,6 +19,7 @@ from penstock.spark.fused import PlanChoice
 from penstock.spark.running import Pace, RunningTopology
 from penstock.workloads.generator import Generator
 from penstock.workloads.profiles import constant
+from spark.run_to import run_to
 
 pytestmark = pytest.mark.spark
 
@@ -75,13 +76,7 @@ def run(session: SparkSession, checkpoint: Path, choice: PlanChoice, batches: in
     """What was read, told and built by a run over all batches, or up to a number."""
     pace = Pace(once=batches is None)
     with RunningTopology(topology(), session, checkpoint, pace, choice=choice) as running:
-        if batches is None:
-            assert running.wait(120)
-        else:
-            query = running.queries[0]
-            while query.isActive and (query.lastProgress or {"batchId": -1})["batchId"] < batches:
-                query.awaitTermination(0.2)
-        running.raise_failure()
+        run_to(running, batches)
         metrics = running.queries[0].lastProgress.observedMetrics
     few = Counter(row.row for row in running.rows("all_few"))
     counted = Counter(

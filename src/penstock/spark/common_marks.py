@@ -19,6 +19,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from penstock.spark.analysis import EDGE, Mark
+from penstock.spark.insertion import frame_of
 
 REMINDER = "reminder:"  # prefix of metrics that nobody reads; each is above a stream of no rows
 
@@ -47,7 +48,7 @@ def reminded(
         watermark.child().output(), nothing, True, jvm.scala.Option.empty()
     )
     plan = watermark.withNewChildren(jvm.PythonUtils.toSeq([empty]))
-    reminder = _frame(below, plan)
+    reminder = frame_of(session, plan)
     # Each has its own metric: equal exchanges would be reused, and hide the watermark again.
     reminder = reminder.observe(REMINDER + path, F.count(F.lit(1)).alias("rows"))
     return shared.union(reminder if divide is None else divide(reminder))
@@ -56,9 +57,11 @@ def reminded(
 def without_marks(frame: DataFrame, upstreams: frozenset[str]) -> DataFrame:
     """An operator's frame without the watermarks that it defines right on these upstreams' rows."""
     plan = frame._jdf.queryExecution().analyzed()
-    jvm = frame.sparkSession.sparkContext._jvm
+    session = frame.sparkSession
+    jvm = session.sparkContext._jvm
     assert jvm is not None
-    return _frame(frame, _without(jvm, plan, frozenset(EDGE + name for name in upstreams)))
+    edges = frozenset(EDGE + name for name in upstreams)
+    return frame_of(session, _without(jvm, plan, edges))
 
 
 def is_reminder(exchange: Any) -> bool:
@@ -89,11 +92,3 @@ def _is_right_above(node: Any, edges: frozenset[str]) -> bool:
             return True
         below = below.child()
     return False
-
-
-def _frame(like: DataFrame, plan: Any) -> DataFrame:
-    session = like.sparkSession
-    jvm = session.sparkContext._jvm
-    assert jvm is not None
-    dataset = jvm.org.apache.spark.sql.classic.Dataset
-    return DataFrame(dataset.ofRows(session._jsparkSession, plan), session)

@@ -7,7 +7,7 @@ therefore taken apart above the operator's input and put together again with the
 
 from typing import Any
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 
 from penstock.spark.analysis import EDGE
 
@@ -27,8 +27,15 @@ def divide_inputs(
     made = _divided(jvm, plan, frozenset(EDGE + name for name in upstreams), key, partitions)
     if made is None:
         return None
+    return frame_of(session, made)
+
+
+def frame_of(session: SparkSession, plan: Any) -> DataFrame:
+    """The frame of a logical plan (a py4j handle)."""
+    jvm = session.sparkContext._jvm
+    assert jvm is not None
     dataset = jvm.org.apache.spark.sql.classic.Dataset
-    return DataFrame(dataset.ofRows(session._jsparkSession, made), session)
+    return DataFrame(dataset.ofRows(session._jsparkSession, plan), session)
 
 
 def _divided(
