@@ -6,13 +6,6 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from pyspark.sql.streaming.listener import (
-    QueryProgressEvent,
-    QueryStartedEvent,
-    QueryTerminatedEvent,
-    StreamingQueryListener,
-)
-
 from penstock.spark.assembly import METRIC, PATH
 from penstock.spark.ledger import Ledger, SourceProgress
 from penstock.spark.resort_reading import shed_rows_at
@@ -31,7 +24,7 @@ class BatchReport:
     foreign_rows: int = 0  # of them, from sources that do not tell when rows arrived
 
 
-class ProgressListener(StreamingQueryListener):
+class Reports:
     """Keeps the reports of the queries of one run, and tells the ledger of their offsets."""
 
     def __init__(self, ledger: Ledger) -> None:
@@ -53,18 +46,9 @@ class ProgressListener(StreamingQueryListener):
             reports, self._reports = self._reports, []
         return reports
 
-    def onQueryStarted(self, event: QueryStartedEvent) -> None:
-        """Nothing to keep."""
-
-    def onQueryIdle(self, event: Any) -> None:
-        """Nothing to keep."""
-
-    def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:
-        """Nothing to keep: the run asks its queries."""
-
-    def onQueryProgress(self, event: QueryProgressEvent) -> None:
-        """A batch ended."""
-        progress = json.loads(event.progress.json)
+    def told(self, text: str) -> None:
+        """A batch ended; its progress as JSON."""
+        progress = json.loads(text)
         name = self._queries.get(progress["id"])
         if name is None:
             return

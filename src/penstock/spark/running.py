@@ -18,6 +18,7 @@ from penstock.errors import InvalidTopology, PenstockError
 from penstock.model.channels import FromChannel
 from penstock.model.sources import Streams
 from penstock.model.topology import Topology
+from penstock.spark import handles
 from penstock.spark.batch_arrivals import BatchArrivals
 from penstock.spark.builder import BuiltQuery, BuiltTopology, Reading, build
 from penstock.spark.checkpoint import Checkpoint
@@ -28,7 +29,7 @@ from penstock.spark.ledger import Ledger, LedgerEntry, ToldLedger
 from penstock.spark.outputs import BatchWriter, ChannelSide, rows_in_memory
 from penstock.spark.parallelism_file import write_parallelism
 from penstock.spark.plan_agreement import agree_on_plan, recorded_plan
-from penstock.spark.progress import ProgressListener
+from penstock.spark.progress import Reports
 from penstock.spark.reordering import Orders
 from penstock.spark.revival import Revival
 from penstock.spark.routes.exchange import RouteExchange
@@ -81,7 +82,8 @@ class RunningTopology:
         self._writers: list[BatchWriter] = []
         self._ending = threading.Lock()
         self.queries: list[StreamingQuery] = []
-        self.listener: ProgressListener | None = None
+        self._reports: Reports | None = None
+        self._unfollow: Callable[[], None] = lambda: None
         self._revival = Revival(lambda: self.queries, self._restart)
         self.after_restart: list[Callable[[int], None]] = []  # called with the query's place
         self.before_batch: list[Callable[[str, int], None]] = []  # called by the query's thread
@@ -123,8 +125,8 @@ class RunningTopology:
             self.topology, self.built, self.sources, self.epoch_s, lambda: self.queries
         )
         self.ledger = self._ledger()
-        self.listener = listener = ProgressListener(self.ledger)
-        self.session.streams.addListener(listener)
+        self._reports = Reports(self.ledger)
+        self._unfollow = handles.follow_progress(self.session, self._reports.told)
         for query in self.built.queries:
             writer = self._writer(query)
             self._writers.append(writer)
@@ -193,7 +195,7 @@ class RunningTopology:
     def _restart(self, place: int) -> bool:
         """Start a query again that ended; False if the run is ending itself."""
         with self._ending:
-            if self.listener is None:
+            if self._reports is None:
                 return False
             self.queries[place] = self._start_query(self.built.queries[place], self._writers[place])
         for look in self.after_restart:
@@ -255,10 +257,10 @@ class RunningTopology:
         return rows_in_memory(self._writers, sink)
 
     @property
-    def reports(self) -> ProgressListener:
+    def reports(self) -> Reports:
         """What Spark tells of this run's batches."""
-        assert self.listener is not None, "the topology is not running"
-        return self.listener
+        assert self._reports is not None, "the topology is not running"
+        return self._reports
 
     @property
     def active(self) -> bool:
@@ -351,8 +353,8 @@ class RunningTopology:
                 if self.queries and not any(query.isActive for query in self.queries):
                     self._checkpoint.mark_stopped(self._written_last)
             finally:
-                if self.listener is not None:
-                    self.session.streams.removeListener(self.listener)
-                    self.listener = None
+                if self._reports is not None:
+                    self._unfollow()
+                    self._reports = None
                 self.queries = []
                 self._checkpoint.__exit__(None, None, None)
