@@ -4,12 +4,18 @@ Spark's own daemon forks first and imports afterwards, in every worker: seconds 
 on an executor that was added because there was too little of it. And a worker looks for garbage
 after each task, among everything imported: a fifth of a second of a processor for every task of
 every batch. What is here before the first worker stays, so nobody needs to look through it.
+
+Spark also puts archives of its Python files first in the path. What comes from there is compiled
+anew in each process, and a worker reads their lists of contents again whenever its path changes.
+Where PySpark is installed, the files beside them are the same, and compiled.
 """
 
 import gc
 import importlib
-
-from pyspark.daemon import manager
+import sys
+from collections.abc import Sequence
+from importlib.machinery import PathFinder
+from pathlib import Path
 
 PRELOADED = (
     "pandas",
@@ -31,9 +37,30 @@ PRELOADED = (
     "penstock.spark.windows.pane_step",
 )
 
-if __name__ == "__main__":
+
+def without_copies(path: Sequence[str]) -> list[str]:
+    """A path for imports without archives that belong to a PySpark that is installed in it."""
+    folders = [entry for entry in path if Path(entry).suffix not in (".zip", ".jar")]
+    found = PathFinder.find_spec("pyspark", folders)
+    if found is None or found.origin is None:
+        return list(path)
+    installed = Path(found.origin).resolve().parent
+    return [
+        entry
+        for entry in path
+        if entry in folders or not Path(entry).resolve().is_relative_to(installed)
+    ]
+
+
+def main() -> None:
+    """Fork workers until the executor ends."""
+    sys.path[:] = without_copies(sys.path)
     for name in PRELOADED:
         importlib.import_module(name)
     gc.collect()
     gc.freeze()
-    manager()
+    importlib.import_module("pyspark.daemon").manager()
+
+
+if __name__ == "__main__":
+    main()
