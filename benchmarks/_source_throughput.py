@@ -18,7 +18,8 @@ from penstock.model.sources import Admission, Streams
 from penstock.spark.source.frames import announce_sources, read_streams
 
 FILES, ROWS_PER_RECORD_BATCH = 8, 100_000
-WARM_UPS, ROUNDS = 4, 5
+# A stream runs for days: what it reads once everything is compiled counts, on either side.
+WARM_UPS, ROUNDS = 10, 9
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,8 @@
 import json
 import time
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
 from pathlib import Path
 
 import pyarrow as pa
@@ -109,7 +110,10 @@ def test_rows_of_arrow_files_arrive_as_they_were_written(
             for first in (0, 700):
                 writer.write_batch(arrow_rows(name, range(first, first + 700)))
     made = Topology("arrow", max_latency="5s")
-    columns = "seq BIGINT, text STRING, at TIMESTAMP, marks ARRAY<INT>, `a b` STRUCT<x: DOUBLE>"
+    columns = (
+        "seq BIGINT, text STRING, at TIMESTAMP, marks ARRAY<INT>, `a b` STRUCT<x: DOUBLE>, "
+        "flag BOOLEAN, day DATE, price DECIMAL(9, 2), `deg °` FLOAT"
+    )
     streams = Streams(files=str(folder), format="arrow", schema=columns, stream_column="stream")
     made.source("rows", streams)
     made.sink("out", "rows", Memory())
@@ -118,7 +122,7 @@ def test_rows_of_arrow_files_arrive_as_they_were_written(
         found = running.rows("out")
         running.settle()
         assert sum(report.rows for report in running.reports.take()) == 2_800
-    assert found[0].asDict().keys() == {"seq", "text", "at", "marks", "a b", "stream"}
+    assert found[0].asDict().keys() == {*ARROW.names, "stream"}
     for name in ("a", "b"):
         of = [row for row in found if row.stream == f"{name}.arrow"]
         expected = arrow_rows(name, range(1_400)).to_pylist()
@@ -133,6 +137,8 @@ ARROW = pa.schema(
     [
         ("seq", pa.int64()), ("text", pa.string()), ("at", pa.timestamp("us", "UTC")),
         ("marks", pa.list_(pa.int32())), ("a b", pa.struct([("x", pa.float64())])),
+        ("flag", pa.bool_()), ("day", pa.date32()), ("price", pa.decimal128(9, 2)),
+        ("deg °", pa.float32()),
     ]
 )  # fmt: skip
 
@@ -146,6 +152,10 @@ def arrow_rows(name: str, seqs: range) -> pa.RecordBatch:
             "at": datetime(2026, 1, 1, tzinfo=UTC) + timedelta(seconds=seq) if seq % 3 else None,
             "marks": [seq, None] if seq % 4 else None,
             "a b": {"x": seq / 2},
+            "flag": bool(seq % 2) if seq % 11 else None,
+            "day": date(2026, 1, 1) + timedelta(days=seq) if seq % 6 else None,
+            "price": Decimal(seq) / 100 if seq % 9 else None,
+            "deg °": seq / 4,
         }
         for seq in seqs
     ]

@@ -3,10 +3,25 @@
 import pyarrow as pa
 import pytest
 from pyspark.sql.pandas.types import to_arrow_schema
-from pyspark.sql.types import ArrayType, IntegerType, LongType, StringType, StructType
+from pyspark.sql.types import (
+    ArrayType,
+    DecimalType,
+    DoubleType,
+    IntegerType,
+    LongType,
+    StringType,
+    StructType,
+)
 
 from penstock.spark.progress import _rows
-from penstock.spark.source.packing import PACK_BYTES, PACK_ROWS, packed_schema, packs, rows_schema
+from penstock.spark.source.packing import (
+    MISSING,
+    PACK_BYTES,
+    PACK_ROWS,
+    packed_schema,
+    packs,
+    rows_schema,
+)
 
 ROWS = (
     StructType()
@@ -37,6 +52,26 @@ def test_rows_are_all_there_in_order(rows: int) -> None:
         lists = [values for pack in found for values in pack[name].to_pylist()]
         assert all(len(values) <= PACK_ROWS for values in lists)
         assert [value for values in lists for value in values] == batch[name].to_pylist()
+
+
+def test_numbers_cross_without_nulls_and_what_is_missing_beside_them() -> None:
+    rows = StructType().add("value", DoubleType()).add("full", LongType()).add("d", DecimalType())
+    schema = packed_schema(rows)
+    assert rows_schema(schema) == rows
+    assert schema.names == ["value", MISSING + "value", "full", MISSING + "full", "d"]
+    values = [None if row % 5 == 1 else row / 2 for row in range(2 * PACK_ROWS)]
+    batch = pa.RecordBatch.from_arrays(
+        [pa.array(values), pa.array(range(len(values))), pa.nulls(len(values), pa.decimal128(10))],
+        schema=to_arrow_schema(rows),
+    ).slice(3)
+    (found,) = packs(iter([batch]), schema)
+    sent, missing = found["value"].flatten(), found[MISSING + "value"].flatten()
+    assert sent.null_count == 0
+    told = zip(sent.to_pylist(), missing.to_pylist(), strict=True)
+    assert [None if gone else value for value, gone in told] == values[3:]
+    assert found["full"].flatten().to_pylist() == list(range(3, len(values)))
+    assert found[MISSING + "full"].to_pylist() == [None] * found.num_rows
+    assert found["d"].flatten().null_count == len(values) - 3
 
 
 def test_long_rows_make_small_packs() -> None:
