@@ -99,6 +99,18 @@ def test_wrong_file_of_declared_streams_is_refused_before_the_start(
         wrong.__enter__()
 
 
+@pytest.mark.parametrize("columns", ["a INT, seq BIGINT NOT NULL", "seq STRUCT<x: INT NOT NULL>"])
+def test_columns_without_nulls_are_refused(
+    spark: SparkSession, tmp_path: Path, columns: str
+) -> None:
+    made = Topology("files", max_latency="5s")
+    made.source("files", Streams(files=str(tmp_path), schema=columns))
+    made.sink("out", "files", Memory())
+    wrong = RunningTopology(made, spark, tmp_path / "state")
+    with pytest.raises(InvalidTopology, match=r"source 'files': column 'seq' is declared NOT NULL"):
+        wrong.__enter__()
+
+
 def test_rows_of_arrow_files_arrive_as_they_were_written(
     spark: SparkSession, tmp_path: Path
 ) -> None:

@@ -79,6 +79,13 @@ def _check(name: str, streams: Streams, columns: str) -> None:
     with suppress(PySparkException):
         fields = StructType.fromDDL(columns)
         assert isinstance(fields, StructType)  # of columns, which is what the DDL has
+        # Spark would believe it, and take what lies where a value is missing for the value.
+        for field in fields.fields:
+            if '"nullable":false' in field.json():
+                raise InvalidTopology(
+                    f"source {name!r}: column {field.name!r} is declared NOT NULL, which nobody "
+                    "can promise of records to come; leave that out, and filter where it matters."
+                )
         schema = to_arrow_schema(fields, timezone="UTC")
         try:
             make_backend(streams.kind, streams.backend_options).check(schema)
