@@ -37,6 +37,7 @@ def test_an_archive_of_another_pyspark_stays(installed: Path, tmp_path: Path) ->
     assert without_copies([str(elsewhere), str(installed)]) == [str(elsewhere), str(installed)]
 
 
+@pytest.mark.spark
 def test_workers_import_compiled_files(session: SparkSession) -> None:
     def told(batches: object) -> object:
         import pyarrow as pa

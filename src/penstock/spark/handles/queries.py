@@ -64,10 +64,11 @@ def follow_progress(spark: SparkSession, told: Callable[[str], None]) -> Callabl
     for each metric observed a class looked for in every jar. On a busy driver that took 65 ms of a
     core in every batch.
     """
-    ensure_callback_server_started(gateway(spark))  # type: ignore[no-untyped-call]
-    listeners = spark.streams._jsqm
-    made = java_class(spark, f"{LISTENER}Wrapper")(_Listener(told))
-    listeners.addListener(made)
+    with asking("tell of a query's batches"):
+        ensure_callback_server_started(gateway(spark))  # type: ignore[no-untyped-call]
+        listeners = spark.streams._jsqm
+        made = java_class(spark, f"{LISTENER}Wrapper")(_Listener(told))
+        listeners.addListener(made)
 
     def end() -> None:
         listeners.removeListener(made)
