@@ -7,9 +7,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import mean, median
+from statistics import mean
 from typing import Any
 
+import numpy as np
 from pyspark.sql import SparkSession
 
 from penstock.config import Settings
@@ -32,12 +33,15 @@ from penstock.workloads.profiles import constant
 RATES_PER_S = (2_000, 6_000, 20_000)
 BATCH_S = 3
 REPORT_EVERY_S = 30  # a vehicle of the linear-road benchmark reports its position this often
-BATCHES = 8
-WARM_UPS, ROUNDS = 3, 4
+BATCHES = 6  # the first of a run is not counted
+WARM_UPS = 4  # at each load; Spark compiles for as long as a load is new to it
+PAIRS = 10  # of one run each, fused and not; what a machine does from minute to minute hits both
+DRAWS = 2_000  # of pairs, with repetition: how far the ratio depends on which pairs there were
 SETTINGS = Settings()  # key groups and slots as whoever sets nothing has them
 EPOCH_S = 1_700_000_000.0  # the same for all runs, so that their rows can be compared
 ROAD = (Group(("speeds", "segments", "tolls", "accidents"), ("direction", "segment")),)
 CHAIN = (Group(("by_vehicle", "by_segment"), ("segment",)),)
+CASES = ("road", "chain")
 
 
 @dataclass(frozen=True)
@@ -47,6 +51,9 @@ class Measured:
     rows: Counter[Any]
     shuffled_bytes: int
     batches_s: tuple[float, ...]
+
+
+Pair = tuple[Measured, Measured]  # unfused and fused
 
 
 def stream(rate_per_s: int) -> Generator:
@@ -91,51 +98,59 @@ def chain(rate_per_s: int) -> Topology:
     return made
 
 
-def run() -> Iterator[dict[str, Any]]:
-    """Both workloads at each rate, fused and unfused in turns."""
+def run(case: str = "") -> Iterator[dict[str, Any]]:
+    """Both workloads, or one of them, at each rate."""
+    workloads = {
+        "road": ("linear road", road, ROAD, 0.8),
+        "chain": ("two chained aggregations", chain, CHAIN, 0.85),
+    }
     with _cluster() as session:
-        for name, made, groups, bound in (
-            ("linear road", road, ROAD, 0.8),
-            ("two chained aggregations", chain, CHAIN, 0.85),
-        ):
-            for fused in (False, True) * WARM_UPS:
-                _measure(made(RATES_PER_S[0]), session, groups if fused else ())
+        for name, made, groups, bound in [workloads[one] for one in CASES if case in ("", one)]:
             for rate_per_s in RATES_PER_S:
-                topology = made(rate_per_s)
-                sides: dict[bool, list[Measured]] = {False: [], True: []}
-                for number in range(ROUNDS):  # each goes first every other time
-                    for fused in (False, True) if number % 2 else (True, False):
-                        sides[fused].append(_measure(topology, session, groups if fused else ()))
-                found = {frozenset(m.rows.items()) for side in sides.values() for m in side}
+                pairs = _pairs(made(rate_per_s), session, groups)
+                found = {frozenset(one.rows.items()) for pair in pairs for one in pair}
                 conditions = (
                     f"baseline: the same topology without fusion, in turns; {rate_per_s:,} rows/s "
                     f"in batches of {BATCH_S} s, {SETTINGS.key_groups} key groups, 1 executor of "
-                    f"{SETTINGS.slots} slots, {ROUNDS} rounds; rows equal: {len(found) == 1}"
+                    f"{SETTINGS.slots} slots, {PAIRS} pairs of runs; rows equal: {len(found) == 1}"
                 )
-                yield from _lines(f"{name}, {rate_per_s} rows/s", sides, conditions, bound)
+                yield from _lines(f"{name}, {rate_per_s} rows/s", pairs, conditions, bound)
 
 
-def _lines(
-    name: str, sides: dict[bool, list[Measured]], conditions: str, bound: float
-) -> Iterator[dict[str, Any]]:
-    seconds = {f: mean(s for m in side for s in m.batches_s) for f, side in sides.items()}
+def _pairs(topology: Topology, session: SparkSession, groups: tuple[Group, ...]) -> list[Pair]:
+    """Runs next to each other in time, each kind first in every other pair."""
+    pairs = []
+    for number in range(WARM_UPS + PAIRS):
+        kinds: tuple[tuple[Group, ...], ...] = ((), groups)
+        first, second = kinds if number % 2 else kinds[::-1]
+        pair = _measure(topology, session, first), _measure(topology, session, second)
+        pairs.append(pair if number % 2 else pair[::-1])
+    return pairs[WARM_UPS:]
+
+
+def _lines(name: str, pairs: list[Pair], conditions: str, bound: float) -> Iterator[dict[str, Any]]:
+    seconds = np.array([[mean(one.batches_s) for one in pair] for pair in pairs])
+    plain, fused = seconds.mean(axis=0)
+    draws = np.random.default_rng(1).integers(len(pairs), size=(DRAWS, len(pairs)))
+    drawn = seconds[draws].mean(axis=1)
+    low, high = np.percentile(drawn[:, 1] / drawn[:, 0], [2.5, 97.5])
     yield {
         "name": f"fusion: batch time, {name}",
-        "baseline": round(seconds[False], 3),
-        "ours": round(seconds[True], 3),
+        "baseline": round(plain, 3),
+        "ours": round(fused, 3),
         "unit": "s",
-        "ratio": round(seconds[False] / seconds[True], 3),
+        "ratio": round(plain / fused, 3),
         "conditions": f"{conditions}; wanted: at most {bound} of the baseline, "
-        f"is {seconds[True] / seconds[False]:.2f}",
+        f"is {fused / plain:.2f} (95 %: {low:.2f} to {high:.2f})",
     }
-    sent = {f: median(m.shuffled_bytes for m in side) for f, side in sides.items()}
+    unfused, ours = np.median([[one.shuffled_bytes for one in pair] for pair in pairs], axis=0)
     yield {
         "name": f"fusion: bytes shuffled, {name}",
-        "baseline": round(sent[False] / 1e6, 2),
-        "ours": round(sent[True] / 1e6, 2),
+        "baseline": round(unfused / 1e6, 2),
+        "ours": round(ours / 1e6, 2),
         "unit": "MB",
-        "ratio": round(sent[False] / sent[True], 3),
-        "conditions": f"{conditions}; {sent[True] / sent[False]:.2f} of the baseline",
+        "ratio": round(unfused / ours, 3),
+        "conditions": f"{conditions}; {ours / unfused:.2f} of the baseline",
     }
 
 

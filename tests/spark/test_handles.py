@@ -115,3 +115,13 @@ def test_the_actuator_of_a_local_master_says_that_it_is_none(spark: SparkSession
     outcome = actuator.act(SetExecutors(2))
     assert not outcome.done
     assert "local[2]" in outcome.detail
+
+
+def test_a_configuration_keeps_its_values_and_forgets_their_sources(spark: SparkSession) -> None:
+    held = spark.sparkContext._jsc.hadoopConfiguration()
+    folder = held.get("hadoop.tmp.dir")
+    assert folder is not None
+    assert list(held.getPropertySources("hadoop.tmp.dir")) == ["core-default.xml"]
+    handles.lighten_configuration(spark)
+    assert held.get("hadoop.tmp.dir") == folder
+    assert held.getPropertySources("hadoop.tmp.dir") is None

@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from penstock.errors import InvalidTopology, PenstockError
-from penstock.model.sinks import Files, ForeachBatch, Memory
+from penstock.model.sinks import Console, Files, ForeachBatch, Memory
 from penstock.model.topology import Topology
 from penstock.spark.builder import Reading, build
 from penstock.spark.generator_source import GeneratorReader, RowRange
@@ -133,6 +133,41 @@ def test_a_sink_that_raises_ends_the_run_with_its_name(
         pytest.raises(PenstockError, match="sink 'store': function: ValueError: the database is"),
     ):
         running.wait(60)
+
+
+def _take(rows: DataFrame, _batch_id: int) -> None:
+    rows.take(1)
+
+
+def _look_twice(rows: DataFrame, _batch_id: int) -> None:
+    if not rows.isEmpty():
+        rows.count()
+
+
+@pytest.mark.parametrize(
+    "sink",
+    [
+        Console(rows=1),
+        ForeachBatch(_take),
+        ForeachBatch(_look_twice),
+        ForeachBatch(lambda rows, batch_id: None),
+    ],
+    ids=["console", "take", "twice", "nothing"],
+)
+def test_state_is_written_whole_and_once_whatever_part_a_sink_takes(
+    sink: Console | ForeachBatch, session: SparkSession, tmp_path: Path
+) -> None:
+    made = stream_topology()
+    made.add("counts", counted, "rows")
+    made.sink("seen", "counts", sink)
+    with RunningTopology(made, session, tmp_path / "c", ONCE) as running:
+        assert running.wait(60)
+        ended = [p for p in running.queries[0].recentProgress if p.numInputRows]
+    for number, progress in enumerate(ended):
+        rows = STREAM.batch(2000 * number, 2000 * (number + 1), running.epoch_s).to_pandas()
+        windows = rows.assign(at=rows["at"].dt.floor("1s")).drop_duplicates(["key", "at"])
+        assert progress.stateOperators[0].numRowsUpdated == len(windows)
+    assert len(ended) == 3
 
 
 def test_a_sink_directory_of_another_run_is_refused(session: SparkSession, tmp_path: Path) -> None:

@@ -63,6 +63,7 @@ class BuiltQuery:
     sharing: Sharing
     fused: tuple[Fused, ...] = ()
     shape: Shape | None = None  # of a fused query: what its batches must be planned as
+    stateful: bool = False
 
     @property
     def tagged(self) -> bool:
@@ -300,7 +301,8 @@ def _query(
         for operator in topology.ordered()
         if operator.name in sharing.copies
     }
-    return BuiltQuery(plan, frame, sinks, edges, sharing)
+    stateful = any(found.operators[operator].stateful for operator in edges)
+    return BuiltQuery(plan, frame, sinks, edges, sharing, stateful=stateful)
 
 
 def _frame(

@@ -153,11 +153,15 @@ def start_driver_jvm(settings: Mapping[str, str]) -> None:
     user of the machine can read the secret; later settings reach the JVM through a socket. So
     the JVM is started here with all settings but the secret.
     """
-    from pyspark import SparkConf, SparkContext  # the commands about clusters do without it
+    # The commands about clusters do without these.
+    from pyspark import SparkConf, SparkContext
+
+    from penstock.spark import local_files
 
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     conf = SparkConf(loadDefaults=False)
-    conf.setAll([(key, value) for key, value in settings.items() if key != SECRET])
+    found = {**local_files.class_path(), **settings}
+    conf.setAll([(key, value) for key, value in found.items() if key != SECRET])
     SparkContext._ensure_initialized(conf=conf)
 
 

@@ -95,7 +95,7 @@ class BatchWriter:
         record = self._commits / f"{batch_id}.json"
         if record.exists():
             # The outputs are promised already; the plan still has to run for its state's sake.
-            batch.write.format("noop").mode("overwrite").save()
+            _run(batch)
             self._publish(json.loads(record.read_text(encoding="utf-8")))
         else:
             self._commit(batch, batch_id, record)
@@ -108,14 +108,19 @@ class BatchWriter:
         if len(self.memory) == len(self._query.sinks) > 1:
             self._remember(batch, batch_id)
             return
-        actions = len(self._others) + (1 if self._files else 0)
-        kept = batch.persist() if actions > 1 else batch
+        # Who looks at a batch may look at part of it; its state has to be written whole, and once.
+        looks = any(isinstance(sink.sink, Console | ForeachBatch) for sink in self._others)
+        whole_first = looks and self._query.stateful
+        keep = whole_first or len(self._others) + bool(self._files) > 1
+        kept = batch.persist() if keep else batch
         try:
+            if whole_first:
+                _run(kept)
             promised = self._stage(kept, batch_id) if self._files else {}
             for sink in self._others:
                 self._deliver(self._query.part(kept, sink), sink, batch_id)
         finally:
-            if actions > 1:
+            if keep:
                 kept.unpersist()
         if promised:
             write_atomically(record, promised)
@@ -183,6 +188,11 @@ class BatchWriter:
                 publishing.keep_promise(paths)
             else:
                 file_sink.publish(paths["gathered"], paths["final"])
+
+
+def _run(batch: DataFrame) -> None:
+    """All of a batch, for the sake of its state."""
+    batch.write.format("noop").mode("overwrite").save()
 
 
 def rows_in_memory(writers: Sequence[BatchWriter], sink: str) -> list[Row]:

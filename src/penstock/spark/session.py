@@ -4,16 +4,20 @@ import logging
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from pyspark import SparkContext
 from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
+from penstock.errors import Unavailable
+from penstock.spark import handles, local_files
 from penstock.spark.channels.source import ChannelSource
 from penstock.spark.embedded import start_driver_jvm
 from penstock.spark.generator_source import GeneratorSource
+from penstock.spark.launch import SECRET
 from penstock.spark.source.reader import PenstockSource
 
 _STREAMING = "org.apache.spark.sql.execution.streaming"
@@ -25,8 +29,8 @@ QUICK_START = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSiz
 # Spark would check the place of every value of an Arrow column, and twice that it is there: a
 # quarter of what a row from Python costs. What our sources send was validated before.
 UNCHECKED = "-Darrow.enable_unsafe_memory_access=true -Darrow.enable_null_check_for_get=false"
-# Hadoop's local files start a program for the permissions of each file made, two for each file of a
-# checkpoint. Java would start another first that starts it: 9 ms for a file instead of 6.5.
+# Where local_files cannot be used, Hadoop starts a program for the permissions of each file. Java
+# would start another first that starts it: 9 ms for a file of a checkpoint instead of 6.5.
 ONE_PROCESS = "-Djdk.lang.Process.launchMechanism=VFORK"
 
 
@@ -73,6 +77,9 @@ def settings(
         "spark.sql.streaming.stateStore.rocksdb.trackTotalNumberOfRows": "false",
         # A version of state that a failed attempt wrote can never be taken for the committed one.
         "spark.sql.streaming.stateStore.checkpointFormatVersion": "2",
+        # Each task would tell the driver of each commit and wait for an answer, so that it finds
+        # state that a batch did not write. Batches of ours are run whole, whatever a sink takes.
+        "spark.sql.streaming.stateStore.commitValidation.enabled": "false",
         # A key group's task waits for the executor that holds its state, and never for a neighbour.
         "spark.locality.wait.process": "3s",
         "spark.locality.wait.node": "0s",
@@ -131,8 +138,14 @@ def build_session(
         builder = builder.config(key, value)
     with _errors_to(log_file):
         start_driver_jvm(chosen)
+        # Executors in this JVM or in a cluster of ours are on this machine, and of this user.
+        if master.startswith("local") or SECRET in chosen:
+            for key, value in local_files.use_in(SparkContext._gateway, chosen).items():
+                builder = builder.config(key, value)
         session = builder.getOrCreate()
     _register(session)
+    with suppress(Unavailable):
+        handles.lighten_configuration(session)
     # PySpark prints every failed analysis with its stack; Penstock says it in one sentence.
     for logger in ("DataFrameQueryContextLogger", "SQLQueryContextLogger"):
         PySparkLogger.getLogger(logger).setLevel(logging.CRITICAL + 1)

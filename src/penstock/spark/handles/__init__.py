@@ -14,6 +14,7 @@ from penstock.spark.handles.cluster import (
     request_total_executors,
     stop_allocation_manager,
 )
+from penstock.spark.handles.configuration import lighten_configuration
 from penstock.spark.handles.plans import planned_execution, streaming_refusal
 from penstock.spark.handles.probing import probe
 from penstock.spark.handles.queries import (
@@ -59,6 +60,7 @@ __all__ = [
     "jobs_of_group",
     "last_batch",
     "last_execution",
+    "lighten_configuration",
     "planned_execution",
     "probe",
     "report_state_location",

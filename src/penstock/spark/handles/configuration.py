@@ -1,0 +1,19 @@
+"""What Spark sends to executors with every batch beside its plan."""
+
+from pyspark.sql import SparkSession
+
+from penstock.spark.handles.gateway import asking, context
+
+
+def lighten_configuration(spark: SparkSession) -> None:
+    """Make Hadoop's configuration forget which file each of its settings came from.
+
+    Whatever uses state sends all of it to the executors, twice for each operator in every batch,
+    and each of some hundred sources is compressed by itself: 6 ms a time. Nobody asks for them.
+    """
+    with asking("forget where settings came from"):
+        held = context(spark).hadoopConfiguration()
+        held.size()  # reads the files, if nobody has yet
+        sources = held.getClass().getDeclaredField("updatingResource")
+        sources.setAccessible(True)
+        sources.get(held).clear()

@@ -1,0 +1,75 @@
+"""Local files without a program started for each: the one class of ours that is Java.
+
+Hadoop runs `chmod` for every file it makes where its native library is missing, as it is in
+PySpark: two for each file of a checkpoint, a fifth of a small batch with state. `LocalFiles.java`
+sets the permissions itself. The driver compiles it with the compiler that Spark has for its own
+generated code, once for a user; where that fails, files are made as Hadoop makes them.
+"""
+
+import hashlib
+import logging
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pyspark
+from py4j.java_gateway import JavaClass
+from py4j.protocol import Py4JError
+
+log = logging.getLogger(__name__)
+CLASS = "penstock.LocalFiles"
+_EXECUTORS = "spark.executor.extraClassPath"
+_SOURCE = Path(__file__).with_name("LocalFiles.java")
+
+
+def class_path() -> dict[str, str]:
+    """The setting by which a driver finds the class, compiled already or not yet."""
+    folder = _folder()
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)  # a JVM forgets what was not there
+    except OSError:
+        return {}
+    return {"spark.driver.extraClassPath": str(folder)}
+
+
+def use_in(gateway: Any, settings: Mapping[str, str]) -> dict[str, str]:
+    """Settings with which a session of this driver uses the class; none if it cannot be loaded."""
+    if _EXECUTORS in settings:
+        return {}
+    try:
+        _compile(gateway)
+        _java(gateway, "java.lang.Class").forName(CLASS)
+    except (Py4JError, OSError) as error:
+        log.debug("local files are made as Hadoop makes them: %s", error)
+        return {}
+    return {_EXECUTORS: str(_folder()), "spark.hadoop.fs.file.impl": CLASS}
+
+
+def _compile(gateway: Any) -> None:
+    """Write the compiled classes, the outermost last: where it is, all are."""
+    folder = _folder() / CLASS.split(".")[0]
+    if (folder / "LocalFiles.class").exists():
+        return
+    compiler = _java(gateway, "org.codehaus.janino.SimpleCompiler")()
+    loader = _java(gateway, "java.lang.ClassLoader").getSystemClassLoader()
+    compiler.setParentClassLoader(loader)
+    compiler.cook(_SOURCE.read_text(encoding="utf-8"))
+    folder.mkdir(mode=0o700, exist_ok=True)
+    for name, code in sorted(compiler.getBytecodes().items(), reverse=True):
+        file = folder / f"{name.split('.')[-1]}.class"
+        scratch = file.with_suffix(f".{os.getpid()}")
+        scratch.write_bytes(code)
+        scratch.replace(file)  # whole, whoever else compiles at the same time
+
+
+def _java(gateway: Any, name: str) -> Any:
+    return JavaClass(name, gateway._gateway_client)
+
+
+def _folder() -> Path:
+    """One for each text of the class and each Spark, because either may change."""
+    told = os.environ.get("XDG_CACHE_HOME")
+    cache = Path(told) if told else Path.home() / ".cache"
+    made_of = _SOURCE.read_bytes() + pyspark.__version__.encode()
+    return cache / "penstock" / f"classes-{hashlib.sha256(made_of).hexdigest()[:12]}"
