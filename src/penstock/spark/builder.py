@@ -19,7 +19,7 @@ from penstock.model.plan_document import Group
 from penstock.model.sinks import Files
 from penstock.model.topology import SinkBinding, Topology
 from penstock.spark.assembly import Assembler, Division, Sharing, plan_sharing
-from penstock.spark.exchanges import Shape, shape_of
+from penstock.spark.exchanges import OURS, Shape, shape_of
 from penstock.spark.fused import (
     Fused,
     divisions,
@@ -63,6 +63,7 @@ class BuiltQuery:
     sharing: Sharing
     fused: tuple[Fused, ...] = ()
     shape: Shape | None = None  # of a fused query: what its batches must be planned as
+    row_by_row: bool = False  # of a fused query: whether rows are merged with state one by one
     stateful: bool = False
 
     @property
@@ -248,13 +249,28 @@ def _fused_query(
         except PySparkException as error:  # the key is no column there
             refusal = f"component {fused[0].name!r}: {first_line(error)}"
             continue
-        with relaxed(session, True):
-            shape = shape_of(planned_execution(frame, built.plan.output_mode))
+        shape, row_by_row = _fused_shape(session, frame, built.plan.output_mode)
         refused = unplanned(shape, fused)
         if refused is None:
-            return replace(built, frame=frame, sharing=sharing, fused=fused, shape=shape)
+            return replace(
+                built, frame=frame, sharing=sharing, fused=fused, shape=shape, row_by_row=row_by_row
+            )
         refusal = refused
     raise InvalidTopology(f"plan: query {built.plan.name!r}: {refusal}")
+
+
+def _fused_shape(session: SparkSession, frame: DataFrame, output_mode: str) -> tuple[Shape, bool]:
+    """What a fused query is planned as, and whether its rows are merged with state one by one.
+
+    Where Spark shuffles too, it does better to aggregate before. In other modes than append a key
+    would be emitted for each of its rows.
+    """
+    for row_by_row in (True, False) if output_mode == "append" else (False,):
+        with relaxed(session, True, row_by_row):
+            shape = shape_of(planned_execution(frame, output_mode))
+        if all(exchange.origin in OURS for exchange in shape.exchanges):
+            break
+    return shape, row_by_row
 
 
 def _why_repeated(node: str, found: Survey, ways: frozenset[str]) -> str:

@@ -28,6 +28,7 @@ from penstock.spark.fused import STRICT
 from penstock.spark.handles import rewrite_state
 from penstock.spark.survey import first_line
 
+_ROW_BY_ROW, _BATCH_BY_BATCH = '"StatefulStreamlineAggregate"', '"stateStoreSave"'
 _STORE = re.compile(r"\[operatorId=(\d+)\]")
 
 
@@ -54,6 +55,7 @@ def carry_over(
     shutil.copytree(old, new)
     _forget_after(new / "offsets", last)
     _add_batch(new / "offsets", last, strict=query.shape is None)
+    _name_alike(new / "state")
     divide = _Divide(session, query.shape)
     gateway = session.sparkContext._gateway
     assert gateway is not None
@@ -125,6 +127,19 @@ def _add_batch(folder: Path, last: int, strict: bool) -> None:
     document["conf"][STRICT] = "true" if strict else "false"
     text = "\n".join([head, json.dumps(document, separators=(",", ":")), *offsets])
     (folder / str(last + 1)).write_text(text, encoding="utf-8")
+
+
+def _name_alike(state: Path) -> None:
+    """Call an aggregation what it is called in unfused plans.
+
+    It keeps the same state either way and Spark goes on with it under both names, but divides it
+    anew under one alone.
+    """
+    for file in state.glob("*/_metadata/metadata"):
+        text = file.read_text(encoding="utf-8")
+        if _ROW_BY_ROW in text:
+            file.write_text(text.replace(_ROW_BY_ROW, _BATCH_BY_BATCH), encoding="utf-8")
+            (file.parent / f".{file.name}.crc").unlink(missing_ok=True)
 
 
 class _Divide:

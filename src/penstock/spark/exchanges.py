@@ -14,6 +14,7 @@ from penstock.spark.common_marks import is_reminder
 OURS = frozenset({"REPARTITION_BY_NUM", "REPARTITION_BY_COL"})
 _STATE_KEYS = {  # kind of a stateful node -> the method that tells the columns of its state's key
     "StateStoreSaveExec": "keyExpressions",
+    "StatefulStreamlineAggregateExec": "keyExpressions",
     "SessionWindowStateStoreSaveExec": "keyWithoutSessionExpressions",
     "StreamingDeduplicateExec": "keyExpressions",
     "StreamingDeduplicateWithinWatermarkExec": "keyExpressions",

@@ -114,7 +114,7 @@ def _wanted(plan: PlanName, topology: str, history: str | None) -> _Wanted:
 
 def _shuffles(query: BuiltQuery) -> tuple[str, ...]:
     """The shuffles of a batch; an exchange that consumers share is one."""
-    with relaxed(query.frame.sparkSession, query.shape is not None):
+    with relaxed(query.frame.sparkSession, query.shape is not None, query.row_by_row):
         shape = query.shape or shape_of(planned_execution(query.frame, query.plan.output_mode))
     shared: dict[str, None] = {}
     own = []

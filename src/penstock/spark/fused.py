@@ -29,6 +29,9 @@ STRICT = "spark.sql.streaming.statefulOperator.useStrictDistribution"
 _EXCLUDED = "spark.sql.optimizer.excludedRules"
 # Over an empty batch it may drop our shuffle; what state emits would then be divided otherwise.
 _EMPTY = "org.apache.spark.sql.catalyst.optimizer.PropagateEmptyRelation"
+# Spark aggregates a batch twice before it reads state and once after, which pays where rows are
+# shuffled in between. The operator of its real-time mode merges each row with its state instead.
+_ROW_BY_ROW = "spark.sql.streaming.useStreamlineAggregator"
 
 
 @dataclass(frozen=True)
@@ -268,7 +271,7 @@ class ShapeGuard:
 
 
 @contextmanager
-def relaxed(session: SparkSession, fused: bool) -> Iterator[None]:
+def relaxed(session: SparkSession, fused: bool, row_by_row: bool) -> Iterator[None]:
     """The settings under which fused queries are planned and started, and only they.
 
     A query keeps the settings of its start, and the checkpoint those of its first batch, so
@@ -279,6 +282,8 @@ def relaxed(session: SparkSession, fused: bool) -> Iterator[None]:
         return
     rules = session.conf.get(_EXCLUDED, None)
     wanted = {STRICT: "false", _EXCLUDED: f"{rules},{_EMPTY}" if rules else _EMPTY}
+    if row_by_row:
+        wanted[_ROW_BY_ROW] = "true"
     before = {name: session.conf.get(name, None) for name in wanted}
     try:
         for name, value in wanted.items():

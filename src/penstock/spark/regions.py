@@ -91,9 +91,9 @@ def regions(plan: Any, component_of: Mapping[str, str], lone_source: str | None)
 
 
 STATEFUL = (
-    "StateStoreSave", "SessionWindowStateStoreSave", "StreamingSymmetricHashJoin",
-    "StreamingDeduplicate", "StreamingGlobalLimit", "FlatMapGroupsWithState",
-    "FlatMapGroupsInPandasWithState", "TransformWithState",
+    "StateStoreSave", "StatefulStreamlineAggregate", "SessionWindowStateStoreSave",
+    "StreamingSymmetricHashJoin", "StreamingDeduplicate", "StreamingGlobalLimit",
+    "FlatMapGroupsWithState", "FlatMapGroupsInPandasWithState", "TransformWithState",
 )  # fmt: skip
 
 

@@ -217,7 +217,7 @@ class RunningTopology:
         reuse = "true" if query.sharing.shared else "false"
         self.session.conf.set("spark.sql.exchange.reuse", reuse)
         try:
-            with relaxed(self.session, query.shape is not None):
+            with relaxed(self.session, query.shape is not None, query.row_by_row):
                 started = stream.start()
         except PySparkException as error:
             raise InvalidTopology(f"query {name!r}: {first_line(error)}") from error
