@@ -25,10 +25,10 @@ _SOURCE = Path(__file__).with_name("LocalFiles.java")
 
 def class_path() -> dict[str, str]:
     """The setting by which a driver finds the class, compiled already or not yet."""
-    folder = _folder()
     try:
+        folder = _folder()
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)  # a JVM forgets what was not there
-    except OSError:
+    except (OSError, RuntimeError):  # the latter where the user has no home
         return {}
     return {"spark.driver.extraClassPath": str(folder)}
 
@@ -40,7 +40,7 @@ def use_in(gateway: Any, settings: Mapping[str, str]) -> dict[str, str]:
     try:
         _compile(gateway)
         _java(gateway, "java.lang.Class").forName(CLASS)
-    except (Py4JError, OSError) as error:
+    except (Py4JError, OSError, RuntimeError) as error:
         log.debug("local files are made as Hadoop makes them: %s", error)
         return {}
     return {_EXECUTORS: str(_folder()), "spark.hadoop.fs.file.impl": CLASS}
