@@ -27,9 +27,8 @@ from penstock.workloads.generator import Generator
 from penstock.workloads.linear_road import Windows, linear_road
 from penstock.workloads.profiles import constant
 
-# The highest is one that an executor of two slots can just keep up with on a machine of two cores
-# when nothing is fused: batches of three seconds' rows take about as long. Where an operator pays
-# for its own state, and fusing saves tasks and bytes, what it saves depends on the load.
+# From a load where a batch is mostly what Spark does whatever the rows, to one where it is mostly
+# rows and their state: what fusing saves depends on it.
 RATES_PER_S = (2_000, 6_000, 20_000)
 BATCH_S = 3
 REPORT_EVERY_S = 30  # a vehicle of the linear-road benchmark reports its position this often
