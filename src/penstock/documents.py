@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any
@@ -63,6 +63,28 @@ def check_document(document: object, schema: Schema) -> None:
     error = best_match(Draft202012Validator(schema).iter_errors(document))
     if error is not None:
         raise InvalidInput(_sentence(error))
+    # A NaN is within every bound of a schema, and a document made in Python may hold one.
+    where = _not_finite(document)
+    if where is not None:
+        raise InvalidInput(f"{where.lstrip('.')} is not a number; give a finite one.")
+
+
+def _not_finite(value: object) -> str | None:
+    """Where in a value the first NaN or infinity is."""
+    if isinstance(value, float):
+        return None if math.isfinite(value) else ""
+    steps: Iterable[tuple[object, object]]
+    if isinstance(value, Mapping):
+        steps, form = value.items(), ".{}"
+    elif isinstance(value, list):
+        steps, form = enumerate(value), "[{}]"
+    else:
+        return None
+    for step, item in steps:
+        found = _not_finite(item)
+        if found is not None:
+            return form.format(step) + found
+    return None
 
 
 def _sentence(error: ValidationError) -> str:
