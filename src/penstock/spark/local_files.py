@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import Any
 
 import pyspark
-from py4j.java_gateway import JavaClass
 from py4j.protocol import Py4JError
+
+from penstock.spark.handles.gateway import class_of
 
 log = logging.getLogger(__name__)
 CLASS = "penstock.LocalFiles"
@@ -39,7 +40,7 @@ def use_in(gateway: Any, settings: Mapping[str, str]) -> dict[str, str]:
         return {}
     try:
         _compile(gateway)
-        _java(gateway, "java.lang.Class").forName(CLASS)
+        class_of(gateway, "java.lang.Class").forName(CLASS)
     except (Py4JError, OSError, RuntimeError) as error:
         log.debug("local files are made as Hadoop makes them: %s", error)
         return {}
@@ -51,8 +52,8 @@ def _compile(gateway: Any) -> None:
     folder = _folder() / CLASS.split(".")[0]
     if (folder / "LocalFiles.class").exists():
         return
-    compiler = _java(gateway, "org.codehaus.janino.SimpleCompiler")()
-    loader = _java(gateway, "java.lang.ClassLoader").getSystemClassLoader()
+    compiler = class_of(gateway, "org.codehaus.janino.SimpleCompiler")()
+    loader = class_of(gateway, "java.lang.ClassLoader").getSystemClassLoader()
     compiler.setParentClassLoader(loader)
     compiler.cook(_SOURCE.read_text(encoding="utf-8"))
     folder.mkdir(mode=0o700, exist_ok=True)
@@ -61,10 +62,6 @@ def _compile(gateway: Any) -> None:
         scratch = file.with_suffix(f".{os.getpid()}")
         scratch.write_bytes(code)
         scratch.replace(file)  # whole, whoever else compiles at the same time
-
-
-def _java(gateway: Any, name: str) -> Any:
-    return JavaClass(name, gateway._gateway_client)
 
 
 def _folder() -> Path:

@@ -23,7 +23,12 @@ def java_class(spark: SparkSession, name: str) -> Any:
     Asked for as `jvm.org.apache...`, py4j would look for a class of each part of the name, and for
     those in every jar: a millisecond or more.
     """
-    return JavaClass(name, gateway(spark)._gateway_client)
+    return class_of(gateway(spark), name)
+
+
+def class_of(way_in: Any, name: str) -> Any:
+    """The same, where a driver's JVM runs and no session is there yet."""
+    return JavaClass(name, way_in._gateway_client)
 
 
 def gateway(spark: SparkSession) -> Any:
