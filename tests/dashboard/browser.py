@@ -1,5 +1,6 @@
 """Debian's Chromium, headless, with ears for everything that goes wrong in it."""
 
+import math
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -53,3 +54,8 @@ def values(page: Page, selector: str) -> list[float | None]:
     """The exact numbers behind what is shown."""
     found = page.eval_on_selector_all(selector, "all => all.map(one => one.value)")
     return [None if text == "" else float(text) for text in found]
+
+
+def held(number: float) -> float | None:
+    """What `values` finds where the page shows this number: nothing where nothing was measured."""
+    return None if math.isnan(number) else number

@@ -1,7 +1,9 @@
 """The page in a real browser, over a history whose every figure is known."""
 
+import math
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,8 +13,9 @@ pytest.importorskip("playwright", reason="playwright is not installed")
 from playwright.sync_api import Browser, expect
 
 from dashboard.browser import chromium, needs_chromium, opened, values
-from dashboard.histories import MARKUP, make, write
+from dashboard.histories import MARKUP, make, period, write
 from penstock.dashboard.server import Dashboard
+from penstock.model.observation import ComponentObservation
 
 pytestmark = needs_chromium
 PHONE = {"viewport": {"width": 390, "height": 844}, "is_mobile": True, "has_touch": True}
@@ -73,6 +76,20 @@ def test_new_periods_and_moves_come_without_asking(browser: Browser, tmp_path: P
         run.end(1_750_000_100.0)
         page.wait_for_selector(".pill.ended")
         assert asked == []
+
+
+def test_what_an_idle_period_did_not_measure_is_left_empty(
+    browser: Browser, tmp_path: Path
+) -> None:
+    store, run = make(tmp_path)
+    idle = ComponentObservation("speeds", ("speeds",), math.nan, math.nan, 4, 0.0, tasks=0)
+    run.observed(replace(period(4), components=(idle,), latency=None, batches=None))
+    run.flush()
+    with store, Dashboard(store) as site, opened(browser, site.url) as page:
+        assert values(page, "[data-component=speeds] data") == [4.0, None, None]
+        assert values(page, "[data-figure=rate] data") == [104.5]
+        assert values(page, "[data-figure=p95] data") == [1.875]  # the last one measured
+        assert "NaN" not in page.inner_text("body")
 
 
 def test_a_span_of_time_and_a_component_can_be_chosen(browser: Browser, tmp_path: Path) -> None:

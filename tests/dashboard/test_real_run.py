@@ -1,6 +1,5 @@
 """The page beside a real run on Spark: its numbers are the history's, live and afterwards."""
 
-import math
 import re
 import shutil
 import subprocess
@@ -15,7 +14,7 @@ pytest.importorskip("playwright", reason="playwright is not installed")
 
 from playwright.sync_api import Browser, Page, expect
 
-from dashboard.browser import WAIT_MS, chromium, needs_chromium, opened, values
+from dashboard.browser import WAIT_MS, chromium, held, needs_chromium, opened, values
 from penstock.control.history import HistoryStore
 from penstock.dashboard.series import columns
 from penstock.dashboard.server import Dashboard
@@ -61,7 +60,7 @@ def agree(page: Page, store: HistoryStore) -> int:
         expected = columns([observed[float(at_s)]])
         for key, shown in cells:
             (value,) = expected[key]
-            assert shown == "" if math.isnan(value) else float(shown) == value, (at_s, key)
+            assert (float(shown) if shown else None) == held(value), (at_s, key)
     return len(rows)
 
 
@@ -93,12 +92,12 @@ def afterwards(browser: Browser, folder: Path) -> None:
             expect(page.locator(".pill")).to_have_text("ended")
             assert agree(page, store) == len(observed)
             last = observed[-1]
-            assert values(page, "[data-figure=rate] data") == [last.arrival_rate_per_s]
-            assert values(page, "[data-figure=lag] data") == [last.backlog_rows]
+            assert values(page, "[data-figure=rate] data") == [held(last.arrival_rate_per_s)]
+            assert values(page, "[data-figure=lag] data") == [held(last.backlog_rows)]
             for component in last.components:
                 told = values(page, f"[data-component={component.name}] data")
                 assert told[0] == component.parallelism
-                assert told[2] == component.service_time_s
+                assert told[2] == held(component.service_time_s)
                 groups = component.key_groups
                 if groups is not None:
                     cells = page.locator("#groups .cell")
