@@ -1,13 +1,18 @@
-"""A local session for benchmarks, and queries run to their end."""
+"""Sessions for benchmarks: local ones, and those of an embedded cluster."""
 
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
 from pyspark.sql import SparkSession
 
+from penstock.config import Settings
+from penstock.spark.embedded import EmbeddedCluster
+from penstock.spark.executors import executor_settings
 from penstock.spark.session import build_session
+
+SETTINGS = Settings()  # key groups and slots as whoever sets nothing has them
 
 
 @contextmanager
@@ -17,6 +22,29 @@ def local_session(key_groups: int = 2) -> Iterator[SparkSession]:
         session = build_session(
             "benchmark", "local[2]", key_groups=key_groups, log_file=Path(folder) / "spark.log"
         )
+        try:
+            yield session
+        finally:
+            session.stop()
+
+
+@contextmanager
+def embedded_session(options: Mapping[str, str] | None = None) -> Iterator[SparkSession]:
+    """One executor of its own, in a cluster as `penstock run` starts it; `options` win."""
+    with (
+        tempfile.TemporaryDirectory(prefix="penstock-bench-") as folder,
+        EmbeddedCluster(SETTINGS.slots, SETTINGS.executor_memory_mb) as cluster,
+    ):
+        extra = {
+            **cluster.settings,
+            **executor_settings(1, 1, SETTINGS.slots),
+            "spark.executor.memory": f"{SETTINGS.executor_memory_mb}m",
+            **(options or {}),
+        }
+        session = build_session(
+            "benchmark", cluster.master_url, key_groups=SETTINGS.key_groups,
+            log_file=Path(folder) / "spark.log", quick_start=True, extra=extra,
+        )  # fmt: skip
         try:
             yield session
         finally:

@@ -4,7 +4,6 @@ import json
 import tempfile
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import mean
@@ -13,16 +12,13 @@ from typing import Any
 import numpy as np
 from pyspark.sql import SparkSession
 
-from penstock.config import Settings
+from benchmarks._sessions import SETTINGS, embedded_session
 from penstock.model.plan_document import Group
 from penstock.model.sinks import Memory
 from penstock.model.topology import Topology
 from penstock.spark import handles
-from penstock.spark.embedded import EmbeddedCluster
-from penstock.spark.executors import executor_settings
 from penstock.spark.fused import PlanChoice
 from penstock.spark.running import Pace, RunningTopology
-from penstock.spark.session import build_session
 from penstock.workloads.generator import Generator
 from penstock.workloads.linear_road import Windows, linear_road
 from penstock.workloads.profiles import constant
@@ -36,7 +32,6 @@ BATCHES = 6  # the first of a run is not counted
 WARM_UPS = 4  # at each load; Spark compiles for as long as a load is new to it
 PAIRS = 10  # of one run each, fused and not; what a machine does from minute to minute hits both
 DRAWS = 2_000  # of pairs, with repetition: how far the ratio depends on which pairs there were
-SETTINGS = Settings()  # key groups and slots as whoever sets nothing has them
 EPOCH_S = 1_700_000_000.0  # the same for all runs, so that their rows can be compared
 ROAD = (Group(("speeds", "segments", "tolls", "accidents"), ("direction", "segment")),)
 CHAIN = (Group(("by_vehicle", "by_segment"), ("segment",)),)
@@ -55,17 +50,17 @@ class Measured:
 Pair = tuple[Measured, Measured]  # unfused and fused
 
 
-def stream(rate_per_s: int) -> Generator:
+def stream(rate_per_s: int, batches: int = BATCHES) -> Generator:
     """Reports of as many vehicles as send so many."""
     return Generator(
         constant(float(rate_per_s)), keys=rate_per_s * REPORT_EVERY_S, lanes=2,
-        rows=rate_per_s * BATCH_S * BATCHES, max_rows=rate_per_s * BATCH_S,
+        rows=rate_per_s * BATCH_S * batches, max_rows=rate_per_s * BATCH_S,
     )  # fmt: skip
 
 
-def road(rate_per_s: int) -> Topology:
+def road(rate_per_s: int, batches: int = BATCHES) -> Topology:
     """One linear-road gadget."""
-    reports = stream(rate_per_s)
+    reports = stream(rate_per_s, batches)
     return linear_road(reports, Memory(), Memory(), windows=Windows(), max_latency="60s")
 
 
@@ -103,7 +98,7 @@ def run(case: str = "") -> Iterator[dict[str, Any]]:
         "road": ("linear road", road, ROAD, 0.8),
         "chain": ("two chained aggregations", chain, CHAIN, 0.85),
     }
-    with _cluster() as session:
+    with embedded_session() as session:
         for name, made, groups, bound in [workloads[one] for one in CASES if case in ("", one)]:
             for rate_per_s in RATES_PER_S:
                 pairs = _pairs(made(rate_per_s), session, groups)
@@ -122,7 +117,7 @@ def _pairs(topology: Topology, session: SparkSession, groups: tuple[Group, ...])
     for number in range(WARM_UPS + PAIRS):
         kinds: tuple[tuple[Group, ...], ...] = ((), groups)
         first, second = kinds if number % 2 else kinds[::-1]
-        pair = _measure(topology, session, first), _measure(topology, session, second)
+        pair = measure(topology, session, first), measure(topology, session, second)
         pairs.append(pair if number % 2 else pair[::-1])
     return pairs[WARM_UPS:]
 
@@ -153,7 +148,8 @@ def _lines(name: str, pairs: list[Pair], conditions: str, bound: float) -> Itera
     }
 
 
-def _measure(topology: Topology, session: SparkSession, groups: tuple[Group, ...]) -> Measured:
+def measure(topology: Topology, session: SparkSession, groups: tuple[Group, ...]) -> Measured:
+    """One run from an empty checkpoint to the end of its rows."""
     with tempfile.TemporaryDirectory(prefix="penstock-bench-") as folder:
         checkpoint = Path(folder) / "checkpoint"
         (checkpoint / "penstock").mkdir(parents=True, mode=0o700)
@@ -180,24 +176,3 @@ def _shuffled_bytes(session: SparkSession, run_id: str) -> int:
         int(handles.stage_tasks(session, stage.id, stage.attempt).shuffle_written_bytes.sum())
         for stage in handles.stages(session, ids)
     )
-
-
-@contextmanager
-def _cluster() -> Iterator[SparkSession]:
-    with (
-        tempfile.TemporaryDirectory(prefix="penstock-bench-") as folder,
-        EmbeddedCluster(SETTINGS.slots, SETTINGS.executor_memory_mb) as cluster,
-    ):
-        extra = {
-            **cluster.settings,
-            **executor_settings(1, 1, SETTINGS.slots),
-            "spark.executor.memory": f"{SETTINGS.executor_memory_mb}m",
-        }
-        session = build_session(
-            "fusion", cluster.master_url, key_groups=SETTINGS.key_groups,
-            log_file=Path(folder) / "spark.log", quick_start=True, extra=extra,
-        )  # fmt: skip
-        try:
-            yield session
-        finally:
-            session.stop()

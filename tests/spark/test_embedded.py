@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 from penstock.cli.cluster import cluster as cluster_command
 from penstock.errors import InvalidInput, Unavailable
 from penstock.spark import detached, launch
-from penstock.spark.embedded import EmbeddedCluster
+from penstock.spark.embedded import EmbeddedCluster, compiler_settings
 from penstock.spark.supervisor import ClusterState, process_started, write_state
 
 pytestmark = pytest.mark.spark
@@ -101,6 +101,11 @@ def test_up_and_down() -> None:
     assert not directory.exists()
     assert not cluster.status().up
     cluster.stop()
+
+
+def test_executors_that_crowd_the_cores_start_quickly() -> None:
+    assert compiler_settings(slots=2, cores=2) == {}
+    assert compiler_settings(slots=3, cores=2)
 
 
 def test_kill_9_of_the_program_ends_everything(

@@ -67,7 +67,8 @@ class EmbeddedCluster:
     @property
     def settings(self) -> Mapping[str, str]:
         """Session settings without which the cluster cannot be used."""
-        return session_settings(self._running().master_url, self._secret)
+        found = session_settings(self._running().master_url, self._secret)
+        return {**found, **compiler_settings(self._slots, os.cpu_count() or 1)}
 
     @property
     def directory(self) -> Path:
@@ -144,6 +145,19 @@ def session_settings(master_url: str, secret: str) -> Mapping[str, str]:
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
     }
+
+
+def compiler_settings(slots: int, cores: int) -> Mapping[str, str]:
+    """How far executors with so many slots in all optimise their code.
+
+    The optimising compiler makes batches shorter once it has done its work; until then it makes
+    them longer (`python -m benchmarks executor_compiler`). Where executors may have more slots than
+    there are cores, several may start at once, under load, and would take those cores from the
+    stream just to compile.
+    """
+    if slots <= cores:
+        return {}
+    return {"spark.executor.defaultJavaOptions": "-XX:TieredStopAtLevel=1"}
 
 
 def start_driver_jvm(settings: Mapping[str, str]) -> None:

@@ -22,10 +22,13 @@ from penstock.spark.source.reader import PenstockSource
 
 _STREAMING = "org.apache.spark.sql.execution.streaming"
 LOOPBACK = "127.0.0.1"
-# For JVMs that share a few cores: the optimising compiler and parallel collectors would take those
-# cores from the stream for its first minutes. Such a JVM has little room for compiled code, and
-# compiles no more once that is full; so it gets as much as others have.
-QUICK_START = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=240m"
+# For JVMs that share a few cores: parallel collectors would take those from the stream. Such a JVM
+# has little room for compiled code, and compiles no more once that is full; so it gets as much as
+# others have.
+FEW_CORES = "-XX:+UseSerialGC -XX:ReservedCodeCacheSize=240m"
+# For drivers beside them: the optimising compiler would take a core for the first minutes, and what
+# a batch asks of the driver gains nothing from it.
+QUICK_START = f"-XX:TieredStopAtLevel=1 {FEW_CORES}"
 # Spark would check the place of every value of an Arrow column, and twice that it is there: a
 # quarter of what a row from Python costs. What our sources send was validated before.
 UNCHECKED = "-Darrow.enable_unsafe_memory_access=true -Darrow.enable_null_check_for_get=false"
@@ -38,9 +41,9 @@ def settings(
     key_groups: int, log_file: Path | None = None, quick_start: bool = False
 ) -> dict[str, str]:
     """Every setting that differs from Spark's default, each with its reason."""
-    everywhere = [UNCHECKED, ONE_PROCESS, *([QUICK_START] if quick_start else [])]
+    everywhere = [UNCHECKED, ONE_PROCESS]
     # Spark matches long Python errors with a regex that recurses per character.
-    java = ["-Xss4m", *everywhere]
+    java = ["-Xss4m", *everywhere, *([QUICK_START] if quick_start else [])]
     if log_file is not None:
         java.append(f"-Dlog4j2.configurationFile={Path(__file__).with_name('log4j2.properties')}")
         java.append(f"-Dpenstock.log={log_file}")
@@ -51,7 +54,9 @@ def settings(
         # The terminal belongs to the live view.
         "spark.ui.showConsoleProgress": "false",
         "spark.driver.extraJavaOptions": " ".join(java),
-        "spark.executor.extraJavaOptions": " ".join(everywhere),
+        "spark.executor.extraJavaOptions": " ".join(
+            [*everywhere, *([FEW_CORES] if quick_start else [])]
+        ),
         # Results must not depend on where the driver runs.
         "spark.sql.session.timeZone": "UTC",
         # The default manager forks a process for chmod: 53 ms for each log file instead of 13 ms.
