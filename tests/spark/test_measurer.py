@@ -68,14 +68,14 @@ def test_an_observation_tells_rates_work_state_and_latency(
     assert last.arrival_rate_per_s == pytest.approx(200.0, rel=0.05)
     operators = {operator.name: operator for operator in last.operators}
     assert operators["slow"].selectivity == pytest.approx(1.0)
-    assert operators["fast"].selectivity == pytest.approx(0.25, abs=0.1)
+    assert operators["fast"].selectivity == pytest.approx(0.25, abs=0.15)
     assert operators["counts"].arrival_rate_per_s == operators["fast"].emission_rate_per_s
 
     reading, counting = last.components
     assert (reading.name, reading.operators) == ("rows", ("slow", "fast"))
     assert reading.service_time_s > WAIT_S
     assert reading.arrival_rate_per_s == pytest.approx(200.0, rel=0.05)
-    assert counting.arrival_rate_per_s == pytest.approx(50.0, rel=0.4)
+    assert counting.arrival_rate_per_s == pytest.approx(50.0, rel=0.6)
     assert counting.key_groups is not None
     assert len(counting.key_groups.load_s) == KEY_GROUPS
     assert (counting.key_groups.state_bytes > 0).all()
