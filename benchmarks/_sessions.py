@@ -30,7 +30,7 @@ def local_session(key_groups: int = 2) -> Iterator[SparkSession]:
 
 @contextmanager
 def embedded_session(options: Mapping[str, str] | None = None) -> Iterator[SparkSession]:
-    """One executor of its own, in a cluster as `penstock run` starts it; `options` win."""
+    """A cluster of one executor, as `penstock run` starts it for one; `options` win."""
     with (
         tempfile.TemporaryDirectory(prefix="penstock-bench-") as folder,
         EmbeddedCluster(SETTINGS.slots, SETTINGS.executor_memory_mb) as cluster,

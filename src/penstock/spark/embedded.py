@@ -66,7 +66,7 @@ class EmbeddedCluster:
 
     @property
     def settings(self) -> Mapping[str, str]:
-        """Session settings without which the cluster cannot be used."""
+        """Settings of every session on this cluster; without them it cannot be used."""
         found = session_settings(self._running().master_url, self._secret)
         return {**found, **compiler_settings(self._slots, os.cpu_count() or 1)}
 
