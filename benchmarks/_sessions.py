@@ -8,9 +8,9 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from penstock.config import Settings
-from penstock.spark.embedded import EmbeddedCluster
-from penstock.spark.executors import executor_settings
-from penstock.spark.session import build_session
+from penstock.spark.act.executors import executor_settings
+from penstock.spark.cluster.embedded import EmbeddedCluster
+from penstock.spark.run.session import build_session
 
 SETTINGS = Settings()  # key groups and slots as whoever sets nothing has them
 

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 
 from benchmarks._bare_source import FORMAT, BareSource
 from penstock.model.sources import Admission, Streams
-from penstock.spark.source.frames import announce_sources, read_streams
+from penstock.spark.sources.frames import announce_sources, read_streams
 
 FILES, ROWS_PER_RECORD_BATCH = 8, 100_000
 # A stream runs for days: what it reads once everything is compiled counts, on either side.

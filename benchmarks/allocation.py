@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from experiments.allocation.workload import fluctuating
 from penstock.allocation.budget import SearchBudget
 from penstock.allocation.flux import flux
 from penstock.allocation.milp import solve_exact
 from penstock.allocation.problem import distance
 from penstock.allocation.solver import solve
-from penstock.reproduce.allocation.workload import fluctuating
 
 SIZES = ((20, 400), (40, 800), (60, 1200))
 BUDGETS = (5, 20, 50)

@@ -13,8 +13,8 @@ import numpy as np
 
 from penstock.model.decision import Limits, ScalingPlan
 from penstock.model.observation import ComponentObservation, Observation
-from penstock.scaling.autoscale_plus import AutoscalePlus
-from penstock.scaling.policy import ScalingContext
+from penstock.scaling.policies.autoscale_plus import AutoscalePlus
+from penstock.scaling.policies.policy import ScalingContext
 from penstock.scaling.windows import OperatorWindows, operator_windows
 
 OPERATORS, MEASUREMENTS, PERIOD_S = 1000, 9, 10.0

@@ -15,7 +15,7 @@ from typing import Any
 
 from benchmarks._sessions import local_session
 from penstock.spark.channels.publishing import ChannelWriter
-from penstock.spark.generator_source import FORMAT as GENERATOR
+from penstock.spark.sources.generator_source import FORMAT as GENERATOR
 from penstock.workloads.generator import Generator
 from penstock.workloads.profiles import constant
 

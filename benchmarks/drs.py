@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from penstock.scaling.erlang import least_processors
-from penstock.scaling.jackson import MMK
-from penstock.scaling.network import Network, network
+from penstock.scaling.models.erlang import least_processors
+from penstock.scaling.models.jackson import MMK
+from penstock.scaling.models.network import Network, network
 
 PAPER_MS = {12: 0.083, 24: 0.158, 48: 0.323, 96: 0.665, 192: 1.250}  # Table II, their machine
 

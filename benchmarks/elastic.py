@@ -23,9 +23,9 @@ from urllib.parse import unquote, urlparse
 import numpy as np
 import pyarrow.parquet as pq
 
-from penstock.spark.embedded import EmbeddedCluster
-from penstock.spark.executors import executor_settings
-from penstock.spark.session import QUICK_START
+from penstock.spark.act.executors import executor_settings
+from penstock.spark.cluster.embedded import EmbeddedCluster
+from penstock.spark.cluster.session import QUICK_START
 from penstock.workloads.gantries import RushHour
 from penstock.workloads.profiles import RateProfile
 

@@ -7,7 +7,7 @@ import numpy as np
 
 from benchmarks._sessions import embedded_session
 from benchmarks.fusion_on_spark import BATCH_S, ROAD, measure, road
-from penstock.spark.embedded import compiler_settings
+from penstock.spark.cluster.embedded import compiler_settings
 
 RATE_PER_S = 6_000
 BATCHES = 91  # the first is not counted; Spark remembers 100

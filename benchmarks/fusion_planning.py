@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from experiments.fusion.random_topologies import group_shares, measured_graph, random_topology
 from penstock.fusion.components import enumerate_components
 from penstock.fusion.costs import Costs, FusionLimits
 from penstock.fusion.graph import OperatorGraph
@@ -18,7 +19,6 @@ from penstock.fusion.initial import initial_plan
 from penstock.fusion.members import Members, members_of
 from penstock.fusion.planner import decide_fusion
 from penstock.fusion.rebalancing import state_moves
-from penstock.reproduce.random_topologies import group_shares, measured_graph, random_topology
 
 MINUTES, GROUPS, DEGREE = 20, 32, 3
 

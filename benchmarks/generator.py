@@ -7,7 +7,7 @@ from statistics import median
 from typing import Any
 
 from benchmarks._sessions import local_session
-from penstock.spark.generator_source import FORMAT
+from penstock.spark.sources.generator_source import FORMAT
 from penstock.workloads.generator import Generator
 from penstock.workloads.profiles import constant
 

@@ -10,8 +10,8 @@ from typing import Any
 from benchmarks._sessions import local_session
 from penstock.model.sinks import ForeachBatch
 from penstock.model.topology import Topology
-from penstock.spark.measurer import SparkMeasurer
-from penstock.spark.running import Pace, RunningTopology
+from penstock.spark.measure.together import SparkMeasurer
+from penstock.spark.run.together import Pace, RunningTopology
 from penstock.workloads.generator import Generator
 from penstock.workloads.profiles import constant
 

@@ -14,11 +14,11 @@ from pyspark.sql.streaming import StreamingQuery
 
 from penstock.control.actions import Move
 from penstock.spark import handles
-from penstock.spark.embedded import EmbeddedCluster
-from penstock.spark.executors import executor_settings
-from penstock.spark.generator_source import FORMAT
-from penstock.spark.placement import Moved, Placement
-from penstock.spark.session import build_session
+from penstock.spark.act.executors import executor_settings
+from penstock.spark.act.placement import Moved, Placement
+from penstock.spark.cluster.embedded import EmbeddedCluster
+from penstock.spark.run.session import build_session
+from penstock.spark.sources.generator_source import FORMAT
 from penstock.workloads.generator import Generator
 from penstock.workloads.profiles import steps
 

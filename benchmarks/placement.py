@@ -15,10 +15,10 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming import StreamingQuery
 
+from experiments.allocation.placement_trial import Trial, slowest_to_mean
 from penstock.control.actions import SetExecutors
 from penstock.control.allocating import Allocating, AllocationRules
-from penstock.spark.generator_source import FORMAT
-from penstock.spark.placement_trial import Trial, slowest_to_mean
+from penstock.spark.sources.generator_source import FORMAT
 from penstock.workloads.generator import Generator
 from penstock.workloads.profiles import constant
 

@@ -14,7 +14,7 @@ from benchmarks._sessions import local_session
 from penstock.model.sinks import ForeachBatch
 from penstock.model.sources import Admission, Streams
 from penstock.model.topology import Topology
-from penstock.spark.running import Pace, RunningTopology
+from penstock.spark.run.together import Pace, RunningTopology
 
 STREAMS = 5_000
 KEYS = [f"s:{number}" for number in range(STREAMS)]

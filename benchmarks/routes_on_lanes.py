@@ -8,15 +8,15 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from penstock.reproduce.routing.overhead import NODES, TOP_K
-from penstock.reproduce.routing.overhead_on_spark import (
+from experiments.routing.lane_trial import LaneCost
+from experiments.routing.overhead import NODES, TOP_K
+from experiments.routing.overhead_on_spark import (
     BOUNDS,
     ZIPF,
     frequency_aware_costs,
     pane_costs,
 )
-from penstock.spark.routes.lane_trial import LaneCost
-from penstock.spark.session import build_session
+from penstock.spark.run.session import build_session
 
 TURNS = 12
 

@@ -9,7 +9,7 @@ from time import perf_counter
 
 import numpy as np
 
-from penstock.scaling.static import Static
+from penstock.scaling.policies.static import Static
 from penstock.sim.run import simulate
 from penstock.sim.scenario import (
     BatchCost,

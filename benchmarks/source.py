@@ -10,8 +10,8 @@ from typing import Any
 from benchmarks._sessions import local_session
 from benchmarks._source_throughput import throughput
 from penstock.model.sources import Admission, Streams
-from penstock.spark.generator_source import FORMAT
-from penstock.spark.source.frames import announce_sources, read_streams
+from penstock.spark.sources.frames import announce_sources, read_streams
+from penstock.spark.sources.generator_source import FORMAT
 from penstock.workloads.generator import Generator
 from penstock.workloads.profiles import constant
 

@@ -17,8 +17,8 @@ from penstock import Route, UserAggregate, window_aggregate
 from penstock.model.sinks import Memory
 from penstock.model.topology import Topology
 from penstock.spark import handles
-from penstock.spark.running import Pace, RunningTopology
-from penstock.spark.session import build_session
+from penstock.spark.run.session import build_session
+from penstock.spark.run.together import Pace, RunningTopology
 from penstock.workloads.generator import Generator
 from penstock.workloads.profiles import constant
 

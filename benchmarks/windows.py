@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 
 from benchmarks._sessions import local_session
 from penstock import window_aggregate
-from penstock.spark.generator_source import FORMAT
+from penstock.spark.sources.generator_source import FORMAT
 from penstock.workloads.generator import Generator
 from penstock.workloads.profiles import constant
 

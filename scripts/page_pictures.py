@@ -9,7 +9,7 @@ from pathlib import Path
 
 from playwright.sync_api import sync_playwright
 
-from penstock.control.history import HistoryStore
+from penstock.control.history.store import HistoryStore
 from penstock.dashboard.server import Dashboard
 
 PICTURES = {

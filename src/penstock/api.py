@@ -13,8 +13,8 @@ from penstock.model import topology
 from penstock.model.durations import parse_duration_s
 
 if TYPE_CHECKING:
-    from penstock.spark.attach import Attached
-    from penstock.spark.elastic import ElasticRun
+    from penstock.spark.run.attached import Attached
+    from penstock.spark.run.elastic import ElasticRun
 
 
 class Topology(topology.Topology):
@@ -42,7 +42,7 @@ class Topology(topology.Topology):
         a JSON file, "none" or "auto", and says which operators share a shuffle; without it, the
         checkpoint does. `apply` carries the checkpoint's state over to another plan.
         """
-        from penstock.spark.elastic import ElasticRun, Place  # Spark is only needed to run
+        from penstock.spark.run.elastic import ElasticRun, Place  # Spark is only needed to run
 
         limit_s = None if duration is None else parse_duration_s(duration, "duration")
         kept = None if checkpoint is None else Path(checkpoint)
@@ -67,7 +67,7 @@ class Topology(topology.Topology):
         `run.streams` lets streams join and leave, `run.rows(sink)` shows what a Memory sink holds,
         `run.wait(seconds)` waits, and leaving the context ends it.
         """
-        from penstock.spark.elastic import ElasticRun, Place
+        from penstock.spark.run.elastic import ElasticRun, Place
 
         place = Place(master, None if checkpoint is None else Path(checkpoint), once=once)
         return ElasticRun(self, _settings(options), place)
@@ -87,7 +87,7 @@ def attach(
     is). What may not be done on a cluster is told as advice. Keep what is returned: `detach()`
     ends the controller and tells what it came to.
     """
-    from penstock.spark.attach import Attached  # Spark is only needed to run
+    from penstock.spark.run.attached import Attached  # Spark is only needed to run
 
     if not (
         isinstance(executors, tuple)

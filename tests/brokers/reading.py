@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from penstock.spark.backends.backend import Backend, Latest, Malformed, Positions, Ranges
+from penstock.spark.sources.backends.backend import Backend, Latest, Malformed, Positions, Ranges
 
 
 def read_all(

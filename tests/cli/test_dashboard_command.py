@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from dashboard.histories import make
 from penstock.cli import app
-from penstock.control.history import HistoryStore
+from penstock.control.history.store import HistoryStore
 from penstock.dashboard.server import Dashboard
 
 PENSTOCK = Path(sys.executable).with_name("penstock")

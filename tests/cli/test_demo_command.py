@@ -11,7 +11,7 @@ import pyarrow.dataset as ds
 import pytest
 
 from penstock.cli.demo_road import demo_gantries
-from penstock.control.digest import ROOMS
+from penstock.control.history.digest import ROOMS
 
 PENSTOCK = Path(sys.executable).with_name("penstock")
 LIMIT_S = 400

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 from contract.fakes import observation, rich_observation
 from penstock.cli import app
 from penstock.control.actions import Outcome, SetExecutors
-from penstock.control.history import HistoryStore
+from penstock.control.history.store import HistoryStore
 from penstock.control.records import ActionRecord, DecisionRecord, FailureRecord, RunRecord
 from penstock.model.decision import Decision, ScalingPlan
 

@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from penstock.cli import app
 from penstock.config import OPTIONS
-from penstock.control.history import HistoryStore
+from penstock.control.history.store import HistoryStore
 
 SCENARIO = """
 [scenario]

@@ -9,7 +9,7 @@ from pathlib import Path
 import pyarrow.dataset as ds
 import pytest
 
-from penstock.spark.source.dead_letters import read_letters
+from penstock.spark.sources.dead_letters import read_letters
 
 PENSTOCK = Path(sys.executable).with_name("penstock")
 EXAMPLE = Path(__file__).parents[2] / "examples/sensors.py"

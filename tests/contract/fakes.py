@@ -18,7 +18,7 @@ from penstock.model.observation import (
     Observation,
     OperatorObservation,
 )
-from penstock.scaling.policy import ScalingContext
+from penstock.scaling.policies.policy import ScalingContext
 
 
 class FakeClock:

@@ -13,8 +13,8 @@ from contract import postgres
 from contract.fakes import FakeHistory, observation, rich_observation
 from contract.same import same
 from penstock.control.actions import MigrationCost, Move, MoveKeyGroups, Outcome, SetExecutors
-from penstock.control.history import HistoryStore
-from penstock.control.history_tail import Position, counts, news, position
+from penstock.control.history.store import HistoryStore
+from penstock.control.history.tail import Position, counts, news, position
 from penstock.control.records import (
     ActionRecord,
     AllocationRecord,

@@ -13,12 +13,12 @@ import pytest
 from brokers import redis_server
 from brokers.reading import Reader, read_all
 from penstock.errors import InvalidInput, Unavailable
-from penstock.spark.backends.backend import Ranges
+from penstock.spark.sources.backends.backend import Ranges
 
 if (reason := redis_server.missing()) is not None:
     pytest.skip(reason, allow_module_level=True)
 
-from penstock.spark.backends.redis_streams import RedisBackend
+from penstock.spark.sources.backends.redis_streams import RedisBackend
 
 SCHEMA = pa.schema([("seq", pa.int64()), ("v", pa.float64())])
 

@@ -17,9 +17,9 @@ from penstock.model.observation import (
     Observation,
     OperatorObservation,
 )
-from penstock.scaling.knowledge import WHOLE, Knowledge, Sample
-from penstock.scaling.policy import ScalingContext, ScalingPolicy
-from penstock.scaling.registry import names, policy
+from penstock.scaling.policies.knowledge import WHOLE, Knowledge, Sample
+from penstock.scaling.policies.policy import ScalingContext, ScalingPolicy
+from penstock.scaling.policies.registry import names, policy
 
 NAMES = ("parse", "join", "alert")
 SERVICE_S = {"parse": 0.002, "join": 0.01, "alert": 0.001}

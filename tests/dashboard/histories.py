@@ -6,7 +6,7 @@ import numpy as np
 
 from contract.fakes import observation
 from penstock.control.actions import Move, Outcome, SetExecutors
-from penstock.control.history import HistoryStore, RunHistory
+from penstock.control.history.store import HistoryStore, RunHistory
 from penstock.control.records import (
     ActionRecord,
     AllocationRecord,

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 from contract.fakes import rich_observation
 from dashboard.histories import RUN, make
 from penstock.cli import app
-from penstock.control.history import HistoryStore
+from penstock.control.history.store import HistoryStore
 from penstock.dashboard.metrics import FAMILIES, exposition
 
 

@@ -175,7 +175,7 @@ def test_a_private_page_is_read_with_its_address_alone(browser: Browser, tmp_pat
 
 def test_a_history_without_a_run_waits_for_one(browser: Browser, tmp_path: Path) -> None:
     from dashboard.histories import RUN
-    from penstock.control.history import HistoryStore
+    from penstock.control.history.store import HistoryStore
 
     with HistoryStore(str(tmp_path / "h.sqlite")) as store, Dashboard(store) as site:
         page = browser.new_page()

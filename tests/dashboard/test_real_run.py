@@ -15,7 +15,7 @@ pytest.importorskip("playwright", reason="playwright is not installed")
 from playwright.sync_api import Browser, Page, expect
 
 from dashboard.browser import WAIT_MS, chromium, held, needs_chromium, opened, values
-from penstock.control.history import HistoryStore
+from penstock.control.history.store import HistoryStore
 from penstock.dashboard.series import columns
 from penstock.dashboard.server import Dashboard
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from dashboard.histories import MARKUP, START_S, decision, make, period, write
-from penstock.control.history import HistoryStore, RunHistory
+from penstock.control.history.store import HistoryStore, RunHistory
 from penstock.dashboard.series import thinned
 from penstock.dashboard.server import Dashboard, assets
 from penstock.errors import InvalidInput, Unavailable

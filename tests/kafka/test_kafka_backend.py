@@ -13,13 +13,13 @@ import pytest
 from brokers import kafka_broker
 from brokers.reading import Reader, read_all
 from penstock.errors import InvalidInput, Unavailable
-from penstock.spark.backends.backend import Ranges
+from penstock.spark.sources.backends.backend import Ranges
 
 if (reason := kafka_broker.missing()) is not None:
     pytest.skip(reason, allow_module_level=True)
 
 from brokers.kafka_topics import Topics
-from penstock.spark.backends.kafka import KafkaBackend
+from penstock.spark.sources.backends.kafka import KafkaBackend
 
 SCHEMA = pa.schema([("seq", pa.int64())])
 LIMIT_S = 60.0

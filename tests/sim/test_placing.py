@@ -7,7 +7,7 @@ import pytest
 
 from penstock.config import Settings
 from penstock.control.actions import Move, MoveKeyGroups, SetExecutors
-from penstock.scaling.static import Static
+from penstock.scaling.policies.static import Static
 from penstock.sim.run import simulate
 from penstock.sim.scenario_file import scenario_of
 from penstock.sim.world import SimulatedWorld

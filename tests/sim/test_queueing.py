@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from penstock.scaling.static import Static
+from penstock.scaling.policies.static import Static
 from penstock.sim.run import simulate
 from penstock.sim.scenario import ClusterSpec, OperatorSpec, Scenario, SourceSpec, Upstream
 from penstock.sim.service import ServiceTime

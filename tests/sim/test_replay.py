@@ -9,7 +9,7 @@ import pytest
 from contract.fakes import observation
 from penstock.config import Settings
 from penstock.control.actions import Outcome, SetExecutors
-from penstock.control.history import HistoryStore
+from penstock.control.history.store import HistoryStore
 from penstock.control.records import ActionRecord, RunRecord
 from penstock.errors import InvalidInput
 from penstock.model.observation import (
@@ -19,8 +19,8 @@ from penstock.model.observation import (
     NodeObservation,
     Observation,
 )
-from penstock.scaling.registry import policy
-from penstock.scaling.static import Static
+from penstock.scaling.policies.registry import policy
+from penstock.scaling.policies.static import Static
 from penstock.sim.calibration import (
     costs,
     overheads,

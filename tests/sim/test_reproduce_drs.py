@@ -6,9 +6,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from penstock.reproduce.drs import run
-from penstock.reproduce.drs.applications import fpd, frame_rates, nearest, vld
-from penstock.reproduce.drs.measuring import trees_s
+from experiments.drs import run
+from experiments.drs.applications import fpd, frame_rates, nearest, vld
+from experiments.drs.measuring import trees_s
 from penstock.sim.tally import Results
 from penstock.workloads.profiles import constant
 

@@ -6,12 +6,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from penstock.model.decision import Decision, Limits, ScalingPlan
-from penstock.reproduce.scaling import run
-from penstock.reproduce.scaling.streams import ERRATIC, FIVE_STEP, THREE_STEP, stream
-from penstock.reproduce.scaling.training import trained
-from penstock.reproduce.scaling.trials import Settled, trial
-from penstock.reproduce.scaling.workflows import (
+from experiments.scaling import run
+from experiments.scaling.streams import ERRATIC, FIVE_STEP, THREE_STEP, stream
+from experiments.scaling.training import trained
+from experiments.scaling.trials import Settled, trial
+from experiments.scaling.workflows import (
     advertising,
     complex_sensitive,
     diamond,
@@ -22,8 +21,9 @@ from penstock.reproduce.scaling.workflows import (
     simple,
     star,
 )
-from penstock.scaling.policy import ScalingContext
-from penstock.scaling.static import Static
+from penstock.model.decision import Decision, Limits, ScalingPlan
+from penstock.scaling.policies.policy import ScalingContext
+from penstock.scaling.policies.static import Static
 
 
 def test_every_claim_is_answered_with_a_figure(tmp_path: Path) -> None:

@@ -8,8 +8,8 @@ import pytest
 
 from penstock.model.decision import Decision, Limits, ScalingPlan
 from penstock.model.observation import ComponentObservation, NodeObservation, Observation
-from penstock.scaling.policy import ScalingContext
-from penstock.scaling.static import Static
+from penstock.scaling.policies.policy import ScalingContext
+from penstock.scaling.policies.static import Static
 from penstock.sim.jobs import Jobs, separated
 from penstock.sim.run import simulate
 from penstock.sim.scenario import ClusterSpec, OperatorSpec, Scenario, SourceSpec, Upstream

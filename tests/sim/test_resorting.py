@@ -6,7 +6,7 @@ import pytest
 
 from penstock.config import Settings
 from penstock.control.actions import ShedLoad, UseVariants
-from penstock.scaling.registry import policy
+from penstock.scaling.policies.registry import policy
 from penstock.sim.run import SimulationResult, simulate
 from penstock.sim.scenario import (
     BatchCost,

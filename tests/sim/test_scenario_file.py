@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.errors import InvalidInput
-from penstock.scaling.registry import policy
-from penstock.scaling.static import Static
+from penstock.scaling.policies.registry import policy
+from penstock.scaling.policies.static import Static
 from penstock.sim.run import simulate
 from penstock.sim.scenario import Scenario
 from penstock.sim.scenario_file import load_scenario, scenario_of

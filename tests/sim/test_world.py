@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.control.actions import SetExecutors
-from penstock.scaling.registry import policy
-from penstock.scaling.static import Static
+from penstock.scaling.policies.registry import policy
+from penstock.scaling.policies.static import Static
 from penstock.sim.run import simulate
 from penstock.sim.scenario import (
     BatchCost,

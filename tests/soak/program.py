@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import Any
 
 from penstock.config import Settings
-from penstock.control.keeping import THREAD
+from penstock.control.loop_thread import THREAD
 from penstock.model.plan_document import Group
 from penstock.model.route import Route
 from penstock.model.sinks import Files
 from penstock.model.topology import Topology
-from penstock.spark.elastic import ElasticRun, Place
+from penstock.spark.run.elastic import ElasticRun, Place
 from penstock.workloads.generator import Generator
 from soak import load
 

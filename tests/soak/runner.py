@@ -19,8 +19,8 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from penstock.control.history import HistoryStore, Within
-from penstock.spark.source.program import StreamsProgram
+from penstock.control.history.store import HistoryStore, Within
+from penstock.spark.sources.program import StreamsProgram
 from soak import load
 from soak.processes import EXECUTOR, RUNNER, Page, Soaked, await_true
 from soak.verify import Verdict, verify

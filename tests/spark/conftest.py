@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 import pytest
 from pyspark.sql import SparkSession
 
-from penstock.spark.embedded import start_driver_jvm
-from penstock.spark.session import build_session as penstock_session
+from penstock.spark.cluster.embedded import start_driver_jvm
+from penstock.spark.run.session import build_session as penstock_session
 
 COMMON = {
     "spark.ui.enabled": "false",

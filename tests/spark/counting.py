@@ -7,7 +7,7 @@ from typing import Any
 import pandas as pd
 
 from penstock.model.topology import Topology
-from penstock.spark.running import Pace
+from penstock.spark.run.together import Pace
 from penstock.workloads.generator import Generator
 from penstock.workloads.profiles import constant
 

@@ -1,6 +1,6 @@
 """A running topology waited for: to its end, or for some batches."""
 
-from penstock.spark.running import RunningTopology
+from penstock.spark.run.together import RunningTopology
 
 LIMIT_S = 120
 

@@ -11,7 +11,7 @@ from penstock.config import Settings
 from penstock.model.sinks import Files
 from penstock.model.sources import Admission, Streams
 from penstock.model.topology import Topology
-from penstock.spark.elastic import ElasticRun, Place
+from penstock.spark.run.elastic import ElasticRun, Place
 
 # PAR places every stream anew each period, so redirections are as many as can be.
 ADMISSION = Admission(

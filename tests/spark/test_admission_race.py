@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
+from experiments.admission.race import SETTLING_PERIODS, SHORT_PERIOD_S, run_race
 from penstock.model.sources import Admission
-from penstock.reproduce.admission_race import SETTLING_PERIODS, SHORT_PERIOD_S, run_race
-from penstock.spark.session import build_session
+from penstock.spark.run.session import build_session
 from penstock.workloads.admission_streams import stream_workload
 
 pytestmark = [pytest.mark.spark, pytest.mark.long]

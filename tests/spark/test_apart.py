@@ -15,13 +15,13 @@ from penstock.model.channels import FromChannel
 from penstock.model.observation import Observation
 from penstock.model.sinks import Memory, ToChannel
 from penstock.model.topology import Topology
-from penstock.spark.apart.actuator import ApartActuator
-from penstock.spark.apart.measurer import ApartMeasurer
-from penstock.spark.apart.running import RunningApart
+from penstock.spark.act.apart import ApartActuator
+from penstock.spark.act.executors import SparkExecutors
 from penstock.spark.channels.log import Channel
-from penstock.spark.executors import SparkExecutors
-from penstock.spark.running import Pace, RunningTopology
-from penstock.spark.session import build_session
+from penstock.spark.measure.apart import ApartMeasurer
+from penstock.spark.run.apart import RunningApart
+from penstock.spark.run.session import build_session
+from penstock.spark.run.together import Pace, RunningTopology
 from penstock.workloads.generator import Generator
 from penstock.workloads.profiles import constant
 

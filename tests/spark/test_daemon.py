@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from penstock.spark.daemon import without_copies
+from penstock.spark.cluster.daemon import without_copies
 
 KEY_GROUPS = 2
 

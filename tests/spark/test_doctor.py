@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from penstock.cli.border import Border
 from penstock.cli.doctor import doctor as doctor_command
-from penstock.spark import doctor
+from penstock.spark.cluster import doctor
 
 ALL = ["python", "java", "pyspark", "import", "ports", "memory", "disk"]
 

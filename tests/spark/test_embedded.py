@@ -15,15 +15,15 @@ from typer.testing import CliRunner
 
 from penstock.cli.cluster import cluster as cluster_command
 from penstock.errors import InvalidInput, Unavailable
-from penstock.spark import detached, launch
-from penstock.spark.embedded import EmbeddedCluster, compiler_settings
-from penstock.spark.supervisor import ClusterState, process_started, write_state
+from penstock.spark.cluster import detached, launch
+from penstock.spark.cluster.embedded import EmbeddedCluster, compiler_settings
+from penstock.spark.cluster.supervisor import ClusterState, process_started, write_state
 
 pytestmark = pytest.mark.spark
 
 PROGRAM = """
 import sys, time
-from penstock.spark.embedded import EmbeddedCluster, start_driver_jvm
+from penstock.spark.cluster.embedded import EmbeddedCluster, start_driver_jvm
 with EmbeddedCluster(slots=2) as cluster:
     if "session" in sys.argv:
         from pyspark.sql import SparkSession

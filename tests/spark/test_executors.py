@@ -12,12 +12,12 @@ from pyspark.sql import SparkSession
 
 import penstock
 from penstock.control.actions import SetExecutors
-from penstock.control.history import HistoryStore
+from penstock.control.history.store import HistoryStore
 from penstock.errors import InvalidInput
 from penstock.spark import handles
-from penstock.spark.attach import Attached
-from penstock.spark.embedded import EmbeddedCluster
-from penstock.spark.executors import SparkExecutors, executor_settings
+from penstock.spark.act.executors import SparkExecutors, executor_settings
+from penstock.spark.cluster.embedded import EmbeddedCluster
+from penstock.spark.run.attached import Attached
 
 pytestmark = pytest.mark.spark
 

@@ -12,8 +12,8 @@ from penstock.model.plan_document import Group
 from penstock.model.sinks import Memory
 from penstock.model.topology import Topology
 from penstock.spark import handles
-from penstock.spark.fused import PlanChoice
-from penstock.spark.running import Pace, RunningTopology
+from penstock.spark.compile.fused import PlanChoice
+from penstock.spark.run.together import Pace, RunningTopology
 from penstock.workloads.generator import Generator
 from penstock.workloads.linear_road import Windows, linear_road
 from penstock.workloads.profiles import constant

@@ -12,7 +12,7 @@ from pyspark.sql.streaming import StreamingQuery
 from penstock.control.actions import SetExecutors
 from penstock.errors import Unavailable
 from penstock.spark import handles
-from penstock.spark.executors import SparkExecutors
+from penstock.spark.act.executors import SparkExecutors
 
 pytestmark = pytest.mark.spark
 

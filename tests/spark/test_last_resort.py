@@ -12,8 +12,8 @@ import pandas as pd
 import pyarrow.dataset as ds
 import pytest
 
-from penstock.control.history import HistoryStore
-from penstock.spark.shedding import kept, seed_of
+from penstock.control.history.store import HistoryStore
+from penstock.spark.sources.shedding import kept, seed_of
 from spark import resorted_run
 from spark.killed_program import Program
 

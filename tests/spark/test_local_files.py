@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from penstock.spark import local_files
+from penstock.spark.cluster import local_files
 from penstock.spark.handles.gateway import gateway, java_class
 
 pytestmark = pytest.mark.spark

@@ -12,8 +12,8 @@ from penstock.control.clock import WallClock
 from penstock.model.observation import Observation
 from penstock.model.sinks import Memory
 from penstock.model.topology import Topology
-from penstock.spark.measurer import SparkMeasurer
-from penstock.spark.running import RunningTopology
+from penstock.spark.measure.together import SparkMeasurer
+from penstock.spark.run.together import RunningTopology
 from penstock.workloads.generator import Generator
 from penstock.workloads.profiles import constant
 

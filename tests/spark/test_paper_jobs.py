@@ -11,8 +11,8 @@ from pyspark.sql import SparkSession
 
 from penstock.model.sinks import Memory
 from penstock.model.topology import Topology
-from penstock.spark.running import Pace, RunningTopology
-from penstock.spark.session import build_session
+from penstock.spark.run.session import build_session
+from penstock.spark.run.together import Pace, RunningTopology
 from penstock.workloads.edits import top_edits
 from penstock.workloads.flight_topologies import flights_job, replay
 from penstock.workloads.flights import flights, planes, weather

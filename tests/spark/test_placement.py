@@ -23,12 +23,12 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 from penstock.control.actions import Move, MoveKeyGroups, SetExecutors
 from penstock.errors import InvalidInput
 from penstock.spark import handles
-from penstock.spark.actuator import SparkActuator
-from penstock.spark.embedded import EmbeddedCluster
-from penstock.spark.executors import executor_settings
-from penstock.spark.generator_source import FORMAT
-from penstock.spark.placement import Placement
-from penstock.spark.session import build_session
+from penstock.spark.act.actuator import SparkActuator
+from penstock.spark.act.executors import executor_settings
+from penstock.spark.act.placement import Placement
+from penstock.spark.cluster.embedded import EmbeddedCluster
+from penstock.spark.run.session import build_session
+from penstock.spark.sources.generator_source import FORMAT
 from penstock.workloads.generator import Generator
 from penstock.workloads.profiles import constant
 

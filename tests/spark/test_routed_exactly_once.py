@@ -14,8 +14,8 @@ import pandas as pd
 import pyarrow.dataset as ds
 import pytest
 
-from penstock.spark.generator_source import GeneratorReader
 from penstock.spark.routes.reading import RoutedReading
+from penstock.spark.sources.generator_source import GeneratorReader
 from spark import routed_run
 from spark.killed_program import Program, await_executors
 

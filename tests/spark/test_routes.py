@@ -19,12 +19,12 @@ from penstock.model.sinks import Memory, ToChannel
 from penstock.model.sources import Streams
 from penstock.model.topology import Topology
 from penstock.routing.hashing import key_hashes
-from penstock.spark.builder import Reading, build
-from penstock.spark.measurer import SparkMeasurer
+from penstock.spark.compile.builder import Reading, build
+from penstock.spark.measure.together import SparkMeasurer
 from penstock.spark.routes.by_cost import sketch_of
 from penstock.spark.routes.costed import costed
-from penstock.spark.running import Pace, RunningTopology
-from penstock.spark.session import build_session
+from penstock.spark.run.session import build_session
+from penstock.spark.run.together import Pace, RunningTopology
 from penstock.workloads.costly_values import SCHEMA, CostlyValues
 from penstock.workloads.generator import Generator
 from penstock.workloads.profiles import constant

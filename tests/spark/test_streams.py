@@ -16,9 +16,9 @@ from penstock.errors import InvalidTopology
 from penstock.model.sinks import Memory
 from penstock.model.sources import Admission, Streams
 from penstock.model.topology import Topology
-from penstock.spark.running import Pace, RunningTopology
-from penstock.spark.session import build_session
-from penstock.spark.source.dead_letters import read_letters
+from penstock.spark.run.session import build_session
+from penstock.spark.run.together import Pace, RunningTopology
+from penstock.spark.sources.dead_letters import read_letters
 from penstock.workloads.generator import Generator
 from penstock.workloads.profiles import constant
 

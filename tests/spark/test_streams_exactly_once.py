@@ -15,8 +15,8 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from penstock.spark.source.dead_letters import read_letters
-from penstock.spark.source.program import StreamsProgram
+from penstock.spark.sources.dead_letters import read_letters
+from penstock.spark.sources.program import StreamsProgram
 from spark import streams_run
 from spark.killed_program import Program, await_executors, processes_below
 

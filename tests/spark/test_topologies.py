@@ -11,10 +11,10 @@ from pyspark.sql import functions as F
 from penstock.errors import InvalidTopology, PenstockError
 from penstock.model.sinks import Console, Files, ForeachBatch, Memory
 from penstock.model.topology import Topology
-from penstock.spark.builder import Reading, build
-from penstock.spark.generator_source import GeneratorReader, RowRange
+from penstock.spark.compile.builder import Reading, build
 from penstock.spark.routes.reading import RoutedReading
-from penstock.spark.running import RunningTopology
+from penstock.spark.run.together import RunningTopology
+from penstock.spark.sources.generator_source import GeneratorReader, RowRange
 from penstock.workloads.generator import Generator
 from penstock.workloads.profiles import constant
 from spark.counting import (

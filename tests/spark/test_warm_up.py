@@ -10,8 +10,8 @@ from penstock.fusion.proposal import parse_groups
 from penstock.model.route import Route
 from penstock.model.sinks import Files
 from penstock.model.sources import Admission, Streams
-from penstock.spark.session import build_session
-from penstock.spark.warm_up import warm_up
+from penstock.spark.run.session import build_session
+from penstock.spark.run.warm_up import warm_up
 from penstock.workloads.gantries import Gantries
 from penstock.workloads.toll_road import toll_road
 

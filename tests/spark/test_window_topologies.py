@@ -18,10 +18,10 @@ from penstock import UserAggregate, window_aggregate
 from penstock.errors import InvalidTopology, PenstockError
 from penstock.model.sinks import Files, Memory
 from penstock.model.topology import Topology
-from penstock.spark.builder import Reading, build
-from penstock.spark.measurer import SparkMeasurer
-from penstock.spark.running import Pace, RunningTopology
-from penstock.spark.session import build_session
+from penstock.spark.compile.builder import Reading, build
+from penstock.spark.measure.together import SparkMeasurer
+from penstock.spark.run.session import build_session
+from penstock.spark.run.together import Pace, RunningTopology
 from penstock.workloads.generator import Generator
 from penstock.workloads.grid import grid_areas
 from penstock.workloads.profiles import constant

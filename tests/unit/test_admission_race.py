@@ -5,7 +5,7 @@ import tomllib
 import numpy as np
 import pytest
 
-from penstock.reproduce.admission_race import QUIET_S, SHORT_PERIOD_S, Lap, Race, _declared
+from experiments.admission.race import QUIET_S, SHORT_PERIOD_S, Lap, Race, _declared
 from penstock.workloads.admission_streams import WORKLOADS, stream_workload
 
 

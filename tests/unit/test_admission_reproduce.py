@@ -5,10 +5,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from experiments.admission.claims import run
+from experiments.admission.lanes import HISTORY_PERIODS, REDIRECT_S, simulate
 from penstock.admission.registry import STRATEGIES
 from penstock.errors import InvalidInput
-from penstock.reproduce.admission import run
-from penstock.reproduce.admission_lanes import HISTORY_PERIODS, REDIRECT_S, simulate
 from penstock.workloads.admission_streams import (
     MEAN_BURST_PERIODS,
     MEAN_IDLE_PERIODS,

@@ -5,10 +5,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from penstock.reproduce.allocation import run
-from penstock.reproduce.allocation.flight_jobs import periods
-from penstock.reproduce.allocation.flights import apart
-from penstock.reproduce.allocation.workload import fluctuating, pipeline_traffic
+from experiments.allocation import run
+from experiments.allocation.flight_jobs import periods
+from experiments.allocation.flights import apart
+from experiments.allocation.workload import fluctuating, pipeline_traffic
 
 
 def test_every_claim_is_answered_with_a_figure(tmp_path: Path) -> None:

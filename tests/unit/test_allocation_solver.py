@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from experiments.allocation.workload import fluctuating
 from penstock.allocation.bound import load_distance_bound
 from penstock.allocation.budget import SearchBudget
 from penstock.allocation.flux import flux
@@ -21,7 +22,6 @@ from penstock.allocation.problem import (
 )
 from penstock.allocation.settle import settle
 from penstock.allocation.solver import solve
-from penstock.reproduce.allocation.workload import fluctuating
 
 SMALL_WORK = 4e5
 

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from penstock.errors import InvalidInput
-from penstock.spark.apart.flows import Flow
-from penstock.spark.apart.measurer import scv_of_bulks
-from penstock.spark.apart.running import parse_processors
-from penstock.spark.apart.service import Batch, ServiceEstimate
 from penstock.spark.channels.entries import Chunk, Entry
+from penstock.spark.measure.apart import scv_of_bulks
+from penstock.spark.measure.flows import Flow
+from penstock.spark.measure.service_estimate import Batch, ServiceEstimate
+from penstock.spark.run.apart import parse_processors
 
 
 def test_the_cost_of_tasks_is_not_taken_for_service() -> None:

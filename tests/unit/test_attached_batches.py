@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from penstock.spark.attached_batches import AttachedBatch, latency_of, read_batches
+from penstock.spark.measure.attached_batches import AttachedBatch, latency_of, read_batches
 
 
 def report(batch: int, second: float, took_s: float, rows: int, **source: Any) -> dict[str, Any]:

@@ -5,10 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from penstock.spark.batch_arrivals import BatchArrivals
+from penstock.model.arrivals import Arrivals
 from penstock.spark.channels.entries import Chunk
 from penstock.spark.channels.log import Channel
-from penstock.spark.ledger import Arrivals, Ledger, LedgerEntry, summarise
+from penstock.spark.measure.batch_arrivals import BatchArrivals
+from penstock.spark.measure.ledger import Ledger, LedgerEntry, summarise
 from penstock.workloads.generator import Generator
 from penstock.workloads.profiles import constant
 

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from penstock.model.observation import BatchObservation, NodeObservation, Observation
-from penstock.scaling.batch_work import BatchWork, learn_work, marginal
-from penstock.scaling.microbatch import BatchOverhead, Microbatch
-from penstock.scaling.network import Network
+from penstock.scaling.models.batch_work import BatchWork, learn_work, marginal
+from penstock.scaling.models.microbatch import BatchOverhead, Microbatch
+from penstock.scaling.models.network import Network
 
 
 def seen(rows: float, own_s: float = 2.2, per_row_s: float = 0.0057) -> Observation:

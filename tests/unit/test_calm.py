@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from penstock.control.actions import Move
-from penstock.control.calm import moves_wait
+from penstock.control.move_timing import moves_wait
 from penstock.control.records import AllocationRecord, DecisionRecord
 from penstock.model.decision import Decision, ScalingPlan
 from penstock.model.observation import LatencyObservation, Observation

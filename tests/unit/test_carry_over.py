@@ -3,8 +3,8 @@
 import json
 from pathlib import Path
 
-from penstock.spark.carry_over import _add_batch, _forget_after, next_directory
-from penstock.spark.fused import STRICT
+from penstock.spark.checkpoint.carried_state import _add_batch, _forget_after, next_directory
+from penstock.spark.handles.configuration import STRICT
 
 
 def offsets(folder: Path, *batches: int) -> None:

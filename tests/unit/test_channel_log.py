@@ -8,10 +8,10 @@ import pyarrow as pa
 import pytest
 
 from penstock.errors import InvalidInput
+from penstock.model.arrivals import Arrivals
 from penstock.spark.channels.chunks import read_piece, write_chunk
 from penstock.spark.channels.entries import Chunk, Entry, merged, share
 from penstock.spark.channels.log import Channel
-from penstock.spark.ledger import Arrivals
 
 SCHEMA = json.dumps({"type": "struct", "fields": []})
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from penstock.errors import InvalidInput, InvalidTopology, Unavailable
-from penstock.spark.checkpoint import Checkpoint
+from penstock.spark.checkpoint.layout import Checkpoint
 
 IDENTITY = {"topology": "road", "key_groups": 4, "schema": {"speeds": "struct<speed:double>"}}
 

@@ -5,8 +5,8 @@ import pytest
 from penstock.config import Settings
 from penstock.control.chosen import chosen_policy
 from penstock.errors import InvalidInput
-from penstock.scaling.incremental import Incremental
-from penstock.scaling.registry import names
+from penstock.scaling.policies.incremental import Incremental
+from penstock.scaling.policies.registry import names
 
 
 @pytest.mark.parametrize("name", names())

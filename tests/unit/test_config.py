@@ -9,8 +9,8 @@ import pytest
 from penstock import config
 from penstock.config import OPTIONS, Settings, options_page, read_settings
 from penstock.errors import InvalidInput
-from penstock.scaling.incremental import Incremental
-from penstock.scaling.registry import POLICIES
+from penstock.scaling.policies.incremental import Incremental
+from penstock.scaling.policies.registry import POLICIES
 
 
 @pytest.fixture(autouse=True)

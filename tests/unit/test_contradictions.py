@@ -12,10 +12,10 @@ from penstock.cli import app
 from penstock.config import Settings
 from penstock.control.actions import MoveKeyGroups, SetExecutors
 from penstock.control.allocating import Allocating, AllocationRules
-from penstock.control.history import HistoryStore
+from penstock.control.guards.standard import standard_guards
+from penstock.control.history.store import HistoryStore
 from penstock.control.loop import Loop
 from penstock.control.records import RunRecord
-from penstock.control.standard_guards import standard_guards
 from penstock.dashboard.view import Range, run_document
 from penstock.model.decision import Limits, RoomDecision
 from penstock.model.observation import (

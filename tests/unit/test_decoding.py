@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.spark.backends.decoding import decode
+from penstock.spark.sources.backends.decoding import decode
 
 SCHEMA = pa.schema([("seq", pa.int64()), ("text", pa.string()), ("at", pa.timestamp("us", "UTC"))])
 

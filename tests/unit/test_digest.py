@@ -5,8 +5,8 @@ from pathlib import Path
 
 from contract.fakes import observation
 from penstock.control.actions import Move
-from penstock.control.digest import digest
-from penstock.control.history import HistoryStore
+from penstock.control.history.digest import digest
+from penstock.control.history.store import HistoryStore
 from penstock.control.records import AllocationRecord, DecisionRecord, RunRecord
 from penstock.model.decision import Decision, RoomDecision, ScalingPlan
 from penstock.model.observation import AdmissionRecord, SourceObservation

@@ -8,8 +8,8 @@ import pyarrow.dataset as ds
 import pytest
 
 from penstock.model.sinks import Files
-from penstock.spark import file_sink
-from penstock.spark.file_sink import Target, TaskWriter
+from penstock.spark.sinks import files as file_sink
+from penstock.spark.sinks.files import Target, TaskWriter
 
 ROWS = pa.RecordBatch.from_pydict({"key": [1, 2, 3], "name": ["a", None, "c"]})
 

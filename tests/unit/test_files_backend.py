@@ -8,8 +8,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from penstock.spark.backends.backend import Malformed, Positions, Ranges
-from penstock.spark.backends.files import FilesBackend
+from penstock.spark.sources.backends.backend import Malformed, Positions, Ranges
+from penstock.spark.sources.backends.files import FilesBackend
 
 SCHEMA = pa.schema([("seq", pa.int64()), ("text", pa.string())])
 

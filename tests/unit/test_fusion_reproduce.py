@@ -5,8 +5,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from penstock.reproduce.fusion import run
-from penstock.reproduce.random_topologies import group_shares, measured_graph, random_topology
+from experiments.fusion.claims import run
+from experiments.fusion.random_topologies import group_shares, measured_graph, random_topology
 
 
 def test_claims_carry_parts_reasons_and_figures(tmp_path: Path) -> None:

@@ -5,8 +5,8 @@ import json
 import numpy as np
 import pyarrow as pa
 
-from penstock.spark.backends.backend import Ranges, positions
-from penstock.spark.backends.generators import GeneratorsBackend
+from penstock.spark.sources.backends.backend import Ranges, positions
+from penstock.spark.sources.backends.generators import GeneratorsBackend
 from penstock.workloads.generator import SCHEMA, Generator
 from penstock.workloads.profiles import constant, steps
 

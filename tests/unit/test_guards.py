@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from contract.fakes import observation
 from penstock.config import Settings
-from penstock.control.guards import (
+from penstock.control.guards.basic import (
     BacklogFirst,
     Bounds,
     Cooldown,
@@ -19,7 +19,7 @@ from penstock.control.guards import (
     apply_guards,
     resized,
 )
-from penstock.control.standard_guards import standard_guards
+from penstock.control.guards.standard import standard_guards
 from penstock.model.decision import Limits, ScalingPlan
 
 NOW_S = 1000.0

@@ -14,9 +14,9 @@ from sqlalchemy.exc import OperationalError
 
 from contract.fakes import observation, rich_observation
 from contract.same import same
-from penstock.control import history as history_module
 from penstock.control.actions import Outcome, SetExecutors
-from penstock.control.history import HistoryStore, Within
+from penstock.control.history import store as history_module
+from penstock.control.history.store import HistoryStore, Within
 from penstock.control.records import ActionRecord, FailureRecord, RunRecord
 from penstock.errors import InvalidInput, PenstockError, Unavailable
 from penstock.model.observation import (

@@ -3,7 +3,7 @@
 import threading
 
 from penstock.control.clock import WallClock
-from penstock.control.keeping import KeptLoop
+from penstock.control.loop_thread import KeptLoop
 
 
 class ImpatientClock(WallClock):

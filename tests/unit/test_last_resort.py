@@ -11,16 +11,8 @@ from contract.fakes import FakeActuator, FakeClock, FakeHistory, FakeMeasurer, F
 from penstock.config import Settings
 from penstock.control.actions import SetExecutors, ShedLoad, UseVariants
 from penstock.control.allocating import Allocating, AllocationRules
-from penstock.control.last_resort import (
-    RELAXED,
-    ResortPlan,
-    ResortRules,
-    Situation,
-    decide_resort,
-    relative_error,
-)
+from penstock.control.last_resort import Resorting
 from penstock.control.loop import Loop
-from penstock.control.resorting import Resorting
 from penstock.control.summary import summarise_run
 from penstock.errors import InvalidInput
 from penstock.model.decision import Limits
@@ -33,8 +25,16 @@ from penstock.model.observation import (
     Observation,
 )
 from penstock.model.topology import Topology
-from penstock.spark.degrading import check_attached, check_degrading
-from penstock.spark.shed_telling import ShedTeller
+from penstock.scaling.last_resort import (
+    RELAXED,
+    ResortPlan,
+    ResortRules,
+    Situation,
+    decide_resort,
+    relative_error,
+)
+from penstock.spark.measure.shed_rows import ShedTeller
+from penstock.spark.run.last_resort_checks import check_attached, check_degrading
 
 RULES = ResortRules(("lookup", "score"), shed_at_most=0.3, after_s=10, calm_s=20)
 LATE = Situation(4, 6.0, late_for_s=10, late="40% of results within 5 s", loads={"score": 5.0})

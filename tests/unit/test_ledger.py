@@ -4,7 +4,8 @@ import json
 
 import pytest
 
-from penstock.spark.ledger import Arrivals, Ledger, LedgerEntry, SourceProgress, summarise
+from penstock.model.arrivals import Arrivals
+from penstock.spark.measure.ledger import Ledger, LedgerEntry, SourceProgress, summarise
 from penstock.workloads.generator import Generator
 from penstock.workloads.profiles import constant
 

@@ -16,7 +16,7 @@ from contract.fakes import (
 )
 from penstock.control.acting import executors_for
 from penstock.control.actions import SetExecutors
-from penstock.control.guards import Bounds, Cooldown
+from penstock.control.guards.basic import Bounds, Cooldown
 from penstock.control.loop import Loop
 from penstock.control.step import Step
 from penstock.model.decision import Limits

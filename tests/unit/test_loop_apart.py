@@ -5,11 +5,11 @@ from dataclasses import dataclass, replace
 
 from contract.fakes import FakeActuator, FakeClock, FakeHistory, FakeMeasurer, observation
 from penstock.control.actions import SetExecutors, SetParallelism
-from penstock.control.guards import Bounds
+from penstock.control.guards.basic import Bounds
 from penstock.control.loop import Loop
 from penstock.model.decision import Decision, Limits, ScalingPlan
 from penstock.model.observation import ComponentObservation, Observation
-from penstock.scaling.policy import ScalingContext
+from penstock.scaling.policies.policy import ScalingContext
 
 
 @dataclass

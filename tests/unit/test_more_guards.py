@@ -5,10 +5,10 @@ from dataclasses import replace
 import pytest
 
 from penstock.config import Settings
-from penstock.control.guards import GuardContext
-from penstock.control.quotas import ExcludedTimes, Quota
-from penstock.control.standard_guards import standard_guards
-from penstock.control.steadiness import CatchUp, ScaleDownWindow, UtilisationBand
+from penstock.control.guards.basic import GuardContext
+from penstock.control.guards.quotas import ExcludedTimes, Quota
+from penstock.control.guards.standard import standard_guards
+from penstock.control.guards.steadiness import CatchUp, ScaleDownWindow, UtilisationBand
 from penstock.errors import InvalidInput
 from penstock.model.decision import Limits, ScalingPlan
 from penstock.model.observation import ComponentObservation, LatencyObservation, Observation

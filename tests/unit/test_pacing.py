@@ -6,8 +6,8 @@ import pytest
 
 from contract.fakes import FakeActuator, FakeClock, FakeHistory, FakeMeasurer, FakePolicy
 from penstock.control.actions import SetInterval
+from penstock.control.batch_interval import Pacing, decide_interval
 from penstock.control.loop import Loop
-from penstock.control.pacing import Pacing, decide_interval
 from penstock.model.decision import Limits
 from penstock.model.observation import (
     BatchObservation,

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.spark.backends.redis_ids import clock_s, holdable, packed, texts, unpacked
+from penstock.spark.sources.backends.redis_ids import clock_s, holdable, packed, texts, unpacked
 
 
 @given(st.integers(0, 2**43 - 1), st.integers(0, 2**40 - 1), st.integers(0, 2**43 - 1))

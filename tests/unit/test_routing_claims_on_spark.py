@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from experiments.routing import dealing_trial, lane_trial
+from experiments.routing.dealing_trial import DealtRun, Phase
+from experiments.routing.lane_trial import LaneCost
+from experiments.routing.osg_on_spark import claim_r5_on_spark
+from experiments.routing.overhead_on_spark import claim_r4_on_spark
 from penstock.model.route import Route
-from penstock.reproduce.routing.osg_on_spark import claim_r5_on_spark
-from penstock.reproduce.routing.overhead_on_spark import claim_r4_on_spark
-from penstock.spark.routes import dealing_trial, lane_trial
-from penstock.spark.routes.dealing_trial import DealtRun, Phase
-from penstock.spark.routes.lane_trial import LaneCost
 
 
 @pytest.mark.parametrize(("extra", "holds"), [(0.03, True), (0.10, False)])

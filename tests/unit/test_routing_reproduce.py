@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from penstock.reproduce.routing import run
-from penstock.reproduce.routing.osg import task_run
+from experiments.routing import run
+from experiments.routing.osg import task_run
 
 
 def test_every_claim_is_answered_with_a_figure(tmp_path: Path) -> None:

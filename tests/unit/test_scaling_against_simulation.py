@@ -7,9 +7,9 @@ import ciw
 import numpy as np
 import pytest
 
-from penstock.scaling.jackson import GIGK, MMK
-from penstock.scaling.network import network
-from penstock.scaling.traffic import arrival_rates
+from penstock.scaling.models.jackson import GIGK, MMK
+from penstock.scaling.models.network import network
+from penstock.scaling.models.traffic import arrival_rates
 
 NAMES = ["generate", "detect", "report", "archive"]
 # A split (generate to detect and archive), a join (report) and a loop (detect to itself).

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from penstock.errors import InvalidInput
 from penstock.forecast.trends import KINDS, best_trends, linear_trends
 from penstock.scaling.activity import SCALE_IN, SCALE_OUT, Thresholds, degree, task_capacities
-from penstock.scaling.autoscale import Autoscale
-from penstock.scaling.autoscale_plus import AutoscalePlus, usable_cpu
 from penstock.scaling.exploration import upstream_first
+from penstock.scaling.policies.autoscale import Autoscale
+from penstock.scaling.policies.autoscale_plus import AutoscalePlus, usable_cpu
 from penstock.scaling.suggestions import Suggestion
 from penstock.scaling.windows import OperatorWindows
 

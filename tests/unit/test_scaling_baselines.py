@@ -15,14 +15,14 @@ from penstock.model.observation import (
     Observation,
     OperatorObservation,
 )
-from penstock.scaling.autoscale_plus import AutoscalePlus
 from penstock.scaling.demand import demands
-from penstock.scaling.ds2 import Ds2
-from penstock.scaling.incremental import Incremental
-from penstock.scaling.knowledge import WHOLE, Knowledge, Sample, samples_of
-from penstock.scaling.policy import ScalingContext
-from penstock.scaling.rlearn import Rlearn
-from penstock.scaling.spark_dra import SparkDra
+from penstock.scaling.policies.autoscale_plus import AutoscalePlus
+from penstock.scaling.policies.ds2 import Ds2
+from penstock.scaling.policies.incremental import Incremental
+from penstock.scaling.policies.knowledge import WHOLE, Knowledge, Sample, samples_of
+from penstock.scaling.policies.policy import ScalingContext
+from penstock.scaling.policies.rlearn import Rlearn
+from penstock.scaling.policies.spark_dra import SparkDra
 
 SERVICE_S = 0.01
 

@@ -14,8 +14,8 @@ from penstock.model.observation import (
     NodeObservation,
     Observation,
 )
-from penstock.scaling.drs import Drs
-from penstock.scaling.policy import ScalingContext
+from penstock.scaling.policies.drs import Drs
+from penstock.scaling.policies.policy import ScalingContext
 
 # The chain of the video-logo detection: features of a frame, matches of a feature, aggregation.
 SERVICE_RATE = {"extract": 2.0, "match": 40.0, "aggregate": 100.0}

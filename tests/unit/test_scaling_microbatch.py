@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from penstock.errors import InvalidInput
 from penstock.forecast.regression import LinearRegression
 from penstock.model.observation import BatchObservation, NodeObservation, Observation
-from penstock.scaling.correction import fit_correction
-from penstock.scaling.microbatch import BatchOverhead, Microbatch, learn_overhead
-from penstock.scaling.network import network
+from penstock.scaling.models.correction import fit_correction
+from penstock.scaling.models.microbatch import BatchOverhead, Microbatch, learn_overhead
+from penstock.scaling.models.network import network
 from penstock.scaling.smoothing import Smoothing
 
 

@@ -10,11 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.errors import InvalidInput
-from penstock.scaling.erlang import gains_s, least_processors, waiting_time_s
-from penstock.scaling.heterogeneous import assign_by_speed
-from penstock.scaling.jackson import GIGK, MMK, Jackson
-from penstock.scaling.network import Network, network
-from penstock.scaling.traffic import arrival_rates
+from penstock.scaling.models.erlang import gains_s, least_processors, waiting_time_s
+from penstock.scaling.models.heterogeneous import assign_by_speed
+from penstock.scaling.models.jackson import GIGK, MMK, Jackson
+from penstock.scaling.models.network import Network, network
+from penstock.scaling.models.traffic import arrival_rates
 
 
 def exact_waiting(rate: Fraction, mu: Fraction, k: int) -> float:

@@ -16,8 +16,8 @@ from contract.fakes import (
 from penstock.config import Settings
 from penstock.control.actions import SetExecutors
 from penstock.control.chosen import shadow_policies
-from penstock.control.guards import Bounds
-from penstock.control.history import HistoryStore
+from penstock.control.guards.basic import Bounds
+from penstock.control.history.store import HistoryStore
 from penstock.control.loop import Loop
 from penstock.control.records import RunRecord
 from penstock.errors import InvalidInput

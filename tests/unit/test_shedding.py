@@ -16,13 +16,13 @@ from pyspark.sql.types import (
 )
 
 from penstock.model.sources import Streams
-from penstock.spark.generator_source import GeneratorReader
-from penstock.spark.resort_reading import ResortReading, shed_rows_at
 from penstock.spark.routes.reading import RoutedReading
-from penstock.spark.shedding import dropped_of_ranges, dropped_rows, kept, seed_of
-from penstock.spark.source.reader import PenstockReader
-from penstock.spark.source.settings import settings_of
-from penstock.spark.told import read_told, tell
+from penstock.spark.sources.batch_choice import ResortReading, shed_rows_at
+from penstock.spark.sources.generator_source import GeneratorReader
+from penstock.spark.sources.reader import PenstockReader
+from penstock.spark.sources.settings import settings_of
+from penstock.spark.sources.shedding import dropped_of_ranges, dropped_rows, kept, seed_of
+from penstock.spark.sources.told import read_told, tell
 from penstock.workloads.generator import Generator
 from penstock.workloads.profiles import steps
 

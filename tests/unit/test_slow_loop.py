@@ -8,12 +8,12 @@ from penstock.model.observation import ComponentObservation, Observation, Operat
 from penstock.model.plan import Component, QueryPlan, TopologyPlan
 from penstock.model.sinks import Memory
 from penstock.model.topology import Topology
-from penstock.spark.analysis import Columns, OperatorAnalysis
-from penstock.spark.assembly import Sharing
-from penstock.spark.builder import BuiltQuery, BuiltTopology
-from penstock.spark.fused import Fused
-from penstock.spark.slow_loop import ORDER, PERIODS, SlowLoop, carried_out
-from penstock.spark.survey import Survey
+from penstock.spark.compile.assembler import Sharing
+from penstock.spark.compile.builder import BuiltQuery, BuiltTopology
+from penstock.spark.compile.fused import Fused
+from penstock.spark.compile.inspection import Survey
+from penstock.spark.handles.analysed_plan import Columns, OperatorAnalysis
+from penstock.spark.run.slow_loop import ORDER, PERIODS, SlowLoop, carried_out
 
 
 def built() -> BuiltTopology:

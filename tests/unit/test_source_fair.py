@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.spark.source.fair import fair_shares
+from penstock.spark.sources.fair import fair_shares
 
 STREAMS = st.lists(st.tuples(st.integers(0, 30), st.integers(0, 3)), min_size=1, max_size=25)
 

@@ -10,7 +10,8 @@ import pytest
 
 from penstock.errors import Unavailable
 from penstock.model.observation import Ints
-from penstock.spark.backends.backend import (
+from penstock.spark.sources import gate as gate_module
+from penstock.spark.sources.backends.backend import (
     Advance,
     Backend,
     Chunk,
@@ -20,12 +21,11 @@ from penstock.spark.backends.backend import (
     Ranges,
     positions,
 )
-from penstock.spark.source import gate as gate_module
-from penstock.spark.source.gate import Admitted, Gate
-from penstock.spark.source.log import AdmissionLog
-from penstock.spark.source.program import StreamsProgram
-from penstock.spark.source.settings import Limits, SourceSettings
-from penstock.spark.source.status import read_status
+from penstock.spark.sources.gate import Admitted, Gate
+from penstock.spark.sources.log import AdmissionLog
+from penstock.spark.sources.program import StreamsProgram
+from penstock.spark.sources.settings import Limits, SourceSettings
+from penstock.spark.sources.status import read_status
 
 
 class Clock:

@@ -5,11 +5,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from penstock.spark.backends.backend import Positions, positions
-from penstock.spark.source import log as log_module
-from penstock.spark.source.entry import Batch, Joined, no_one
-from penstock.spark.source.log import AdmissionLog, DamagedLog
-from penstock.spark.source.streams import StreamTable
+from penstock.spark.sources import log as log_module
+from penstock.spark.sources.backends.backend import Positions, positions
+from penstock.spark.sources.entry import Batch, Joined, no_one
+from penstock.spark.sources.log import AdmissionLog, DamagedLog
+from penstock.spark.sources.streams import StreamTable
 
 
 def batch(seq: int, joined: Joined | None = None) -> Batch:

@@ -13,8 +13,8 @@ from pyspark.sql.types import (
     StructType,
 )
 
-from penstock.spark.progress import _rows
-from penstock.spark.source.packing import (
+from penstock.spark.measure.progress import _rows
+from penstock.spark.sources.packing import (
     MISSING,
     PACK_BYTES,
     PACK_ROWS,

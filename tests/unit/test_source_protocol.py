@@ -16,10 +16,10 @@ from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from penstock.model.sources import Admission, Streams
 from penstock.spark.routes.reading import RoutedReading
-from penstock.spark.source import log as log_module
-from penstock.spark.source.program import StreamsProgram
-from penstock.spark.source.reader import NO_LIMIT, PenstockReader
-from penstock.spark.source.settings import settings_of
+from penstock.spark.sources import log as log_module
+from penstock.spark.sources.program import StreamsProgram
+from penstock.spark.sources.reader import NO_LIMIT, PenstockReader
+from penstock.spark.sources.settings import settings_of
 
 SCHEMA = StructType([StructField("seq", LongType()), StructField("stream", StringType())])
 

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from penstock.spark.source.rates import SourceRates
-from penstock.spark.source.reader import LOGS
-from penstock.spark.source.status import write_status
-from penstock.spark.source.watch import SourceWatch
+from penstock.spark.sources.rates import SourceRates
+from penstock.spark.sources.reader import LOGS
+from penstock.spark.sources.status import write_status
+from penstock.spark.sources.watch import SourceWatch
 
 
 def count(folder: Path, at_s: float, rows: int, began_s: float = 0.0) -> None:

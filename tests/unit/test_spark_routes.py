@@ -15,12 +15,12 @@ from penstock.model.topology import Topology
 from penstock.routing.balance import load_ratio, node_loads
 from penstock.routing.cost_sketch import empty_cost_sketch
 from penstock.routing.hashing import key_hashes
-from penstock.spark.explain import Explanation
 from penstock.spark.routes.by_cost import SHAPE, sketch_as_json
 from penstock.spark.routes.costed import Costed, costed
 from penstock.spark.routes.desk import RouteDesk
 from penstock.spark.routes.exchange import KEPT_TABLES, RouteExchange
 from penstock.spark.routes.lane import LaneRouter
+from penstock.spark.run.explain import Explanation
 from penstock.workloads.generator import Generator
 from penstock.workloads.profiles import constant
 

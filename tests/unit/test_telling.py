@@ -5,12 +5,12 @@ from pathlib import Path
 import numpy as np
 
 from contract.fakes import observation
-from penstock.control.history import HistoryStore
+from penstock.control.history.store import HistoryStore
 from penstock.control.records import RunRecord
 from penstock.model.decision import RoomDecision
 from penstock.model.observation import RouteObservation
+from penstock.spark.measure.route_tables import RouteTeller
 from penstock.spark.routes.exchange import RouteExchange
-from penstock.spark.routes.telling import RouteTeller
 
 
 def test_a_table_of_routes_is_told_when_it_comes_into_use(tmp_path: Path) -> None:

@@ -19,7 +19,6 @@ from penstock.cli.doctor import doctor
 from penstock.cli.history import history
 from penstock.cli.plan import plan
 from penstock.cli.plan_graph import plan_graph
-from penstock.cli.reproduce import reproduce
 from penstock.cli.run import run
 from penstock.cli.simulate import simulate
 
@@ -67,7 +66,6 @@ app.command(epilog="Example: penstock plan --history runs/demo/history.sqlite --
 app.command(epilog="Example: penstock plan-graph road.py:road --plan auto --out road.svg")(
     plan_graph
 )
-app.command(epilog="Example: penstock reproduce drs --seeds 5 --json")(reproduce)
 app.command(epilog="Example: penstock doctor --spark")(doctor)
 app.add_typer(cluster)
 

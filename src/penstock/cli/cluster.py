@@ -9,8 +9,8 @@ import typer
 from penstock.cli.output import JsonFlag, print_json
 
 if TYPE_CHECKING:
-    from penstock.spark.detached import ClusterChange
-    from penstock.spark.embedded import ClusterStatus
+    from penstock.spark.cluster.detached import ClusterChange
+    from penstock.spark.cluster.embedded import ClusterStatus
 
 cluster: Final = typer.Typer(
     name="cluster",
@@ -32,7 +32,7 @@ def up(
     as_json: Annotated[bool, JsonFlag] = False,
 ) -> None:
     """Start the cluster; it stays when this command ends."""
-    from penstock.spark.detached import cluster_up
+    from penstock.spark.cluster.detached import cluster_up
 
     _told(cluster_up(slots, memory_mb), as_json)
 
@@ -40,7 +40,7 @@ def up(
 @cluster.command(epilog="Example: penstock cluster down")
 def down(as_json: Annotated[bool, JsonFlag] = False) -> None:
     """End the cluster and everything that runs on it."""
-    from penstock.spark.detached import cluster_down
+    from penstock.spark.cluster.detached import cluster_down
 
     _told(cluster_down(), as_json)
 
@@ -48,7 +48,7 @@ def down(as_json: Annotated[bool, JsonFlag] = False) -> None:
 @cluster.command(epilog="Example: penstock cluster status --json")
 def status(as_json: Annotated[bool, JsonFlag] = False) -> None:
     """Say whether the cluster is up and how much of it is used."""
-    from penstock.spark.detached import cluster_status
+    from penstock.spark.cluster.detached import cluster_status
 
     found = cluster_status()
     if as_json:

@@ -13,7 +13,7 @@ import typer
 from penstock.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from penstock.spark.elastic import ElasticRun
+    from penstock.spark.run.elastic import ElasticRun
 
 DEFAULT_PORT = 8686
 LEAST_TOKEN = 8  # characters; shorter ones can be guessed
@@ -97,7 +97,7 @@ def beside(shown: bool, where: str, port: int, token: str | None) -> Iterator[Co
     if not shown:
         yield controls
         return
-    from penstock.control.history import HistoryStore
+    from penstock.control.history.store import HistoryStore
 
     HistoryStore(where).close()  # made now, so that the page has something to open
     with served(where, port, controls=controls):
@@ -109,7 +109,7 @@ def served(
     where: str, port: int, token: str | None = None, controls: Controls | None = None
 ) -> Iterator[str]:
     """Serve a history for the time of a `with` block; tells where on stderr."""
-    from penstock.control.history import HistoryStore
+    from penstock.control.history.store import HistoryStore
     from penstock.dashboard.server import Dashboard
 
     private, acts = token is not None, None

@@ -33,9 +33,9 @@ def demo(
     from penstock.cli.live import LiveView
     from penstock.cli.report import write_report
     from penstock.cli.run import summary_lines
-    from penstock.control.digest import digest
-    from penstock.control.history import HistoryStore
-    from penstock.spark.elastic import ElasticRun, Place
+    from penstock.control.history.digest import digest
+    from penstock.control.history.store import HistoryStore
+    from penstock.spark.run.elastic import ElasticRun, Place
 
     _empty(out)
     gantries = demo_gantries()

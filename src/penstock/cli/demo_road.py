@@ -20,7 +20,7 @@ from penstock.workloads.gantries import Gantries
 if TYPE_CHECKING:
     from penstock.config import Settings
     from penstock.model.topology import Topology
-    from penstock.spark.elastic import ElasticRun
+    from penstock.spark.run.elastic import ElasticRun
 
 BASE_RATE_PER_S = 120.0
 LOOKUP_WAIT_S = 0.005

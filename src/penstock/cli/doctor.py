@@ -15,7 +15,7 @@ def doctor(
     as_json: Annotated[bool, JsonFlag] = False,
 ) -> None:
     """Look at Python, Java, pyspark, ports, memory and disk; exit 1 when something is wrong."""
-    from penstock.spark.doctor import examine
+    from penstock.spark.cluster.doctor import examine
 
     checks = examine(with_spark=spark)
     if as_json:

@@ -13,7 +13,7 @@ from penstock.cli.output import JsonFlag, one_line, print_json
 from penstock.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from penstock.control.history import HistoryStore
+    from penstock.control.history.store import HistoryStore
     from penstock.control.records import (
         ActionRecord,
         AllocationRecord,
@@ -62,7 +62,7 @@ def history(
 ) -> None:
     """Show what was observed, decided and done in a run, and why."""
     from penstock.config import read_settings
-    from penstock.control.history import HistoryStore
+    from penstock.control.history.store import HistoryStore
 
     where = db if db is not None else read_settings().history
     with HistoryStore(where, create=False) as store:
@@ -119,7 +119,7 @@ def _read(
 
 def _changes(told: Any) -> bool:
     """Whether anything was to be other than it was; what the loop only saw changes nothing."""
-    from penstock.control.digest import admission_changes
+    from penstock.control.history.digest import admission_changes
     from penstock.control.records import AllocationRecord, DecisionRecord
     from penstock.model.observation import AdmissionRecord, Observation
 
@@ -208,7 +208,7 @@ def _allocation_line(a: AllocationRecord) -> str:
 
 
 def _admission_line(record: AdmissionRecord) -> str:
-    from penstock.control.digest import admission_told
+    from penstock.control.history.digest import admission_told
 
     reasons = "; ".join(record.reasons)
     infeasible = f"; infeasible: {record.infeasible}" if record.infeasible else ""

@@ -135,7 +135,7 @@ def _factor(text: str) -> float:
 
 
 def _known(policies: tuple[str, ...]) -> tuple[str, ...]:
-    from penstock.scaling.registry import names
+    from penstock.scaling.policies.registry import names
 
     for name in policies:
         if name not in names():
@@ -145,7 +145,7 @@ def _known(policies: tuple[str, ...]) -> tuple[str, ...]:
 
 def _read(history: str | None, number: int | None) -> Recording:
     from penstock.config import read_settings
-    from penstock.control.history import HistoryStore
+    from penstock.control.history.store import HistoryStore
 
     where = history if history is not None else read_settings().history
     with HistoryStore(where, create=False) as store:

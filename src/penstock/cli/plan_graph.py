@@ -45,8 +45,8 @@ def plan_graph(
     import tempfile
 
     from penstock.cli.drawing import draw_components
-    from penstock.spark.explain import explain
-    from penstock.spark.loading import load_topology
+    from penstock.spark.compile.topology_file import load_topology
+    from penstock.spark.run.explain import explain
 
     check_picture("--out", out)
     topology = load_topology(spec)

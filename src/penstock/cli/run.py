@@ -81,7 +81,7 @@ def run(
 ) -> None:
     """Run a topology until its streams end, the time is over, or Ctrl-C."""
     from penstock.model.durations import parse_duration_s
-    from penstock.spark.loading import load_topology
+    from penstock.spark.compile.topology_file import load_topology
 
     limit_s = None if duration is None else parse_duration_s(duration, "--for")
     given = _processors(processors, apart)
@@ -89,7 +89,7 @@ def run(
     if explained:
         _explain(topology, settings, as_json, apart, plan)
         return
-    from penstock.spark.elastic import Place
+    from penstock.spark.run.elastic import Place
 
     place = Place(
         master, checkpoint, once=once, apart=apart, processors=given, plan=plan, apply=apply
@@ -104,7 +104,7 @@ def run(
 
 def _processors(text: str | None, apart: bool) -> dict[str, int] | None:
     from penstock.errors import InvalidInput
-    from penstock.spark.apart.running import parse_processors
+    from penstock.spark.run.apart import parse_processors
 
     if text is None:
         return None
@@ -118,7 +118,7 @@ def _explain(
 ) -> None:
     import tempfile
 
-    from penstock.spark.explain import explain
+    from penstock.spark.run.explain import explain
 
     with tempfile.TemporaryDirectory(prefix="penstock-") as folder:
         told = explain(
@@ -139,8 +139,8 @@ def run_watched(
 ) -> RunSummary:
     """Run under a live view; Ctrl-C ends the run, not the summary."""
     from penstock.cli.live import LiveView
-    from penstock.spark.elastic import ElasticRun, Place
-    from penstock.spark.identity import generators
+    from penstock.spark.checkpoint.identity import generators
+    from penstock.spark.run.elastic import ElasticRun, Place
 
     assert isinstance(place, Place)
     bounded = [stream.rows for stream in generators(topology).values()]

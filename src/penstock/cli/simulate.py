@@ -17,7 +17,7 @@ from penstock.errors import InvalidInput, Unavailable
 
 if TYPE_CHECKING:
     from penstock.control.step import Step
-    from penstock.scaling.policy import ScalingPolicy
+    from penstock.scaling.policies.policy import ScalingPolicy
     from penstock.sim.run import SimulationResult
     from penstock.sim.scenario import Scenario
 
@@ -71,7 +71,7 @@ def _run(
     where: str | None,
 ) -> SimulationResult:
     from penstock.control.foresight import Foresight
-    from penstock.control.history import HistoryStore
+    from penstock.control.history.store import HistoryStore
     from penstock.control.records import RunRecord
     from penstock.sim.run import simulate as run
 

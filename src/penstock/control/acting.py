@@ -15,14 +15,14 @@ from penstock.control.actions import (
     SetParallelism,
 )
 from penstock.control.allocating import Allocating, waits_for
-from penstock.control.border import Border
-from penstock.control.calm import moves_wait
+from penstock.control.batch_interval import Pacing
 from penstock.control.deciding import Cluster, Deciding
-from penstock.control.guards import resized
-from penstock.control.pacing import Pacing
+from penstock.control.failures import Border
+from penstock.control.guards.basic import resized
+from penstock.control.last_resort import Resorting
+from penstock.control.move_timing import moves_wait
 from penstock.control.ports import Actuator, Clock
 from penstock.control.records import AllocationRecord, DecisionRecord
-from penstock.control.resorting import Resorting
 from penstock.control.step import Step
 from penstock.model.decision import Limits, RoomDecision
 

@@ -4,12 +4,12 @@ from dataclasses import fields
 
 from penstock.config import Settings
 from penstock.control.allocating import Allocating, AllocationRules
-from penstock.control.last_resort import ResortRules
-from penstock.control.pacing import Pacing
-from penstock.control.resorting import Resorting
+from penstock.control.batch_interval import Pacing
+from penstock.control.last_resort import Resorting
 from penstock.errors import InvalidInput
-from penstock.scaling.policy import ScalingPolicy
-from penstock.scaling.registry import POLICIES, policy
+from penstock.scaling.last_resort import ResortRules
+from penstock.scaling.policies.policy import ScalingPolicy
+from penstock.scaling.policies.registry import POLICIES, policy
 
 NO_SHADOW = "none"
 ALL_OTHERS = "all"

@@ -8,12 +8,12 @@ from typing import Literal
 
 from penstock.control.actions import MoveKeyGroups, SetExecutors
 from penstock.control.foresight import Foresight
-from penstock.control.guards import Guard, GuardContext, apply_guards
+from penstock.control.guards.basic import Guard, GuardContext, apply_guards
 from penstock.control.ports import Actuator
 from penstock.control.records import DecisionRecord
 from penstock.model.decision import Limits, ScalingPlan
 from penstock.model.observation import Observation
-from penstock.scaling.policy import ScalingContext, ScalingPolicy
+from penstock.scaling.policies.policy import ScalingContext, ScalingPolicy
 
 MOST_REMEMBERED = 20_000  # periods that guards may look back on: a day of five seconds each
 

@@ -1,158 +1,188 @@
-"""The last resort, the Custom step of seed 002 s.4: less work for each row, then fewer rows.
+"""The last resort over the periods of a run: since when the bound is missed, and what was told.
 
-When every processor that may be had is in use and the bound is still missed, operators go over to
-the cheaper form that the user gave them, the heaviest first; when that is not enough, a share of
-the rows is shed, never more than the user allowed. Both are undone when the load falls, in the
-reverse order: rows that are shed are lost for good, while a cheaper form still answers for every
-row, so shedding comes last and goes first.
-
-Differs from seed 002: shedders stand at the sources only, where a row has cost nothing yet, not
-between operators (Tatbul et al. place them by the error of each query).
+`last_resort.py` decides; here is what it must remember.
 """
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-from penstock.model.decision import Decision
+from penstock.control.actions import Action, Outcome, ShedLoad, UseVariants
+from penstock.control.guards.steadiness import offered_load
+from penstock.model.decision import Decision, RoomDecision
+from penstock.model.observation import Observation
+from penstock.scaling.last_resort import (
+    ResortPlan,
+    ResortRules,
+    Situation,
+    decide_resort,
+    relative_error,
+)
 
-TARGET = 0.8  # of the processors: as much load as is taken on when rows are shed
-RELAXED = 0.65  # less than the target: what is undone must not be wanted again at once
-STEP = 0.05  # shares are multiples of it
-CONFIDENCE = 1.96  # standard errors in a 95% interval
-
-
-@dataclass(frozen=True)
-class ResortRules:
-    """What the user allows; nothing by default."""
-
-    variants: tuple[str, ...] = ()  # operators that have a cheaper form
-    shed_at_most: float = 0.0  # of the rows
-    after_s: float = 10.0  # the bound is missed for so long, at the limit, before a step
-    calm_s: float = 30.0  # results are in time for so long before a step back
-
-    @property
-    def allows_anything(self) -> bool:
-        """Whether there is a last resort at all."""
-        return bool(self.variants) or self.shed_at_most > 0
+ROOM = "last resort"
+KEPT_SHARE = 0.95  # of results within the bound: the promise is kept
 
 
 @dataclass(frozen=True)
-class ResortPlan:
-    """What is in use: operators in their cheaper form, in the order they went over; and a share."""
+class ResortStep:
+    """A plan that is not the present one, or cannot be enough; and how it is told."""
 
-    cheaper: tuple[str, ...] = ()
-    shed: float = 0.0
-
-    @property
-    def in_use(self) -> bool:
-        """Whether anything is."""
-        return bool(self.cheaper) or self.shed > 0
+    plan: ResortPlan
+    told: RoomDecision
 
 
-@dataclass(frozen=True)
-class Situation:
-    """What a step is decided on.
+class Resorting:
+    """Takes steps of the last resort and undoes them."""
 
-    Loads are in processors kept busy, without shedding. `late_for_s` counts while the bound is
-    missed with all processors in use, `calm_for_s` while it is kept.
-    """
+    def __init__(self, rules: ResortRules, max_latency_s: float) -> None:
+        self._rules, self._max_latency_s = rules, max_latency_s
+        self.plan = ResortPlan()
+        self._late_since_s = self._calm_since_s = math.nan
+        self._cost_s: dict[str, float] = {}  # of a row, before an operator's form was changed
+        self._last_cost_s = math.nan
+        self._told_infeasible: str | None = None
 
-    processors: int
-    load: float  # of all rows that arrive, in the forms that are in use; NaN: not known
-    late_for_s: float = 0.0
-    calm_for_s: float = 0.0
-    late: str = ""  # by what the bound is missed, with numbers
-    behind_load: float = 0.0  # processors that working off what is late would keep busy
-    full_load: Mapping[str, float] = field(default_factory=dict)  # if one form were undone
-    loads: Mapping[str, float] = field(default_factory=dict)  # of operators' components
+    def look(self, seen: Observation, processors: int, at_limit: bool) -> ResortStep | None:
+        """What is to change after a period, with its numbers and reasons; None: nothing."""
+        late = self._lateness(seen)
+        at_s, cost_s = seen.at_s, _row_cost_s(seen)
+        if not math.isnan(cost_s):
+            self._last_cost_s = cost_s
+        if math.isnan(self._last_cost_s):
+            late = None  # no batch was measured yet: a start is slow, and no reason for less
+        if late is not None or not at_limit:
+            missed = bool(late) and at_limit
+            self._late_since_s = _since(missed, self._late_since_s, at_s)
+            self._calm_since_s = _since(late == "", self._calm_since_s, at_s)
+        situation = self._situation(seen, processors, late or "")
+        decision = decide_resort(self.plan, situation, self._rules)
+        if decision.plan == self.plan:
+            return self._stays(decision, situation, seen)
+        self._told_infeasible = None
+        return self._told(decision, situation, seen)
 
+    def actions(self, wanted: ResortPlan) -> tuple[Action, ...]:
+        """Only differences."""
+        found: list[Action] = []
+        if wanted.cheaper != self.plan.cheaper:
+            found.append(UseVariants(wanted.cheaper))
+        if wanted.shed != self.plan.shed:
+            found.append(ShedLoad(wanted.shed))
+        return tuple(found)
 
-def decide_resort(
-    now: ResortPlan, situation: Situation, rules: ResortRules
-) -> Decision[ResortPlan]:
-    """One step further, one step back, or the same plan without a reason."""
-    if math.isnan(situation.load):
-        return Decision(now)
-    if situation.late_for_s >= rules.after_s and situation.late:
-        return _further(now, situation, rules)
-    if now.in_use and situation.calm_for_s >= rules.calm_s:
-        return _back(now, situation)
-    return Decision(now)
+    def wait(self) -> None:
+        """A step was taken or advised: the time until the next one begins anew."""
+        self._late_since_s = self._calm_since_s = math.nan
 
+    def learn(self, outcome: Outcome, seen: Observation) -> None:
+        """An action came to this."""
+        if not outcome.done:
+            return
+        action = outcome.action
+        if isinstance(action, UseVariants):
+            for name in set(action.operators) - set(self.plan.cheaper):
+                self._cost_s[name] = _row_cost_s(seen)
+            self.plan = ResortPlan(action.operators, self.plan.shed)
+        elif isinstance(action, ShedLoad):
+            self.plan = ResortPlan(self.plan.cheaper, action.share)
 
-def _further(now: ResortPlan, s: Situation, rules: ResortRules) -> Decision[ResortPlan]:
-    why = f"{s.late} with all {s.processors} processors in use for {s.late_for_s:.0f} s"
-    left = [name for name in rules.variants if name not in now.cheaper]
-    if left:
-        heaviest = max(left, key=lambda name: s.loads.get(name, 0.0))
-        plan = ResortPlan((*now.cheaper, heaviest), now.shed)
-        load = s.loads.get(heaviest, math.nan)
-        return Decision(plan, (f"{heaviest} in its cheaper form: {why}; its load is {load:.2f}",))
-    if rules.shed_at_most <= 0:
-        return Decision(now, (), f"{why}; nothing else is allowed")
-    needed = _share_above(s.load + s.behind_load, TARGET * s.processors)
-    # The load may be measured too low while everything waits: late rows say it is not enough.
-    wanted = max(_rounded(now.shed + STEP), needed)
-    share = min(wanted, rules.shed_at_most)
-    short = f"{wanted:.0%} would be needed" if wanted > rules.shed_at_most + 1e-9 else None
-    if share <= now.shed + 1e-9:
-        return Decision(now, (), f"{why}; {now.shed:.0%} is shed, which is all that is allowed")
-    said = (
-        f"shed {now.shed:.0%} -> {share:.0%} of the rows: {why}; load {s.load:.2f}"
-        f"{f' and {s.behind_load:.2f} behind' if s.behind_load > 0.005 else ''}, of which "
-        f"{TARGET:.0%} of the processors can be taken on"
-    )
-    return Decision(ResortPlan(now.cheaper, share), (said,), short)
+    def _lateness(self, seen: Observation) -> str | None:
+        """By what the bound is missed; empty when it is kept, None when that is not known."""
+        bound_s = self._max_latency_s
+        allowed = seen.arrival_rate_per_s * bound_s
+        if seen.backlog_rows > allowed:
+            return f"backlog {seen.backlog_rows:.0f} rows, {bound_s:g} s allow {allowed:.0f}"
+        if seen.latency is None:
+            return "" if seen.arrival_rate_per_s == seen.backlog_rows == 0 else None
+        share = seen.latency.in_time_share
+        if share < KEPT_SHARE:
+            return f"{share:.0%} of results within {bound_s:g} s (p95 {seen.latency.p95_s:.3g} s)"
+        return ""
 
-
-def _back(now: ResortPlan, s: Situation) -> Decision[ResortPlan]:
-    room = RELAXED * s.processors
-    why = f"results are in time for {s.calm_for_s:.0f} s"
-    if now.shed > 0:
-        share = min(_share_above(s.load, room), now.shed)
-        if share > now.shed - 1e-9:
-            return Decision(now)
-        said = (
-            f"shed {now.shed:.0%} -> {share:.0%} of the rows: {why}, and what is kept of a load of "
-            f"{s.load:.2f} fits into {RELAXED:.0%} of {s.processors} processors"
+    def _situation(self, seen: Observation, processors: int, late: str) -> Situation:
+        rate, cost_s = seen.arrival_rate_per_s, self._last_cost_s
+        behind = max(0.0, seen.backlog_rows - rate * self._max_latency_s)
+        behind_load = behind * cost_s / max(self._rules.after_s, self._max_latency_s)
+        return Situation(
+            processors=processors,
+            load=rate * cost_s if rate else 0.0,
+            late_for_s=_age(self._late_since_s, seen.at_s),
+            calm_for_s=_age(self._calm_since_s, seen.at_s),
+            late=late,
+            behind_load=behind_load if behind_load > 0 else 0.0,
+            full_load={name: rate * cost for name, cost in self._cost_s.items()},
+            loads={
+                operator: component.arrival_rate_per_s * component.service_time_s
+                for component in seen.components
+                for operator in (component.name, *component.operators)
+            },
         )
-        return Decision(ResortPlan(now.cheaper, share), (said,))
-    last = now.cheaper[-1]
-    full = s.full_load.get(last, math.nan)
-    if not full <= room:
-        return Decision(now)
-    said = (
-        f"{last} in its full form again: {why}, and its load in all would be {full:.2f}, at most "
-        f"{RELAXED:.0%} of {s.processors} processors"
-    )
-    return Decision(ResortPlan(now.cheaper[:-1], 0.0), (said,))
+
+    def _stays(
+        self, decision: Decision[ResortPlan], situation: Situation, seen: Observation
+    ) -> ResortStep | None:
+        """That nothing more can be done is worth telling once, not in every period."""
+        if decision.infeasible is None:
+            if situation.late == "":
+                self._told_infeasible = None
+            return None
+        if self._told_infeasible is not None:
+            return None
+        self._told_infeasible = decision.infeasible
+        return self._told(decision, situation, seen)
+
+    def _told(
+        self, decision: Decision[ResortPlan], situation: Situation, seen: Observation
+    ) -> ResortStep:
+        plan = decision.plan
+        numbers = {
+            "shed_at_most": self._rules.shed_at_most,
+            "shed": plan.shed,
+            "operators_cheaper": float(len(plan.cheaper)),
+            "load": situation.load,
+            "processors": float(situation.processors),
+        }
+        reasons = decision.reasons
+        if plan.shed > 0:
+            rows = _batch_rows(seen)
+            error = relative_error(plan.shed, rows)
+            numbers["error_of_count"] = error
+            reasons = (
+                *reasons,
+                f"a count over the {rows:.0f} rows of a batch, divided by {1 - plan.shed:.2f}, is "
+                f"within {error:.2%} of the truth 19 times in 20; over r rows within "
+                f"{relative_error(plan.shed, 1) * 100:.3g}%/sqrt(r)",
+            )
+        what = "nothing more can be done"
+        if plan != self.plan:
+            what = "; ".join(str(action) for action in self.actions(plan))
+        known = {name: value for name, value in numbers.items() if math.isfinite(value)}
+        told = RoomDecision(seen.at_s, ROOM, "custom", what, known, reasons, decision.infeasible)
+        return ResortStep(plan, told)
 
 
-def _share_above(load: float, room: float) -> float:
-    """The share of rows to shed so that the rest fits, in whole steps."""
-    if load <= room:
-        return 0.0
-    return min(1.0, _rounded(1 - room / load))
-
-
-def _rounded(share: float) -> float:
-    return round(math.ceil(share / STEP - 1e-9) * STEP, 6)
-
-
-def relative_error(shed: float, rows: float, variation: float = 0.0) -> float:
-    """Half of the 95% interval of a count or sum over `rows` rows, relative to it.
-
-    Each row is kept with probability q = 1 - shed, independently of its content, and a count of n
-    kept rows stands for n / q. Its variance is N (1 - q) / q, so its relative standard error is
-    sqrt((1 - q) (1 + c^2) / (q N)), where c is the coefficient of variation of what is summed
-    (0 for a count).
-
-    >>> round(relative_error(0.2, 1000), 4)
-    0.031
-    """
-    if not 0 < shed < 1:
-        return 0.0 if shed == 0 else math.inf
-    if not rows > 0:
+def _row_cost_s(seen: Observation) -> float:
+    """Processor-seconds of a row of the sources, over all components."""
+    rate, batches = seen.arrival_rate_per_s, seen.batches
+    if rate > 0:
+        return offered_load(seen) / rate
+    if batches is None or not batches.mean_rows > 0:
         return math.nan
-    return CONFIDENCE * math.sqrt(shed * (1 + variation**2) / ((1 - shed) * rows))
+    # Nothing arrives any more, and what waits is still worked off.
+    return (batches.mean_duration_s - batches.mean_overhead_s) * seen.processors / batches.mean_rows
+
+
+def _batch_rows(seen: Observation) -> float:
+    """Rows of a batch in this period; of the whole period where no batch ended in it."""
+    if seen.batches is not None and seen.batches.mean_rows > 0:
+        return seen.batches.mean_rows
+    return max(1.0, seen.arrival_rate_per_s * seen.period_s)
+
+
+def _since(holds: bool, since_s: float, at_s: float) -> float:
+    if not holds:
+        return math.nan
+    return at_s if math.isnan(since_s) else since_s
+
+
+def _age(since_s: float, at_s: float) -> float:
+    return 0.0 if math.isnan(since_s) else at_s - since_s

@@ -13,17 +13,17 @@ from typing import Literal
 
 from penstock.control.acting import Acting
 from penstock.control.allocating import Allocating
-from penstock.control.border import Border
+from penstock.control.batch_interval import Pacing
 from penstock.control.deciding import Cluster, Deciding
+from penstock.control.failures import Border
 from penstock.control.foresight import Foresight
-from penstock.control.guards import Guard
-from penstock.control.pacing import Pacing
+from penstock.control.guards.basic import Guard
+from penstock.control.last_resort import Resorting
 from penstock.control.ports import Actuator, Clock, History, Measurer
 from penstock.control.records import ActionRecord
-from penstock.control.resorting import Resorting
 from penstock.control.step import Step
 from penstock.model.decision import Limits
-from penstock.scaling.policy import ScalingPolicy
+from penstock.scaling.policies.policy import ScalingPolicy
 
 log = logging.getLogger(__name__)
 

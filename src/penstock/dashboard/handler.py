@@ -11,8 +11,8 @@ from http.server import BaseHTTPRequestHandler
 from typing import Any, ClassVar
 from urllib.parse import parse_qs, urlsplit
 
-from penstock.control.history import HistoryStore
-from penstock.control.history_tail import Position
+from penstock.control.history.store import HistoryStore
+from penstock.control.history.tail import Position
 from penstock.dashboard.metrics import CONTENT_TYPE, exposition
 from penstock.dashboard.safety import HEADERS, may_act, may_read, reading_cookie, refusal
 from penstock.dashboard.stream import events

@@ -12,8 +12,8 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 from prometheus_client.registry import Collector
 
-from penstock.control.history import HistoryStore, Within
-from penstock.control.history_tail import Counts, counts, position
+from penstock.control.history.store import HistoryStore, Within
+from penstock.control.history.tail import Counts, counts, position
 from penstock.control.records import RunRecord
 from penstock.dashboard.series import load
 from penstock.model.observation import Observation

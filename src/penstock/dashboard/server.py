@@ -8,7 +8,7 @@ from importlib.resources import files
 from types import TracebackType
 from typing import Any, Self
 
-from penstock.control.history import HistoryStore
+from penstock.control.history.store import HistoryStore
 from penstock.dashboard.handler import Act, Handler, Shared
 from penstock.dashboard.safety import LOOPBACK
 from penstock.errors import Unavailable

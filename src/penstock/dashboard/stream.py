@@ -8,8 +8,8 @@ import threading
 from collections.abc import Iterator
 from typing import Any
 
-from penstock.control.history import HistoryStore
-from penstock.control.history_tail import Position, position
+from penstock.control.history.store import HistoryStore
+from penstock.control.history.tail import Position, position
 from penstock.dashboard.view import run_list, update_document
 from penstock.errors import Unavailable
 

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import astuple, dataclass
 from typing import Any
 
-from penstock.control.history import HistoryStore, Within
-from penstock.control.history_tail import News, Position, news, position, worst_latencies
+from penstock.control.history.store import HistoryStore, Within
+from penstock.control.history.tail import News, Position, news, position, worst_latencies
 from penstock.control.records import ActionRecord, AllocationRecord, DecisionRecord, RunRecord
 from penstock.dashboard.series import (
     changed_places,

@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+Orders = tuple[tuple[str, ...], ...]  # of stateless operators, each in the order it runs in
+
 
 @dataclass(frozen=True)
 class Component:

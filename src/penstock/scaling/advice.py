@@ -7,13 +7,13 @@ from penstock.documents import Document, Schema
 from penstock.errors import InvalidInput
 from penstock.model.decision import Decision, Limits, ScalingPlan
 from penstock.model.observation import ComponentObservation, Observation
-from penstock.scaling.advice_drs import advise_drs
-from penstock.scaling.advice_forms import FORMS, MOST_PROCESSORS
-from penstock.scaling.advice_windows import windows_of
-from penstock.scaling.autoscale import Autoscale
-from penstock.scaling.autoscale_plus import AutoscalePlus
-from penstock.scaling.incremental import Incremental
-from penstock.scaling.policy import ScalingContext
+from penstock.scaling.documents.drs import advise_drs
+from penstock.scaling.documents.forms import FORMS, MOST_PROCESSORS
+from penstock.scaling.documents.windows import windows_of
+from penstock.scaling.policies.autoscale import Autoscale
+from penstock.scaling.policies.autoscale_plus import AutoscalePlus
+from penstock.scaling.policies.incremental import Incremental
+from penstock.scaling.policies.policy import ScalingContext
 from penstock.scaling.suggestions import grown_plan
 
 SCHEMA: Schema = {

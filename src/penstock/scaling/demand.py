@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from penstock.model.observation import ComponentObservation, Observation
-from penstock.scaling.policy import ScalingContext
+from penstock.scaling.policies.policy import ScalingContext
 
 # Gaps in these measurements say nothing about load, so they do not stop a scale-in.
 HARMLESS_GAPS = ("latency", "state", "key_group", "node", "shuffle", "scv")

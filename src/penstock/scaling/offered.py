@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 
 from penstock.errors import InvalidInput
 from penstock.model.observation import ComponentObservation, Observation
-from penstock.scaling.policy import ScalingContext
-from penstock.scaling.traffic import arrival_rates
+from penstock.scaling.models.traffic import arrival_rates
+from penstock.scaling.policies.policy import ScalingContext
 
 
 def routing_ratios(

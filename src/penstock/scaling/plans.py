@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping
 
 from penstock.model.decision import Decision, ScalingPlan
-from penstock.scaling.policy import ScalingContext
+from penstock.scaling.policies.policy import ScalingContext
 
 
 def hold(

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from penstock.model.decision import Decision, ScalingPlan
 from penstock.scaling.activity import NOTHING, SCALE_IN, SCALE_OUT
 from penstock.scaling.plans import change, separate_plan, shared_plan
-from penstock.scaling.policy import ScalingContext
+from penstock.scaling.policies.policy import ScalingContext
 
 
 class Suggestion(NamedTuple):

@@ -15,7 +15,7 @@ import numpy as np
 
 from penstock.model.observation import Floats, Ints, Observation
 from penstock.scaling.demand import excess_rows, gaps_of, last_service_times_s
-from penstock.scaling.policy import ScalingContext
+from penstock.scaling.policies.policy import ScalingContext
 
 
 @dataclass(frozen=True)

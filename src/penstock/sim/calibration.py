@@ -15,7 +15,7 @@ from penstock.control.actions import SetExecutors
 from penstock.control.records import ActionRecord, RunRecord
 from penstock.errors import InvalidInput
 from penstock.model.observation import Observation
-from penstock.scaling.microbatch import BatchOverhead, learn_overhead
+from penstock.scaling.models.microbatch import BatchOverhead, learn_overhead
 from penstock.sim.scenario import (
     BatchCost,
     ClusterSpec,

@@ -13,9 +13,9 @@ from penstock.control.foresight import Foresight
 from penstock.control.records import ActionRecord, RunRecord
 from penstock.model.decision import Decision, ScalingPlan
 from penstock.model.observation import Observation
-from penstock.scaling.policy import ScalingContext
-from penstock.scaling.registry import names
-from penstock.scaling.static import Static
+from penstock.scaling.policies.policy import ScalingContext
+from penstock.scaling.policies.registry import names
+from penstock.scaling.policies.static import Static
 from penstock.sim.calibration import began_s, scenario_of, usable
 from penstock.sim.run import SimulationResult, simulate
 from penstock.sim.scenario import Scenario

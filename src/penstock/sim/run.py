@@ -9,15 +9,15 @@ from numpy.typing import NDArray
 from penstock.config import Settings
 from penstock.control.chosen import chosen_allocating, chosen_pacing, chosen_resorting
 from penstock.control.foresight import Foresight
-from penstock.control.guards import Guard
+from penstock.control.guards.basic import Guard
+from penstock.control.guards.standard import standard_guards
 from penstock.control.loop import Loop
 from penstock.control.ports import History
 from penstock.control.records import ActionRecord, AllocationRecord, DecisionRecord, FailureRecord
-from penstock.control.standard_guards import standard_guards
 from penstock.control.step import Step
 from penstock.model.decision import RoomDecision
 from penstock.model.observation import Observation
-from penstock.scaling.policy import ScalingPolicy
+from penstock.scaling.policies.policy import ScalingPolicy
 from penstock.sim.scenario import Scenario
 from penstock.sim.tally import Results
 from penstock.sim.world import SimulatedWorld

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from penstock.spark.ledger import Arrivals
+from penstock.model.arrivals import Arrivals
 
 
 @dataclass(frozen=True)

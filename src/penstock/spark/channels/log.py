@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Any
 
 from penstock.errors import InvalidInput
+from penstock.model.arrivals import Arrivals
 from penstock.spark.channels.entries import Chunk, Entry, entry_from
-from penstock.spark.checkpoint import write_atomically
-from penstock.spark.ledger import Arrivals
+from penstock.spark.checkpoint.durable_files import write_atomically
 
 FORMAT = "penstock-channel"
 VERSION = 1

@@ -8,12 +8,12 @@ from pyspark.sql import DataFrame, Row
 from pyspark.sql.types import StructType
 
 from penstock.errors import PenstockError
+from penstock.model.arrivals import Arrivals
 from penstock.model.sinks import ToChannel
-from penstock.spark import file_sink
 from penstock.spark.channels.entries import Chunk, arrivals_from, arrivals_json
 from penstock.spark.channels.log import Channel
-from penstock.spark.file_sink import Target, TaskWriter
-from penstock.spark.ledger import Arrivals
+from penstock.spark.sinks import files as file_sink
+from penstock.spark.sinks.files import Target, TaskWriter
 
 
 def schema_json(schema: StructType) -> str:

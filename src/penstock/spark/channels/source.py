@@ -24,9 +24,9 @@ from pyspark.sql.types import IntegerType, StructType
 from penstock.errors import InvalidInput
 from penstock.spark.channels.chunks import read_piece
 from penstock.spark.channels.log import FORMAT, Channel, Piece
-from penstock.spark.parallelism_file import read_parallelism
 from penstock.spark.routes.names import OFFSET
 from penstock.spark.routes.reading import RoutedReading
+from penstock.spark.sources.parallelism_file import read_parallelism
 
 
 @dataclass(frozen=True)

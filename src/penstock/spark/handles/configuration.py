@@ -1,8 +1,10 @@
-"""What Spark sends to executors with every batch beside its plan."""
+"""Settings of Spark that it advises against, and what it sends with every batch."""
 
 from pyspark.sql import SparkSession
 
 from penstock.spark.handles.gateway import asking, context
+
+STRICT = "spark.sql.streaming.statefulOperator.useStrictDistribution"
 
 
 def lighten_configuration(spark: SparkSession) -> None:

@@ -16,7 +16,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from penstock.spark.checkpoint import write_atomically
+from penstock.spark.checkpoint.durable_files import write_atomically
 
 KEPT_TABLES = 100  # as many as Spark keeps of its offsets
 KEPT_REPORTS_S = 120.0

@@ -15,7 +15,7 @@ from pyspark.sql.types import DataType, DecimalType, StructType
 
 from penstock.errors import InvalidTopology
 from penstock.model.aggregates import UserAggregate
-from penstock.spark.survey import first_line
+from penstock.spark.handles.messages import first_line
 from penstock.spark.windows import results
 from penstock.spark.windows.decimals import DecimalSum
 from penstock.spark.windows.distinct import PRECISION, Estimator, Registers

@@ -17,8 +17,9 @@ from pyspark.sql.types import LongType, StructField, StructType
 
 from penstock.errors import InvalidTopology
 from penstock.model.aggregates import UserAggregate
-from penstock.spark.analysis import keyed_by
-from penstock.spark.survey import first_line, operator_name
+from penstock.model.current_operator import operator_name
+from penstock.spark.handles.analysed_plan import keyed_by
+from penstock.spark.handles.messages import first_line
 from penstock.spark.windows import keeping, laning
 from penstock.spark.windows.arguments import WATERMARK, WINDOW, Arguments, checked
 from penstock.spark.windows.buckets import bucket_values

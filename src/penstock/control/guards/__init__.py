@@ -1,0 +1,1 @@
+"""What stands between a policy's suggestion and the cluster."""

@@ -1,0 +1,100 @@
+"""Guards against restlessness: a band of utilisation, a scale-down window, a time to catch up."""
+
+import math
+from dataclasses import dataclass
+
+from penstock.control.guards.basic import GuardContext, Guarded, held, resized
+from penstock.model.decision import ScalingPlan
+from penstock.model.observation import Observation
+
+
+@dataclass(frozen=True)
+class UtilisationBand:
+    """Nothing changes while processors are used as they should be and nothing is late.
+
+    Utilisation is the load that is offered over the processors there are; a band of no width
+    (low equal to high) guards nothing.
+    """
+
+    low: float
+    high: float
+
+    def check(self, suggested: ScalingPlan, context: GuardContext) -> Guarded:
+        """Hold within the band."""
+        newest = context.newest
+        if suggested.processors == context.current.processors or newest is None:
+            return Guarded(suggested)
+        used = offered_load(newest) / max(1, context.current.processors)
+        if not self.low < self.high or not self.low <= used <= self.high:
+            return Guarded(suggested)
+        if _late(newest, context.limits.max_latency_s):
+            return Guarded(suggested)
+        return held(
+            context,
+            f"utilisation {used:.2f} is within {self.low:g} to {self.high:g} and results are in "
+            "time",
+        )
+
+
+@dataclass(frozen=True)
+class ScaleDownWindow:
+    """Scaling in goes no lower than anything that was suggested within the window."""
+
+    window_s: float
+
+    def check(self, suggested: ScalingPlan, context: GuardContext) -> Guarded:
+        """Take the highest of the recent suggestions."""
+        now = context.current.processors
+        if suggested.processors >= now:
+            return Guarded(suggested)
+        since_s = context.now_s - self.window_s
+        recent = [processors for at_s, processors in context.suggested if at_s > since_s]
+        highest = min(now, max(recent, default=suggested.processors))
+        if highest <= suggested.processors:
+            return Guarded(suggested)
+        reason = (
+            f"scale-down window: {highest} processors were suggested within {self.window_s:g} s"
+        )
+        return Guarded(resized(suggested, highest, context.sharing), (reason,))
+
+
+@dataclass(frozen=True)
+class CatchUp:
+    """A backlog that would be late gets the processors that work it off within a time."""
+
+    within_s: float
+
+    def check(self, suggested: ScalingPlan, context: GuardContext) -> Guarded:
+        """Raise a plan that would take longer."""
+        newest, limits = context.newest, context.limits
+        if newest is None or not newest.arrival_rate_per_s > 0:
+            return Guarded(suggested)
+        behind = newest.backlog_rows - newest.arrival_rate_per_s * limits.max_latency_s
+        load = offered_load(newest)
+        if not (behind > 0 and load > 0):
+            return Guarded(suggested)
+        per_row_s = load / newest.arrival_rate_per_s
+        needed = math.ceil(load + behind * per_row_s / self.within_s)
+        raised = min(needed, limits.max_processors)
+        if raised <= suggested.processors:
+            return Guarded(suggested)
+        reason = (
+            f"catch-up: {behind:.0f} rows are behind, {raised} processors work them off within "
+            f"{self.within_s:g} s"
+        )
+        return Guarded(resized(suggested, raised, context.sharing), (reason,))
+
+
+def offered_load(observation: Observation) -> float:
+    """Processors that what arrives keeps busy; NaN when some component's is not known."""
+    return sum(
+        component.arrival_rate_per_s * component.service_time_s
+        for component in observation.components
+        if component.arrival_rate_per_s != 0
+    )
+
+
+def _late(observation: Observation, bound_s: float) -> bool:
+    latency = observation.latency
+    behind = observation.backlog_rows > observation.arrival_rate_per_s * bound_s
+    return behind or (latency is not None and latency.mean_s > bound_s)

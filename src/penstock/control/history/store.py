@@ -1,0 +1,297 @@
+"""What is remembered of runs, in SQLite or any database SQLAlchemy speaks to.
+
+One writer for each run (the loop), any number of readers. A period is one transaction.
+"""
+
+import threading
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from functools import partial
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Engine,
+    Select,
+    Table,
+    insert,
+    inspect,
+    select,
+    update,
+)
+from sqlalchemy.exc import InterfaceError, OperationalError, SQLAlchemyError, TimeoutError
+
+from penstock.control.history import rows
+from penstock.control.history import tables as t
+from penstock.control.records import (
+    ActionRecord,
+    AllocationRecord,
+    DecisionRecord,
+    FailureRecord,
+    RunRecord,
+)
+from penstock.errors import InvalidInput, Unavailable
+from penstock.model.decision import RoomDecision
+from penstock.model.observation import AdmissionRecord, Observation
+
+MOST_NAMED = 500  # numbers in one statement; databases have limits
+MOST_WAITING_ROWS = 100_000  # kept while the database is away; then the oldest periods go
+
+Record = TypeVar("Record")
+
+
+@dataclass(frozen=True)
+class Within:
+    """Which part of a run is read; what is None does not limit it."""
+
+    since_s: float | None = None
+    until_s: float | None = None
+    span: tuple[int, int] | None = None  # rows numbered above the first and up to the second
+
+
+ALL = Within()
+
+
+class HistoryStore:
+    """A database of runs."""
+
+    def __init__(self, where: str, create: bool = True) -> None:
+        """Open a file or SQLAlchemy URL; made if missing and `create`, refused otherwise."""
+        self._engine = t.connect(where, create)
+        self.where = self._engine.url.render_as_string(hide_password=True)
+
+    def begin(self, run: RunRecord) -> "RunHistory":
+        """A new run, to be written through what is returned."""
+        with self._engine.begin() as connection:
+            made = connection.execute(insert(t.runs), asdict(run)).inserted_primary_key
+        assert made is not None
+        return RunHistory(self._engine, int(made[0]))
+
+    def runs(self) -> dict[int, RunRecord]:
+        """All runs by number, oldest first."""
+        with self.reading() as connection:
+            found = connection.execute(select(t.runs).order_by(t.runs.c.id)).mappings().all()
+        return {row["id"]: rows.read_run(row) for row in found}
+
+    def latest_run(self) -> int:
+        """The number of the newest run."""
+        runs = self.runs()
+        if not runs:
+            raise InvalidInput(f"{self.where} holds no run yet.")
+        return max(runs)
+
+    def read_observations(self, run: int, within: Within = ALL) -> list[Observation]:
+        """The observations of a run in the order they were made, exactly as they were written."""
+        with self.reading() as connection:
+            parents = _fetch(connection, t.observations, run, within)
+            if not parents:
+                return []
+            first, last = parents[0]["seq"], parents[-1]["seq"]
+            return _assembled(connection, parents, lambda c: c.seq.between(first, last))
+
+    def read_periods(self, run: int, numbers: Sequence[int]) -> list[Observation]:
+        """The observations of these numbers, in their order, and nothing in between."""
+        found: list[Observation] = []
+        with self.reading() as connection:
+            for start in range(0, len(numbers), MOST_NAMED):
+                named = list(numbers[start : start + MOST_NAMED])
+                chosen = t.observations.c.seq.in_(named)
+                query = select(t.observations).where(t.observations.c.run_id == run, chosen)
+                parents = connection.execute(query.order_by(t.observations.c.seq)).mappings()
+                found += _assembled(connection, list(parents), partial(_numbered, named))
+        return found
+
+    def read_decisions(self, run: int, within: Within = ALL) -> list[DecisionRecord]:
+        """The decisions of a run, oldest first, without those of shadows."""
+        acting = t.decisions.c.shadow.is_(False)
+        return self._read(t.decisions, rows.read_decision, run, within, acting)
+
+    def read_shadows(self, run: int, within: Within = ALL) -> list[DecisionRecord]:
+        """What policies that only watched a run would have decided, oldest first."""
+        watching = t.decisions.c.shadow.is_(True)
+        return self._read(t.decisions, rows.read_decision, run, within, watching)
+
+    def read_allocations(self, run: int, within: Within = ALL) -> list[AllocationRecord]:
+        """Where key groups were to live in a run, oldest first."""
+        return self._read(t.allocations, rows.read_allocation, run, within)
+
+    def read_room_decisions(self, run: int, within: Within = ALL) -> list[RoomDecision]:
+        """What was decided elsewhere than in the loop (routes), oldest first."""
+        return self._read(t.room_decisions, rows.read_room_decision, run, within)
+
+    def read_actions(self, run: int, within: Within = ALL) -> list[ActionRecord]:
+        """What was done in a run, oldest first."""
+        return self._read(t.actions, rows.read_action, run, within)
+
+    def read_admissions(self, run: int, within: Within = ALL) -> list[AdmissionRecord]:
+        """What sources of many streams decided over their lanes, oldest first."""
+        with self.reading() as connection:
+            parents = _fetch(connection, t.observations, run, within)
+        told = [record for row in parents for record in rows.read_admissions(row)]
+        return sorted(told, key=lambda record: record.at_s)
+
+    def read_failures(self, run: int, within: Within = ALL) -> list[FailureRecord]:
+        """What failed in the loop of a run, oldest first."""
+        return self._read(t.failures, rows.read_failure, run, within)
+
+    def _read(
+        self, table: Table, read: Callable[[rows.Row], Record], run: int, within: Within,
+        also: ColumnElement[bool] | None = None,
+    ) -> list[Record]:  # fmt: skip
+        with self.reading() as connection:
+            found = _fetch(connection, table, run, within, also)
+            return [read(row) for row in found]
+
+    @contextmanager
+    def reading(self) -> Iterator[Connection]:
+        """A connection; what the database says when it fails becomes one sentence."""
+        try:
+            with self._engine.connect() as connection:
+                yield connection
+        except SQLAlchemyError as error:
+            reason = " ".join(str(getattr(error, "orig", error)).split())
+            raise Unavailable(f"the history {self.where} cannot be read: {reason}.") from error
+
+    def close(self) -> None:
+        """Let go of the database."""
+        self._engine.dispose()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:  # fmt: skip
+        self.close()
+
+
+class RunHistory:
+    """The History port over one run of a store.
+
+    Records wait in memory until `flush` writes them in one transaction. When the database is away
+    they go on waiting, up to a limit; what it refuses for good is let go, so that one bad record
+    cannot stop all later ones.
+    """
+
+    def __init__(self, engine: Engine, run_id: int) -> None:
+        self.run_id = run_id
+        self._engine = engine
+        self._lock = threading.Lock()
+        self._waiting: rows.Rows = []
+        self._seq = 0
+
+    def observed(self, observation: Observation) -> None:
+        """Keep an observation."""
+        with self._lock:
+            self._seq += 1
+            self._waiting += rows.observation_rows(observation, self.run_id, self._seq)
+
+    def decided(self, record: DecisionRecord) -> None:
+        """Keep a decision."""
+        self._keep(t.decisions, rows.decision_row(record, self.run_id))
+
+    def allocated(self, record: AllocationRecord) -> None:
+        """Keep an allocation."""
+        self._keep(t.allocations, rows.allocation_row(record, self.run_id))
+
+    def told(self, decision: RoomDecision) -> None:
+        """Keep a decision that was taken outside of the loop, such as a proposed plan."""
+        self._keep(t.room_decisions, rows.room_decision_row(decision, self.run_id))
+
+    def acted(self, record: ActionRecord) -> None:
+        """Keep what was done."""
+        self._keep(t.actions, rows.action_row(record, self.run_id))
+
+    def failed(self, record: FailureRecord) -> None:
+        """Keep a failure of the loop."""
+        self._keep(t.failures, rows.failure_row(record, self.run_id))
+
+    def flush(self) -> None:
+        """Write what waits."""
+        with self._lock:
+            by_table: dict[Table, list[dict[str, Any]]] = defaultdict(list)
+            for table, row in self._waiting:
+                by_table[table].append(row)
+            try:
+                with self._engine.begin() as connection:
+                    for table in t.metadata.sorted_tables:
+                        if table in by_table:
+                            connection.execute(insert(table), by_table[table])
+            except (OperationalError, InterfaceError, TimeoutError):
+                self._shorten()
+                raise
+            except Exception:
+                self._waiting = []
+                raise
+            self._waiting = []
+
+    def end(self, at_s: float) -> None:
+        """Write what waits and note when the run ended."""
+        self.flush()
+        with self._engine.begin() as connection:
+            ended = update(t.runs).where(t.runs.c.id == self.run_id).values(ended_at_s=at_s)
+            connection.execute(ended)
+
+    def _keep(self, table: Table, row: dict[str, Any]) -> None:
+        with self._lock:
+            self._waiting.append((table, row))
+
+    def _shorten(self) -> None:
+        """Drop the oldest periods whole: a part without its observation could not be written."""
+        while len(self._waiting) > MOST_WAITING_ROWS:
+            del self._waiting[0]
+            while self._waiting and self._waiting[0][0] is not t.observations:
+                del self._waiting[0]
+
+
+def _fetch(
+    connection: Connection,
+    table: Table,
+    run: int,
+    within: Within,
+    also: ColumnElement[bool] | None = None,
+) -> list[rows.Row]:
+    order = table.c.seq if "seq" in table.c else table.c.id
+    if table is t.allocations and not inspect(connection).has_table(table.name):
+        return []  # written before there were any
+    query: Select[Any] = select(table).where(table.c.run_id == run).order_by(order)
+    if within.since_s is not None:
+        query = query.where(table.c.at_s >= within.since_s)
+    if within.until_s is not None:
+        query = query.where(table.c.at_s <= within.until_s)
+    if within.span is not None:
+        after, last = within.span
+        query = query.where(order > after, order <= last)
+    if also is not None:
+        query = query.where(also)
+    return list(connection.execute(query).mappings())
+
+
+def _numbered(named: list[int], columns: Any) -> ColumnElement[bool]:
+    chosen: ColumnElement[bool] = columns.seq.in_(named)
+    return chosen
+
+
+def _assembled(
+    connection: Connection, parents: list[rows.Row], chosen: Callable[[Any], ColumnElement[bool]]
+) -> list[Observation]:
+    """Observations of their rows, and of those of their parts that are chosen by number."""
+    if not parents:
+        return []
+    run = parents[0]["run_id"]
+    parts = []
+    for table in (t.operators, t.components, t.nodes):
+        query = select(table).where(table.c.run_id == run, chosen(table.c))
+        by_seq: dict[int, list[rows.Row]] = defaultdict(list)
+        ordered = query.order_by(table.c.seq, table.c.position)
+        for row in connection.execute(ordered).mappings():
+            by_seq[row["seq"]].append(row)
+        parts.append(by_seq)
+    return [
+        rows.read_observation(p, *(by_seq.get(p["seq"], []) for by_seq in parts)) for p in parents
+    ]

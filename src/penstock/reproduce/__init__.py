@@ -1,1 +1,0 @@
-"""One module per paper: its experiments, claims and plots."""

@@ -1,0 +1,1 @@
+"""The forms of the documents that `penstock advise scaling` takes."""

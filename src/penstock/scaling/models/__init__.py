@@ -1,0 +1,1 @@
+"""Latency models and the formulas they are made of."""

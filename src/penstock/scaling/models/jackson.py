@@ -1,0 +1,181 @@
+"""The latency models `mmk` and `gigk`: an open network of queues (seed 003 s.III).
+
+    E[T](k) = (1 / lambda_0) sum_i lambda_i E[T_i](k_i)                  (4)
+    E[T_i](k_i) = (a_i + s_i) / 2 E[Q_i](M/M/k_i) + 1 / mu_i             (5, Whitt; 1 for mmk)
+
+with a_i and s_i the squared coefficients of variation of times between arrivals and of service.
+E[T_i] is convex and falling in k_i, so AssignProcessors (Algorithm 1) hands out processors in the
+order of their gain. All gains of a component come from one recursion; sorting them once gives
+every allocation, so MinProcessors (Algorithm 2) costs one sort too instead of a call of
+AssignProcessors for each processor added.
+
+Differs from seed 003 Algorithm 1: stops at K_max; its loop condition hands out one more.
+Differs from seed 003 Algorithm 2: the lower bound weighs each service time by its visit ratio.
+Differs from seed 003 s.III-B: processors without a gain in double precision go by utilisation.
+"""
+
+import heapq
+import math
+from dataclasses import dataclass
+from itertools import islice
+
+import numpy as np
+
+from penstock.model.observation import Floats, Ints
+from penstock.scaling.models.erlang import gains_s, least_processors, waiting_time_s
+from penstock.scaling.models.network import Allocation, Network
+
+_NEGLIGIBLE = 1e-17  # of the latency: below the resolution of a double
+
+
+@dataclass(frozen=True)
+class Jackson:
+    """M/M/k nodes, or GI/G/k nodes with Whitt's correction when `general`."""
+
+    general: bool = False
+
+    @property
+    def name(self) -> str:
+        return "gigk" if self.general else "mmk"
+
+    def latency_s(self, network: Network, parallelism: Ints) -> float:
+        """Mean time from a row's arrival until all that derives from it is done."""
+        rows = zip(
+            network.arrival_rate_per_s.tolist(),
+            network.service_rate_per_s.tolist(),
+            self._weights(network),
+            parallelism.tolist(),
+            strict=True,
+        )
+        queueing = sum(weight * waiting_time_s(rate, mu, k) for rate, mu, weight, k in rows if rate)
+        return queueing + network.service_time_s
+
+    def assign(self, network: Network, max_processors: int) -> Allocation:
+        """AssignProcessors: the lowest latency with at most `max_processors`."""
+        least = self._least(network)
+        fewest = int(least.sum())
+        if fewest > max_processors:
+            return _too_few(least, max_processors)
+        counts, gains = self._gains(network, least, max_processors - fewest)
+        order = np.argsort(-gains, kind="stable")[: max_processors - fewest]
+        chosen = least + _counted(order, counts)
+        left = max_processors - int(chosen.sum())
+        parallelism = _level(network, chosen, left)
+        return Allocation(parallelism, int(parallelism.sum()), self.latency_s(network, parallelism))
+
+    def minimum(self, network: Network, max_latency_s: float, max_processors: int) -> Allocation:
+        """MinProcessors: the fewest processors whose latency is at most the bound."""
+        least = self._least(network)
+        fewest = int(least.sum())
+        if fewest > max_processors:
+            return _too_few(least, max_processors)
+        lower = network.service_time_s
+        counts, gains = self._gains(network, least, max_processors - fewest)
+        order = np.argsort(-gains, kind="stable")
+        start = self.latency_s(network, least)
+        after = start - np.cumsum(gains[order])
+        steps = 0 if start <= max_latency_s else 1 + int(np.searchsorted(-after, -max_latency_s))
+        steps = min(steps, max_processors - fewest, len(order))
+
+        def at(step: int) -> Allocation:
+            chosen = least + _counted(order[:step], counts)
+            return Allocation(chosen, int(chosen.sum()), self.latency_s(network, chosen))
+
+        found = at(steps)
+        # The running sum may be off by its rounding: settle the step with exact latencies.
+        while steps < min(max_processors - fewest, len(order)) and found.latency_s > max_latency_s:
+            steps += 1
+            found = at(steps)
+        while steps > 0 and (fewer := at(steps - 1)).latency_s <= max_latency_s:
+            steps, found = steps - 1, fewer
+        if found.latency_s <= max_latency_s:
+            return found
+        why = (
+            f"service alone takes {lower:.4g} s"
+            if lower > max_latency_s
+            else f"{found.processors} processors reach {found.latency_s:.4g} s"
+        )
+        sentence = (
+            f"a mean latency of {max_latency_s:g} s cannot be met with {max_processors} "
+            f"processors: {why}"
+        )
+        return Allocation(found.parallelism, found.processors, found.latency_s, sentence)
+
+    def _weights(self, network: Network) -> list[float]:
+        weights = network.visits
+        if self.general:
+            weights = weights * (network.arrival_scv + network.service_scv) / 2
+        result: list[float] = weights.tolist()
+        return result
+
+    def _least(self, network: Network) -> Ints:
+        return np.array([least_processors(load) for load in network.loads.tolist()], dtype=np.int64)
+
+    def _gains(self, network: Network, least: Ints, most: int) -> tuple[Ints, Floats]:
+        """Gains of further processors, component after component, each falling; and how many."""
+        floor = _NEGLIGIBLE * max(network.service_time_s, 1e-300)
+        counts: list[int] = []
+        found: list[float] = []
+        for rate, mu, weight in zip(
+            network.arrival_rate_per_s.tolist(),
+            network.service_rate_per_s.tolist(),
+            self._weights(network),
+            strict=True,
+        ):
+            before = len(found)
+            if weight > 0:
+                for gain in islice(gains_s(rate, mu), most):
+                    if gain * weight <= floor:
+                        break
+                    found.append(gain * weight)
+            counts.append(len(found) - before)
+        return np.array(counts, dtype=np.int64), np.array(found)
+
+
+MMK = Jackson(general=False)
+GIGK = Jackson(general=True)
+
+
+def _counted(order: Ints, counts: Ints) -> Ints:
+    """How many of the chosen gains belong to each component."""
+    owner = np.repeat(np.arange(len(counts)), counts)
+    chosen: Ints = np.bincount(owner[order], minlength=len(counts)).astype(np.int64)
+    return chosen
+
+
+def _level(network: Network, parallelism: Ints, left: int) -> Ints:
+    """Give the rest to the components whose processors are busiest: in bulk, then one by one."""
+    if left <= 0 or not len(parallelism):
+        return parallelism
+    loads = np.maximum(network.loads, 1e-12)
+    total = int(parallelism.sum()) + left
+    open_ = np.ones(len(loads), dtype=bool)
+    grown: Ints = parallelism.copy()
+    while open_.any():
+        free = total - int(parallelism[~open_].sum())
+        share = np.floor(free * (loads / loads[open_].sum())).astype(np.int64)
+        full = open_ & (share < parallelism)
+        if not full.any():
+            grown[open_] = share[open_]
+            break
+        open_ &= ~full
+    left = total - int(grown.sum())
+    queue = [(-load / k, i) for i, (load, k) in enumerate(zip(loads, grown.tolist(), strict=True))]
+    heapq.heapify(queue)
+    for _ in range(left):
+        _, i = queue[0]
+        grown[i] += 1
+        heapq.heapreplace(queue, (-loads[i] / grown[i], i))
+    return grown
+
+
+def _too_few(least: Ints, max_processors: int) -> Allocation:
+    """Not even stable: the best is to share what there is in proportion to the need."""
+    need = int(least.sum())
+    left = max(0, max_processors - len(least))
+    exact = (least - 1) * (left / max(1, need - len(least)))
+    share = np.floor(exact).astype(np.int64)
+    most_cut = np.argsort(share - exact, kind="stable")[: left - int(share.sum())]
+    share[most_cut] += 1
+    sentence = f"at least {need} processors are needed to keep up, {max_processors} are allowed"
+    return Allocation(1 + share, int((1 + share).sum()), math.inf, sentence, need)

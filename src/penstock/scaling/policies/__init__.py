@@ -1,0 +1,1 @@
+"""The scaling policies, one in each file, and the registry of their names."""

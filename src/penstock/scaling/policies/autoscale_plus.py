@@ -1,0 +1,133 @@
+"""AUTOSCALE+: one pass, the best of three trends, CPU under concurrency (seed 002 ch.6 s.2).
+
+    EstimInput = combine(EstimR, sum of the parents' EstimOutput) + pending           (1)
+    Capacity of a task = Delta / latency x UtilCPU                                   (5)
+    idealK = EstimInput / Capacity; keep k while beta k <= idealK <= k               (6) to (8)
+    otherwise the least k' with EstimInput <= k' Delta / latency x reservation x alpha   (9), (10)
+
+Differs from seed 002 ch.6 (5): that is one task's capacity; an operator's is that times its tasks.
+Differs from seed 002 ch.6 (9): the bound is on k', not on the present k.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from penstock.errors import InvalidInput
+from penstock.forecast.trends import KINDS, best_trends
+from penstock.model.decision import Decision, ScalingPlan
+from penstock.scaling.activity import check_combine, combined, expected_rows
+from penstock.scaling.exploration import upstream_first
+from penstock.scaling.plans import hold
+from penstock.scaling.policies.policy import ScalingContext
+from penstock.scaling.suggestions import Suggestion, grown_plan, pooled_plan
+from penstock.scaling.windows import OperatorWindows, operator_windows
+
+_BY_TREND = tuple(f"{kind} trend" for kind in KINDS)
+
+
+def usable_cpu(used: float, reserved: float, others_used: Sequence[float], alpha: float) -> float:
+    """Share of a CPU one task can use beside the others on it (3).
+
+    Differs from seed 002 ch.6 (3): at most the whole CPU, and all of it for a task that is alone.
+
+    >>> round(usable_cpu(0.5, 0.4, [0.4], alpha=0.3), 2)
+    0.75
+    """
+    left = max(0.0, 1.0 - sum(others_used)) / max(1, len(others_used))
+    return min(1.0, max(1e-6, alpha * max(used, reserved) + left))
+
+
+@dataclass(frozen=True)
+class AutoscalePlus:
+    """Resource-aware preventive scaling.
+
+    `alpha` is the margin kept on CPU (the paper's experiments take 0.3), `beta` the lower end of
+    the working interval, `cpu_reservation` what each task has reserved of its CPU.
+    """
+
+    combine: str = "max"
+    window_s: float = 90.0
+    grace_s: float = 0.0
+    alpha: float = 0.8
+    beta: float = 0.8
+    cpu_reservation: float = 1.0
+
+    def __post_init__(self) -> None:
+        check_combine(self.combine)
+        if not self.window_s > 0:
+            raise InvalidInput(f"window_s is {self.window_s:g}; it must be above 0.")
+        for field, value in (("alpha", self.alpha), ("cpu_reservation", self.cpu_reservation)):
+            if not 0 < value <= 1:
+                raise InvalidInput(f"{field} is {value:g}; allowed: 0 < {field} <= 1.")
+        if not 0 <= self.beta <= 1:
+            raise InvalidInput(f"beta is {self.beta:g}; allowed: 0 <= beta <= 1.")
+
+    @property
+    def name(self) -> str:
+        return "autoscale_plus"
+
+    def decide(self, context: ScalingContext) -> Decision[ScalingPlan]:
+        """Degrees for the next iteration of the window."""
+        if self.grace_s > 0 and context.in_force_s < self.grace_s:
+            return hold(context, f"no change yet: within {self.grace_s:g} s of the last one")
+        windows = operator_windows(context, self.window_s)
+        if windows is None:
+            return hold(context, "no measurement yet")
+        suggestions = self.suggest(windows)
+        if context.sharing == "space":
+            return grown_plan(context, suggestions)
+        # Shared in time, a slot runs one task at a time: nobody competes for it within the query.
+        load = sum(suggestion.load for suggestion in suggestions)
+        current = max(1, context.current.processors)
+        wanted = self._degree(
+            current, load, load / self._margin, all(windows.known), context.limits.max_processors
+        )
+        return pooled_plan(context, wanted, load, f"ideal is {load:.3g} processors")
+
+    @property
+    def _margin(self) -> float:
+        return self.alpha * self.cpu_reservation
+
+    def suggest(self, windows: OperatorWindows) -> list[Suggestion]:
+        """One pass from the sources on; what a parent emits counts with its new degree."""
+        trends = best_trends(windows.received_rows)
+        received = expected_rows(trends).tolist()
+        latency = windows.service_time_s.mean(axis=1)
+        with np.errstate(divide="ignore", over="ignore"):
+            whole = (windows.duration_s / latency).tolist()
+        share, pending = windows.usable_cpu.tolist(), windows.pending_rows.tolist()
+        selectivity, running = windows.selectivity.tolist(), windows.parallelism.tolist()
+        most, kind = windows.max_parallelism.tolist(), trends.kind.tolist()
+        margin = self._margin
+        found: list[Suggestion | None] = [None] * windows.size
+        emitted = [math.nan] * windows.size
+        for i in upstream_first(windows.upstreams):
+            rows, why = received[i], _BY_TREND[kind[i]]
+            if windows.upstreams[i]:
+                upstream = sum([emitted[up] for up in windows.upstreams[i]])
+                if not math.isnan(upstream):  # within a loop a parent may still be unknown
+                    rows = combined(self.combine, rows, upstream)
+                    why = why if rows == received[i] else "what its upstreams will emit"
+            rows += pending[i]
+            task = whole[i] * share[i]
+            ideal, reserved = (rows / task, rows / (whole[i] * margin)) if rows > 0 else (0.0, 0.0)
+            wanted = self._degree(running[i], ideal, reserved, windows.known[i], most[i])
+            level, rises = ideal / running[i], trends.rises[i]
+            found[i] = Suggestion(
+                windows.names[i], running[i], wanted, level, rows, task, rises, why
+            )
+            emitted[i] = min(rows, task * max(wanted, running[i])) * selectivity[i]
+        return [suggestion for suggestion in found if suggestion is not None]
+
+    def _degree(self, current: int, ideal: float, reserved: float, known: bool, most: int) -> int:
+        """The working interval (8), and the new degree (9) outside it."""
+        if self.beta * current <= ideal <= current:
+            return current
+        wanted = max(1, min(most, math.ceil(min(reserved, 1e9) - 1e-9)))
+        if ideal > current:
+            return max(wanted, current)
+        # Fewer only where that is what follows: the margin may ask for as many as there are.
+        return min(current, wanted) if known else current

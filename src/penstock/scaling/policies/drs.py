@@ -1,0 +1,177 @@
+"""DRS: the fewest processors that keep the bound, or the best use of a fixed number (seed 003).
+
+Three things make it act (s.IV-B), none of them sooner than T_ra after the last change:
+  shortage    the latency is above T_max (or the model sees it coming): MinProcessors
+  surplus     the measured latency is below T_min: MinProcessors, if that is fewer
+  imbalance   the number is right, its split is not the best: AssignProcessors
+"""
+
+import math
+from dataclasses import dataclass, field, replace
+
+from penstock.errors import InvalidInput
+from penstock.model.decision import Decision, ScalingPlan
+from penstock.scaling.models.microbatch import BatchOverhead
+from penstock.scaling.models.network import Allocation
+from penstock.scaling.plans import change, hold
+from penstock.scaling.policies.drs_inputs import Inputs, read_inputs
+from penstock.scaling.policies.policy import ScalingContext
+from penstock.scaling.smoothing import Smoothing
+
+MODELS = ("auto", "mmk", "gigk", "microbatch")
+_LEAST_GAIN = 0.01  # of the latency; a smaller one does not pay for moving processors
+_NEAR_BEST = 1.4  # times the best latency that can be had
+_MOST_LOW = 0.75  # of the bound; nearer to it nothing is a surplus
+
+
+@dataclass(frozen=True)
+class Drs:
+    """Seed 003's scheduler over a latency model.
+
+    `model`: "auto" takes microbatch where processors are shared in time and mmk in space.
+    `objective`: "latency" solves (8), "processors" solves (6) with all that are allowed.
+    `min_latency_share`: T_min over T_max. `reallocate_after_s`: T_ra.
+    """
+
+    model: str = "auto"
+    objective: str = "latency"
+    min_latency_share: float = 0.45
+    reallocate_after_s: float = 0.0
+    smoothing_window: int = 3
+    smoothing_alpha: float | None = None
+    predictive: bool = True
+    correct: bool = True
+    batch_overhead_s: float = 0.25
+    batch_overhead_per_processor_s: float = 0.0
+    trigger_interval_s: float = 0.0
+    smoothing: Smoothing = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        if self.model not in MODELS:
+            raise InvalidInput(f"drs model is {self.model!r}; known: {', '.join(MODELS)}.")
+        if self.objective not in ("latency", "processors"):
+            raise InvalidInput(f"drs objective is {self.objective!r}; known: latency, processors.")
+        if not 0 <= self.min_latency_share < 1:
+            raise InvalidInput(
+                f"min_latency_share is {self.min_latency_share:g}; allowed: 0 <= share < 1."
+            )
+        smoothing = Smoothing(self.smoothing_window, self.smoothing_alpha)
+        object.__setattr__(self, "smoothing", smoothing)
+
+    @property
+    def name(self) -> str:
+        return "drs"
+
+    @property
+    def overhead(self) -> BatchOverhead:
+        """What a batch is thought to cost before any was seen."""
+        return BatchOverhead(self.batch_overhead_s, self.batch_overhead_per_processor_s)
+
+    def decide(self, context: ScalingContext) -> Decision[ScalingPlan]:
+        """The plan of whichever trigger holds, or what runs."""
+        if self.reallocate_after_s > 0 and context.in_force_s < self.reallocate_after_s:
+            waited = f"{context.in_force_s:.3g} of {self.reallocate_after_s:g} s"
+            return hold(context, f"no change yet: the last one is {waited} ago")
+        inputs = read_inputs(
+            context, self.model, self.smoothing, self.overhead, self.trigger_interval_s,
+            self.correct,
+        )  # fmt: skip
+        if inputs is None:
+            return hold(context, "no change: a component's load was not measured")
+        if self.objective == "processors":
+            return self._best_split(context, inputs)
+        return self._keep_bound(context, inputs)
+
+    def _best_split(self, context: ScalingContext, inputs: Inputs) -> Decision[ScalingPlan]:
+        # (6) asks for the best steady state; a backlog is gone the sooner the better that is.
+        found = inputs.model.assign(inputs.steady, context.limits.max_processors)
+        why = f"the best of at most {context.limits.max_processors} processors"
+        return self._decided(context, inputs, found, why)
+
+    def _keep_bound(self, context: ScalingContext, inputs: Inputs) -> Decision[ScalingPlan]:
+        bound = context.limits.max_latency_s
+        expected = inputs.expected_s
+        above = inputs.measured_s > bound
+        if above or (self.predictive and expected > bound):
+            return self._add(context, inputs, above)
+        if inputs.measured_s < self._low_s(context, inputs):
+            return self._remove(context, inputs)
+        if context.sharing == "space":
+            return self._rebalance(context, inputs)
+        return hold(context, f"latency {_seconds(inputs.measured_s)} is within the bound")
+
+    def _low_s(self, context: ScalingContext, inputs: Inputs) -> float:
+        """T_min.
+
+        Differs from seed 003 s.IV-B: a batch takes its time on any number of processors, so where
+        they are shared in time T_min is not below what is about the best that can be had.
+        """
+        bound = context.limits.max_latency_s
+        low_s = self.min_latency_share * bound
+        if context.sharing != "time":
+            return low_s
+        best = inputs.model.assign(inputs.steady, context.limits.max_processors)
+        floor_s = _NEAR_BEST * inputs.correction.corrected_s(best.latency_s)
+        return max(low_s, min(floor_s, _MOST_LOW * bound))
+
+    def _add(self, context: ScalingContext, inputs: Inputs, above: bool) -> Decision[ScalingPlan]:
+        limits, current = context.limits, context.current.processors
+        found = inputs.model.minimum(inputs.network, inputs.bound_s, limits.max_processors)
+        if math.isinf(found.latency_s):
+            # Not even all of them work the backlog off in time: the best steady state does it
+            # soonest without starving a component that keeps up.
+            steady = inputs.model.assign(inputs.steady, limits.max_processors)
+            found = replace(steady, infeasible=found.infeasible)
+        seen = inputs.measured_s if above else inputs.expected_s
+        why = f"{'measured' if above else 'expected'} {_seconds(seen)} is above the bound"
+        if found.processors > current or found.infeasible:
+            return self._decided(context, inputs, found, why)
+        if above and current < limits.max_processors:
+            # The model sees enough where the measurement does not: go on in single steps.
+            one_more = inputs.model.assign(inputs.network, current + 1)
+            if one_more.processors > current:
+                return self._decided(context, inputs, one_more, why)
+        if current >= limits.max_processors:
+            return hold(context, f"{why}, and all {current} processors allowed are in use")
+        return hold(context, f"{why}, but {inputs.model.name} sees no gain in more processors")
+
+    def _remove(self, context: ScalingContext, inputs: Inputs) -> Decision[ScalingPlan]:
+        limits = context.limits
+        found = inputs.model.minimum(inputs.network, inputs.bound_s, limits.max_processors)
+        if found.infeasible is None and found.processors < limits.min_processors:
+            found = inputs.model.assign(inputs.network, limits.min_processors)
+        if found.infeasible or found.processors >= context.current.processors:
+            return hold(context, f"latency {_seconds(inputs.measured_s)}, fewer would not do")
+        low = f"measured {_seconds(inputs.measured_s)} is below T_min"
+        return self._decided(context, inputs, found, low)
+
+    def _rebalance(self, context: ScalingContext, inputs: Inputs) -> Decision[ScalingPlan]:
+        found = inputs.model.assign(inputs.network, context.current.processors)
+        best = inputs.correction.corrected_s(found.latency_s)
+        if found.infeasible or best > (1 - _LEAST_GAIN) * inputs.expected_s:
+            return hold(context, f"latency {_seconds(inputs.measured_s)} is within the bound")
+        why = f"a better split: {_seconds(inputs.expected_s)} -> {_seconds(best)} expected"
+        return self._decided(context, inputs, found, why)
+
+    def _decided(
+        self, context: ScalingContext, inputs: Inputs, found: Allocation, why: str
+    ) -> Decision[ScalingPlan]:
+        if inputs.gaps and found.processors < context.current.processors:
+            line = f"no scale-in while not measured: {', '.join(inputs.gaps)}"
+            return hold(context, line, infeasible=found.infeasible)
+        plan = ScalingPlan(dict(found.named(inputs.network)), found.processors)
+        lines = [change("processors", context.current.processors, plan.processors, why)]
+        if context.sharing == "space":
+            running = context.current.parallelism
+            lines += [
+                f"{name}: {running.get(name, 0)} -> {count}"
+                for name, count in plan.parallelism.items()
+                if running.get(name, 0) != count
+            ]
+        expected = inputs.correction.corrected_s(found.latency_s)
+        lines.append(f"{inputs.model.name} expects {_seconds(expected)}, {inputs.correction}")
+        return Decision(plan, tuple(lines), found.infeasible)
+
+
+def _seconds(value: float) -> str:
+    return "unknown" if math.isnan(value) else f"{value:.3g} s"

@@ -1,0 +1,20 @@
+"""The static policy: what runs, stays (seed 002 ch.7 s.1)."""
+
+from dataclasses import dataclass
+
+from penstock.model.decision import Decision, ScalingPlan
+from penstock.scaling.plans import hold
+from penstock.scaling.policies.policy import ScalingContext
+
+
+@dataclass(frozen=True)
+class Static:
+    """Never changes anything."""
+
+    @property
+    def name(self) -> str:
+        return "static"
+
+    def decide(self, context: ScalingContext) -> Decision[ScalingPlan]:
+        """The current plan."""
+        return hold(context, "static: the plan is never changed")

@@ -1,0 +1,1 @@
+"""From a plan to Spark: executors, key groups, parallelism, routes."""

@@ -1,1 +1,0 @@
-"""Components apart: one query each, joined by channels, with processors of their own."""

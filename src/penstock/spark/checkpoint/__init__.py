@@ -1,0 +1,1 @@
+"""What must survive a restart: layout, identity, recorded plans, carried-over state."""

@@ -1,0 +1,180 @@
+"""State carried over from one plan to another, while the query stands still.
+
+The operators and their state are the same under both plans; only which key group a key belongs to
+differs. The checkpoint is copied, its state divided anew in the copy by the reader and writer that
+Spark has for changing the number of key groups, and one empty batch added that says so. Offsets,
+watermarks and the numbering of batches go on as they were, so nothing is read or written twice.
+The run goes on in the copy once a record of ours, replaced as a whole, names it: a crash at any
+moment leaves the old checkpoint in force.
+"""
+
+import json
+import re
+import shutil
+from pathlib import Path
+from typing import Any
+
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+from pyspark.java_gateway import ensure_callback_server_started
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from penstock.errors import InvalidTopology
+from penstock.model.sinks import Files
+from penstock.spark.checkpoint.planned import PlannedQuery
+from penstock.spark.handles import rewrite_state
+from penstock.spark.handles.configuration import STRICT
+from penstock.spark.handles.messages import first_line
+from penstock.spark.handles.physical_plan import Shape
+
+_ROW_BY_ROW, _BATCH_BY_BATCH = '"StatefulStreamlineAggregate"', '"stateStoreSave"'
+_STORE = re.compile(r"\[operatorId=(\d+)\]")
+
+
+def carry_over(
+    session: SparkSession, query: PlannedQuery, old: Path, new: Path, commits: Path,
+    written: dict[str, int] | None,
+) -> None:  # fmt: skip
+    """Make `new` a checkpoint of the query's plan with the state of `old`.
+
+    `commits` are our own records of its batches; `written` is the last batch that each query wrote,
+    if the last run ended in good order.
+    """
+    shutil.rmtree(new, ignore_errors=True)
+    batches = _numbers(old / "commits")
+    planned = _numbers(old / "offsets")
+    if not batches:
+        if planned and _may_be_written(query, commits, planned[-1], written):
+            raise _unfinished(query, planned[-1])
+        return  # nothing was ever read
+    last = batches[-1]
+    for batch in planned:
+        if batch > last and _may_be_written(query, commits, batch, written):
+            raise _unfinished(query, batch)
+    shutil.copytree(old, new)
+    _forget_after(new / "offsets", last)
+    _add_batch(new / "offsets", last, strict=query.shape is None)
+    _name_alike(new / "state")
+    divide = _Divide(session, query.shape)
+    gateway = session.sparkContext._gateway
+    assert gateway is not None
+    ensure_callback_server_started(gateway)  # type: ignore[no-untyped-call]
+    try:
+        # Not as a URI: Spark takes a per cent sign in it for part of the name.
+        rewrite_state(session, f"file:{new}", last, divide)
+    except (PySparkException, Py4JError) as error:
+        shutil.rmtree(new, ignore_errors=True)
+        said = divide.refused or _said(error)
+        raise InvalidTopology(
+            f"query {query.plan.name!r}: its state cannot be carried over to another plan: {said}"
+        ) from error
+
+
+def next_directory(query: str, old: Path) -> str:
+    """The name of the checkpoint that follows one.
+
+    >>> next_directory("road", Path("queries/road")), next_directory("road", Path("road.plan4"))
+    ('road.plan1', 'road.plan5')
+    """
+    number = old.name.removeprefix(f"{query}.plan") if old.name != query else "0"
+    return f"{query}.plan{int(number) + 1}"
+
+
+def _said(error: Exception) -> str:
+    inner = getattr(error, "java_exception", None)
+    return (
+        str(inner.getMessage()).strip().split("\n")[0] if inner is not None else first_line(error)
+    )
+
+
+def _may_be_written(
+    query: PlannedQuery, commits: Path, batch: int, written: dict[str, int] | None
+) -> bool:
+    """Whether a batch that Spark did not finish may have left rows in a sink."""
+    if (commits / f"{batch}.json").exists():
+        return True
+    if written is not None:
+        return written.get(query.plan.name, -1) >= batch
+    return any(not isinstance(sink.sink, Files) for sink in query.sinks)
+
+
+def _unfinished(query: PlannedQuery, batch: int) -> InvalidTopology:
+    return InvalidTopology(
+        f"query {query.plan.name!r}: batch {batch} was written but not finished when the last run "
+        "ended; run once with the plan of then, and change the plan after that."
+    )
+
+
+def _numbers(folder: Path) -> list[int]:
+    if not folder.is_dir():
+        return []
+    return sorted(int(file.name) for file in folder.iterdir() if file.name.isdigit())
+
+
+def _forget_after(folder: Path, last: int) -> None:
+    """Drop batches that were planned and never written: their rows come in the next one."""
+    for batch in _numbers(folder):
+        if batch > last:
+            (folder / str(batch)).unlink()
+            (folder / f".{batch}.crc").unlink(missing_ok=True)
+
+
+def _add_batch(folder: Path, last: int, strict: bool) -> None:
+    """A batch over the same offsets as the last, that is, over no row, with the new setting."""
+    head, settings, *offsets = (folder / str(last)).read_text(encoding="utf-8").split("\n")
+    document: dict[str, Any] = json.loads(settings)
+    document["conf"][STRICT] = "true" if strict else "false"
+    text = "\n".join([head, json.dumps(document, separators=(",", ":")), *offsets])
+    (folder / str(last + 1)).write_text(text, encoding="utf-8")
+
+
+def _name_alike(state: Path) -> None:
+    """Call an aggregation what it is called in unfused plans.
+
+    It keeps the same state either way and Spark goes on with it under both names, but divides it
+    anew under one alone.
+    """
+    for file in state.glob("*/_metadata/metadata"):
+        text = file.read_text(encoding="utf-8")
+        if _ROW_BY_ROW in text:
+            file.write_text(text.replace(_ROW_BY_ROW, _BATCH_BY_BATCH), encoding="utf-8")
+            (file.parent / f".{file.name}.crc").unlink(missing_ok=True)
+
+
+class _Divide:
+    """What Spark calls with the rows of each state store, to have them divided."""
+
+    def __init__(self, session: SparkSession, shape: Shape | None) -> None:
+        self._session = session
+        self._shape = shape
+        self._parts = int(str(session.conf.get("spark.sql.shuffle.partitions")))
+        self.refused: str | None = None
+
+    def apply(self, rows: Any) -> Any:
+        """Rows of state, each in the key group that the plan reads it from."""
+        frame = DataFrame(rows, self._session)
+        found = _STORE.search(rows.queryExecution().analyzed().toString())
+        columns = frame.select("partition_key.*").columns
+        chosen = self._columns(int(found.group(1)) if found else -1, columns)
+        key = [F.col("partition_key").getField(name) for name in chosen]
+        return frame.repartition(self._parts, *key)._jdf
+
+    def _columns(self, operator: int, columns: list[str]) -> list[str]:
+        if self._shape is None:
+            return columns
+        key = self._shape.state.get(operator)
+        if key is None or (key.columns and list(key.columns) != columns):
+            self.refused = f"operator {operator} of the plan keeps other state than the checkpoint."
+            raise ValueError(self.refused)
+        if not key.columns:  # a join of streams, which is divided by its whole key in every plan
+            return columns
+        if key.divided_by is None:
+            self.refused = f"Spark does not tell how operator {operator} would be divided."
+            raise ValueError(self.refused)
+        return [columns[position] for position in key.divided_by]
+
+    class Java:
+        """The interface that py4j shows to Spark."""
+
+        implements = ("scala.Function1",)

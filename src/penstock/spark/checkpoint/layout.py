@@ -1,0 +1,152 @@
+"""A run's directory: one owner at a time, and what must stay the same from run to run.
+
+Layout below the directory: `queries/<name>` is Spark's checkpoint of a query, `penstock/` is ours:
+a lock, the identity of the topology, and the commits of batches. All of it is private, and JSON.
+"""
+
+import fcntl
+import json
+import os
+import uuid
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from penstock.errors import InvalidInput, InvalidTopology, Unavailable
+from penstock.spark.checkpoint.durable_files import write_atomically
+
+
+class Checkpoint:
+    """The directory, held under an exclusive lock while in use."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory.absolute()
+        self._ours = self.directory / "penstock"
+        self._lock: int | None = None
+
+    def __enter__(self) -> "Checkpoint":
+        try:
+            self._ours.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self.directory.chmod(0o700)
+            lock = os.open(self._ours / "lock", os.O_RDWR | os.O_CREAT, 0o600)
+        except OSError as error:
+            raise InvalidInput(
+                f"checkpoint {self.directory} cannot be used: {error.strerror}."
+            ) from error
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            os.close(lock)
+            raise Unavailable(
+                f"checkpoint {self.directory} is in use by another run; end that run or choose "
+                "another directory."
+            ) from error
+        self._lock = lock
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
+
+    def query(self, name: str) -> str:
+        """Where Spark keeps the checkpoint of a query."""
+        return self.query_folder(name).as_uri()
+
+    def query_folder(self, name: str) -> Path:
+        """The same as a path; a query whose state was carried over to another plan has moved."""
+        record = self.plan()
+        moved = record["directories"].get(name, name) if record is not None else name
+        return self.directory / "queries" / str(moved)
+
+    def plan(self) -> dict[str, Any] | None:
+        """What was recorded of the plan; None before the first start with one."""
+        file = self._ours / "plan.json"
+        return self._remembered("plan", {}) if file.exists() else None
+
+    def record_plan(self, record: dict[str, Any]) -> None:
+        """Replace what is recorded of the plan, whole or not at all."""
+        write_atomically(self._ours / "plan.json", record)
+
+    def mark_stopped(self, batches: dict[str, int] | None) -> None:
+        """Remember the last batch that each query wrote; None while a run may write more."""
+        write_atomically(self._ours / "stopped.json", {"batches": batches})
+
+    def stopped_after(self) -> dict[str, int] | None:
+        """The last batch that each query wrote; None if the last run did not end in good order."""
+        if not (self._ours / "stopped.json").exists():
+            return None
+        batches = self._remembered("stopped", {}).get("batches")
+        return None if batches is None else {str(name): int(n) for name, n in batches.items()}
+
+    @property
+    def sources(self) -> Path:
+        """Where sources of many streams keep their logs."""
+        return self._ours / "sources"
+
+    def commits(self, query: str) -> Path:
+        """Where the commits of a query's batches are kept."""
+        folder = self._ours / "commits" / query
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return folder
+
+    @property
+    def routes(self) -> Path:
+        """Where sources keep their route tables."""
+        return self._ours / "routes"
+
+    def channel(self, name: str) -> Path:
+        """Where a channel between this run's queries is kept."""
+        return self._ours / "channels" / name
+
+    def parallelism(self, component: str) -> Path:
+        """Where a component's processors are told to what reads its input."""
+        return self._ours / "parallelism" / f"{component}.json"
+
+    def writer_id(self) -> str:
+        """Who this run is to the channels it writes to; the same after a restart."""
+        return str(self._remembered("writer", {"id": uuid.uuid4().hex})["id"])
+
+    def epoch_s(self, now_s: float) -> float:
+        """When this run's streams began: fixed at the first start, the same after a restart."""
+        return float(self._remembered("epoch", {"epoch_s": now_s})["epoch_s"])
+
+    def check_identity(self, identity: dict[str, Any]) -> None:
+        """Refuse a topology that does not fit what this checkpoint was begun with."""
+        before = self._remembered("identity", identity)
+        for field, value in identity.items():
+            if before.get(field) != value and not isinstance(value, dict):
+                raise InvalidTopology(
+                    f"checkpoint {self.directory} was begun with {field} {before.get(field)!r}, "
+                    f"not {value!r}; set it back or choose another checkpoint."
+                )
+            if isinstance(value, dict):
+                self._check_parts(field, before.get(field, {}), value)
+
+    def _check_parts(self, field: str, before: dict[str, Any], now: dict[str, Any]) -> None:
+        whose = {"schema": "operator", "key": "component"}.get(field, field)
+        for name in sorted(before.keys() | now.keys()):
+            if before.get(name) != now.get(name):
+                raise InvalidTopology(
+                    f"{whose} {name!r}: {'it' if whose == field else field} was "
+                    f"{before.get(name, 'absent')} when checkpoint {self.directory} was begun "
+                    f"and is {now.get(name, 'absent')} now; change it back or choose another "
+                    "checkpoint."
+                )
+
+    def _remembered(self, name: str, value: dict[str, Any]) -> dict[str, Any]:
+        file = self._ours / f"{name}.json"
+        if not file.exists():
+            write_atomically(file, value)
+        try:
+            remembered = json.loads(file.read_text(encoding="utf-8"))
+        except (OSError, json.JSONDecodeError) as error:
+            raise InvalidInput(f"{file} is damaged; choose another checkpoint.") from error
+        if not isinstance(remembered, dict):
+            raise InvalidInput(f"{file} is damaged; choose another checkpoint.")
+        return remembered

@@ -1,0 +1,108 @@
+"""What a checkpoint remembers of the plan its state was made by, and whether a start may go on.
+
+The fingerprint of a fused query is its components, the number of key groups, its shuffles and the
+columns that divide each state. A query that is not fused has none: Spark itself divides its state
+by the whole key and checks that.
+"""
+
+import json
+from dataclasses import dataclass, replace
+from typing import Any
+
+from penstock.errors import InvalidTopology
+from penstock.model.plan import Orders, TopologyPlan
+from penstock.model.plan_document import plan_document, read_plan
+from penstock.spark.checkpoint.planned import PlannedQuery, PlannedTopology
+
+
+@dataclass(frozen=True)
+class PlanRecord:
+    """A plan, the fingerprints of its fused queries, and where queries that moved are kept."""
+
+    plan: TopologyPlan
+    fingerprints: dict[str, dict[str, Any]]
+    directories: dict[str, str]
+    orders: Orders = ()  # of stateless operators that do not run as declared
+
+    def to_json(self) -> dict[str, Any]:
+        """As JSON values."""
+        return {
+            "plan": plan_document(self.plan),
+            "fingerprints": self.fingerprints,
+            "directories": self.directories,
+            "orders": self.orders,
+        }
+
+    @classmethod
+    def from_json(cls, document: dict[str, Any]) -> "PlanRecord":
+        """What `to_json` made."""
+        plan = read_plan(document["plan"], "plan")
+        assert isinstance(plan, TopologyPlan)
+        orders = tuple(tuple(order) for order in document.get("orders", ()))
+        return cls(plan, document["fingerprints"], document["directories"], orders)
+
+    def moved(self, query: str, directory: str) -> "PlanRecord":
+        """The record once a query is kept elsewhere."""
+        return replace(self, directories={**self.directories, query: directory})
+
+
+def record_of(built: PlannedTopology, before: PlanRecord | None) -> PlanRecord:
+    """The record of a plan that is about to run where another one, or none, ran before."""
+    prints = {query.plan.name: fingerprint(query) for query in built.queries}
+    kept = {name: what for name, what in prints.items() if what}
+    directories = before.directories if before is not None else {}
+    return PlanRecord(built.plan, kept, directories, built.orders)
+
+
+def fingerprint(query: PlannedQuery) -> dict[str, Any]:
+    """What must be the same whenever a fused query goes on; empty if it is not fused."""
+    if query.shape is None:
+        return {}
+    groups = max((exchange.parts for exchange in query.shape.exchanges), default=0)
+    found = {
+        "components": [
+            [part.name, list(part.key), sorted(part.members)] for part in sorted_parts(query)
+        ],
+        "key_groups": groups,
+        "exchanges": list(query.shape.texts),
+        "state": {
+            str(operator): [
+                list(key.columns),
+                None if key.divided_by is None else list(key.divided_by),
+            ]
+            for operator, key in sorted(query.shape.state.items())
+        },
+    }
+    copied: dict[str, Any] = json.loads(json.dumps(found))
+    return copied
+
+
+def sorted_parts(query: PlannedQuery) -> list[Any]:
+    """The fused components by name."""
+    return sorted(query.fused, key=lambda part: part.name)
+
+
+def changed_queries(built: PlannedTopology, before: PlanRecord | None) -> list[PlannedQuery]:
+    """Queries whose state was divided otherwise than this plan would divide it."""
+    old = before.fingerprints if before is not None else {}
+    return [q for q in built.queries if old.get(q.plan.name, {}) != fingerprint(q)]
+
+
+def refusal(query: PlannedQuery, before: PlanRecord | None, directory: object) -> InvalidTopology:
+    """Why a query cannot go on with a checkpoint, and what to do."""
+    old = before.fingerprints.get(query.plan.name, {}) if before is not None else {}
+    return InvalidTopology(
+        f"query {query.plan.name!r}: checkpoint {directory} was begun with {_told(old)}, and would "
+        f"now run with {_told(fingerprint(query))}; go on without --plan, add --apply to carry its "
+        "state over, or choose another checkpoint."
+    )
+
+
+def _told(found: dict[str, Any]) -> str:
+    if not found:
+        return "no fused components"
+    parts = [
+        f"{' + '.join(members)} fused by ({', '.join(key)})"
+        for _, key, members in found["components"]
+    ]
+    return f"{' and '.join(parts)} in {found['key_groups']} key groups"

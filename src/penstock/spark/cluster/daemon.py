@@ -1,0 +1,66 @@
+"""The process that an executor forks its Python workers from, with what they need imported once.
+
+Spark's own daemon forks first and imports afterwards, in every worker: seconds of processor time
+on an executor that was added because there was too little of it. And a worker looks for garbage
+after each task, among everything imported: a fifth of a second of a processor for every task of
+every batch. What is here before the first worker stays, so nobody needs to look through it.
+
+Spark also puts archives of its Python files first in the path. What comes from there is compiled
+anew in each process, and a worker reads their lists of contents again whenever its path changes.
+Where PySpark is installed, the files beside them are the same, and compiled.
+"""
+
+import gc
+import importlib
+import sys
+from collections.abc import Sequence
+from importlib.machinery import PathFinder
+from pathlib import Path
+
+PRELOADED = (
+    "pandas",
+    "pyarrow",
+    "pyarrow.compute",
+    "pyarrow.parquet",
+    "pyspark.sql.conversion",
+    "pyspark.sql.pandas.serializers",
+    "pyspark.sql.pandas.types",
+    "pyspark.worker",
+    "penstock.spark.channels.source",
+    "penstock.spark.sinks.files",
+    "penstock.spark.sources.generator_source",
+    "penstock.spark.routes.lane",
+    "penstock.spark.sources.reader",
+    "penstock.spark.sources.backends.files",
+    "penstock.spark.sources.backends.generators",
+    "penstock.spark.windows.output",
+    "penstock.spark.windows.pane_step",
+)
+
+
+def without_copies(path: Sequence[str]) -> list[str]:
+    """A path for imports without archives that belong to a PySpark that is installed in it."""
+    folders = [entry for entry in path if Path(entry).suffix not in (".zip", ".jar")]
+    found = PathFinder.find_spec("pyspark", folders)
+    if found is None or found.origin is None:
+        return list(path)
+    installed = Path(found.origin).resolve().parent
+    return [
+        entry
+        for entry in path
+        if entry in folders or not Path(entry).resolve().is_relative_to(installed)
+    ]
+
+
+def main() -> None:
+    """Fork workers until the executor ends."""
+    sys.path[:] = without_copies(sys.path)
+    for name in PRELOADED:
+        importlib.import_module(name)
+    gc.collect()
+    gc.freeze()
+    importlib.import_module("pyspark.daemon").manager()
+
+
+if __name__ == "__main__":
+    main()

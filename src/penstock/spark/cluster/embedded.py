@@ -1,0 +1,204 @@
+"""A standalone Spark cluster on loopback that lives and dies with the program.
+
+Master and worker are children of a supervisor process (see supervisor.py) that ends them when
+this program ends, in whatever way. The worker may offer more slots than the machine has cores:
+tasks that wait (lookups, sleeps) then overlap, as they would on more machines.
+
+Safe on a machine shared with others: everything listens on 127.0.0.1, files are in a directory
+only the owner can enter, and nobody can register an application or an executor without the
+cluster's secret, which never appears on a command line.
+"""
+
+import contextlib
+import json
+import os
+import shutil
+import subprocess
+import urllib.request
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from penstock.errors import Unavailable
+from penstock.spark.cluster import launch
+from penstock.spark.cluster.launch import SECRET, START_LIMIT_S, STOP_LIMIT_S
+from penstock.spark.cluster.supervisor import ClusterState
+
+
+@dataclass(frozen=True)
+class ClusterStatus:
+    """What a cluster is doing; `detail` is a sentence when it is not up."""
+
+    up: bool
+    detail: str
+    master_url: str = ""
+    slots: int = 0
+    slots_used: int = 0
+    memory_mb: int = 0
+    applications: int = 0
+    supervisor_pid: int = 0
+    directory: str = ""
+
+
+class EmbeddedCluster:
+    """A cluster for the time of a `with` block.
+
+    Sessions must be built with all of `settings`; `master_url` alone does not get past the
+    cluster's secret. `memory_mb` is what the worker offers to executors in all.
+    """
+
+    def __init__(
+        self, slots: int, memory_mb: int | None = None, *, start_limit_s: float = START_LIMIT_S
+    ) -> None:
+        self._slots, self._memory_mb = launch.check_size(slots, memory_mb)
+        self._start_limit_s = start_limit_s
+        self._process: subprocess.Popen[bytes] | None = None
+        self._state: ClusterState | None = None
+        self._directory: Path | None = None
+        self._secret = ""
+
+    @property
+    def master_url(self) -> str:
+        """What `spark.master` has to be."""
+        return self._running().master_url
+
+    @property
+    def settings(self) -> Mapping[str, str]:
+        """Settings of every session on this cluster; without them it cannot be used."""
+        found = session_settings(self._running().master_url, self._secret)
+        return {**found, **compiler_settings(self._slots, os.cpu_count() or 1)}
+
+    @property
+    def directory(self) -> Path:
+        """The private directory: logs/ of master and worker, work/ of executors."""
+        return Path(self._running().directory)
+
+    def start(self) -> None:
+        """Start and wait until the worker is registered; Unavailable with the reason if not."""
+        if self._process is not None:
+            return
+        launch.find_java()
+        self._directory = launch.private_directory()
+        self._secret = launch.write_configuration(self._directory)
+        state_path = self._directory / "state.json"
+        command = launch.supervisor_command(
+            self._directory, state_path, self._slots, self._memory_mb
+        )
+        log_path = launch.supervisor_log(self._directory)
+        with log_path.open("wb") as log:
+            self._process = process = subprocess.Popen(
+                command, stdin=subprocess.PIPE, stdout=log, stderr=log,
+                env=launch.environment(self._directory), start_new_session=True,
+            )  # fmt: skip
+        try:
+            self._state = launch.await_state(
+                state_path, self._start_limit_s, lambda: process.poll() is None, log_path
+            )
+        except BaseException:
+            self.stop()
+            raise
+
+    def stop(self) -> None:
+        """End everything that was started and remove the private directory; harmless twice."""
+        process, self._process, self._state = self._process, None, None
+        if process is not None:
+            if process.stdin is not None:
+                process.stdin.close()
+            try:
+                process.wait(STOP_LIMIT_S)
+            except subprocess.TimeoutExpired:
+                process.kill()  # the kernel then kills master and worker
+                process.wait()
+        if self._directory is not None:
+            shutil.rmtree(self._directory, ignore_errors=True)
+
+    def status(self) -> ClusterStatus:
+        """What the master says of itself."""
+        if self._state is None:
+            return ClusterStatus(False, "The embedded cluster is not started.")
+        return ask_master(self._state)
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:  # fmt: skip
+        self.stop()
+
+    def _running(self) -> ClusterState:
+        if self._state is None:
+            raise Unavailable("The embedded cluster is not started; call start() first.")
+        return self._state
+
+
+def session_settings(master_url: str, secret: str) -> Mapping[str, str]:
+    """Settings of a session that uses a cluster of ours; see start_driver_jvm for the secret."""
+    return {
+        "spark.master": master_url,
+        "spark.authenticate": "true",
+        SECRET: secret,
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+    }
+
+
+def compiler_settings(slots: int, cores: int) -> Mapping[str, str]:
+    """How far executors with so many slots in all optimise their code.
+
+    The optimising compiler makes batches shorter once it has done its work; until then it makes
+    them longer (`python -m benchmarks executor_compiler`). Where executors may have more slots than
+    there are cores, several may start at once, under load, and would take those cores from the
+    stream just to compile.
+    """
+    if slots <= cores:
+        return {}
+    return {"spark.executor.defaultJavaOptions": "-XX:TieredStopAtLevel=1"}
+
+
+def start_driver_jvm(settings: Mapping[str, str]) -> None:
+    """Start the driver's JVM, if there is none, before a session is built with these settings.
+
+    PySpark would put every setting of the first session on the JVM's command line, where each
+    user of the machine can read the secret; later settings reach the JVM through a socket. So
+    the JVM is started here with all settings but the secret.
+    """
+    # The commands about clusters do without these.
+    from pyspark import SparkConf, SparkContext
+
+    from penstock.spark.cluster import local_files
+
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    conf = SparkConf(loadDefaults=False)
+    found = {**local_files.class_path(), **settings}
+    conf.setAll([(key, value) for key, value in found.items() if key != SECRET])
+    SparkContext._ensure_initialized(conf=conf)
+
+
+def ask_master(state: ClusterState) -> ClusterStatus:
+    """The master's own account of its workers and applications."""
+    answer: dict[str, Any] = {}
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    with contextlib.suppress(OSError, ValueError), opener.open(
+        f"{state.page_url}/json/", timeout=5
+    ) as page:  # fmt: skip
+        answer = json.load(page)
+    if not answer:
+        return ClusterStatus(
+            False, f"The master at {state.master_url} does not answer.", state.master_url
+        )
+    return ClusterStatus(
+        up=True,
+        detail=f"Up at {state.master_url}.",
+        master_url=state.master_url,
+        slots=int(answer.get("cores", 0)),
+        slots_used=int(answer.get("coresused", 0)),
+        memory_mb=state.memory_mb,
+        applications=len(answer.get("activeapps", [])),
+        supervisor_pid=state.supervisor_pid,
+        directory=state.directory,
+    )

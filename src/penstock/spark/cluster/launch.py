@@ -1,0 +1,151 @@
+"""How a cluster's supervisor is launched: its directory, configuration, environment and state."""
+
+import json
+import os
+import secrets
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from importlib.util import find_spec
+from pathlib import Path
+
+from penstock.errors import InvalidInput, Unavailable
+from penstock.spark.cluster import supervisor
+from penstock.spark.cluster.supervisor import ClusterState
+
+START_LIMIT_S = 90.0
+STOP_LIMIT_S = 30.0
+SECRET = "spark.authenticate.secret"
+MB_PER_SLOT = 1024  # offered, not reserved: what is used is up to spark.executor.memory
+
+_LOG_SETTINGS = """\
+rootLogger.level = warn
+rootLogger.appenderRef.err.ref = err
+appender.err.type = Console
+appender.err.name = err
+appender.err.target = SYSTEM_ERR
+appender.err.layout.type = PatternLayout
+appender.err.layout.pattern = %d{HH:mm:ss} %p %c{1}: %m%n%ex
+logger.deploy.name = org.apache.spark.deploy
+logger.deploy.level = info
+"""
+
+
+def check_size(slots: int, memory_mb: int | None) -> tuple[int, int]:
+    """Slots and memory a worker can offer, or a sentence."""
+    if slots < 1:
+        raise InvalidInput(f"slots is {slots}; a cluster needs at least 1.")
+    memory_mb = MB_PER_SLOT * slots if memory_mb is None else memory_mb
+    if memory_mb < 512:
+        raise InvalidInput(f"memory_mb is {memory_mb}; an executor needs at least 512.")
+    return slots, memory_mb
+
+
+def find_java() -> Path:
+    """The `java` that Spark's scripts would run."""
+    home = os.environ.get("JAVA_HOME")
+    if home:
+        java = Path(home) / "bin" / "java"
+        if not os.access(java, os.X_OK):
+            raise Unavailable(f"JAVA_HOME is {home}, but {java} cannot be run; unset or fix it.")
+        return java
+    found = shutil.which("java")
+    if found is None:
+        raise Unavailable(
+            "There is no java on the PATH and JAVA_HOME is not set; install Java 17 or 21."
+        )
+    return Path(found)
+
+
+def spark_home() -> Path:
+    """The installed pyspark package, which is a whole Spark."""
+    spec = find_spec("pyspark")
+    if spec is None or not spec.submodule_search_locations:
+        raise Unavailable("pyspark is not installed for this Python; install it with pip.")
+    return Path(spec.submodule_search_locations[0])
+
+
+def supervisor_log(directory: Path) -> Path:
+    """Where a supervisor writes what goes wrong with itself."""
+    return directory / "logs" / "supervisor.log"
+
+
+def private_directory() -> Path:
+    """A new directory that only its owner can enter, with the places a cluster writes to."""
+    directory = Path(tempfile.mkdtemp(prefix="penstock-cluster-"))
+    for name in ("conf", "logs", "work", "local"):
+        (directory / name).mkdir(mode=0o700)
+    return directory
+
+
+def write_configuration(directory: Path) -> str:
+    """Write conf/ of a new cluster; returns its secret."""
+    secret = secrets.token_hex(32)
+    settings = {
+        "spark.authenticate": "true",
+        SECRET: secret,
+        "spark.master.rest.enabled": "false",  # a second way in, which knows no secret
+        "spark.ui.killEnabled": "false",  # the page on loopback is for reading
+        "spark.master.ui.decommission.allow.mode": "DENY",
+        "spark.worker.cleanup.enabled": "true",  # detached clusters see many applications
+    }
+    text = "".join(f"{key} {value}\n" for key, value in settings.items())
+    path = directory / "conf" / "spark-defaults.conf"
+    path.touch(mode=0o600)
+    path.write_text(text, encoding="utf-8")
+    (directory / "conf" / "log4j2.properties").write_text(_LOG_SETTINGS, encoding="utf-8")
+    return secret
+
+
+def environment(directory: Path) -> dict[str, str]:
+    """Environment of master and worker: ours, without settings meant for other clusters."""
+    kept = {
+        key: value for key, value in os.environ.items() if not key.startswith(("SPARK_", "_SPARK"))
+    }
+    return kept | {
+        "SPARK_HOME": str(spark_home()),
+        "SPARK_CONF_DIR": str(directory / "conf"),
+        "SPARK_LOCAL_DIRS": str(directory / "local"),
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "SPARK_DAEMON_MEMORY": "512m",
+        # The directory is named on the command line so that the processes can be told apart.
+        "SPARK_DAEMON_JAVA_OPTS": f'-XX:+UseSerialGC "-Dpenstock.cluster={directory}"',
+    }
+
+
+def supervisor_command(directory: Path, state: Path, slots: int, memory_mb: int) -> list[str]:
+    """The supervisor as a script of its own, whatever is importable where it runs."""
+    return [
+        sys.executable, "-I", str(Path(supervisor.__file__)), "--directory", str(directory),
+        "--spark-home", str(spark_home()), "--slots", str(slots),
+        "--memory-mb", str(memory_mb), "--state", str(state),
+    ]  # fmt: skip
+
+
+def read_state(path: Path) -> ClusterState | None:
+    """The state a supervisor published; None when there is none that can be read."""
+    try:
+        return ClusterState(**json.loads(path.read_text(encoding="utf-8")))
+    except (OSError, ValueError, TypeError):
+        return None
+
+
+def await_state(
+    path: Path, limit_s: float, alive: Callable[[], bool], log: Path
+) -> ClusterState:  # fmt: skip
+    """Wait until the supervisor says that the cluster is ready, or why it is not."""
+    deadline = time.monotonic() + limit_s
+    while time.monotonic() < deadline:
+        lives = alive()  # before the look at the state: it may be written with the last breath
+        state = read_state(path)
+        if state is not None and state.failure:
+            raise Unavailable(state.failure)
+        if state is not None:
+            return state
+        if not lives:
+            said = supervisor.last_lines(log)
+            raise Unavailable(f"The cluster's supervisor ended by itself; it said: {said}")
+        time.sleep(0.05)
+    raise Unavailable(f"The cluster was not ready within {limit_s:g} s.")

@@ -1,0 +1,171 @@
+"""The Spark session Penstock runs in: quiet, on loopback, safe, and quick at small batches."""
+
+import logging
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from pyspark import SparkContext
+from pyspark.logger import PySparkLogger
+from pyspark.sql import SparkSession
+
+from penstock.errors import Unavailable
+from penstock.spark import handles
+from penstock.spark.cluster import local_files
+from penstock.spark.cluster.embedded import start_driver_jvm
+from penstock.spark.cluster.launch import SECRET
+
+_STREAMING = "org.apache.spark.sql.execution.streaming"
+LOOPBACK = "127.0.0.1"
+# For JVMs that share a few cores: parallel collectors would take those from the stream. Such a JVM
+# has little room for compiled code, and compiles no more once that is full; so it gets as much as
+# others have.
+FEW_CORES = "-XX:+UseSerialGC -XX:ReservedCodeCacheSize=240m"
+# For drivers beside them: the optimising compiler would take a core for the first minutes, and what
+# a batch asks of the driver gains nothing from it.
+QUICK_START = f"-XX:TieredStopAtLevel=1 {FEW_CORES}"
+# Spark would check the place of every value of an Arrow column, and twice that it is there: a
+# quarter of what a row from Python costs. What our sources send was validated before.
+UNCHECKED = "-Darrow.enable_unsafe_memory_access=true -Darrow.enable_null_check_for_get=false"
+# Where local_files cannot be used, Hadoop starts a program for the permissions of each file. Java
+# would start another first that starts it: 9 ms for a file of a checkpoint instead of 6.5.
+ONE_PROCESS = "-Djdk.lang.Process.launchMechanism=VFORK"
+
+
+def settings(
+    key_groups: int, log_file: Path | None = None, quick_start: bool = False
+) -> dict[str, str]:
+    """Every setting that differs from Spark's default, each with its reason."""
+    everywhere = [UNCHECKED, ONE_PROCESS]
+    # Spark matches long Python errors with a regex that recurses per character.
+    java = ["-Xss4m", *everywhere, *([QUICK_START] if quick_start else [])]
+    if log_file is not None:
+        java.append(f"-Dlog4j2.configurationFile={Path(__file__).with_name('log4j2.properties')}")
+        java.append(f"-Dpenstock.log={log_file}")
+    return {
+        # The UI listens on every interface and ends jobs on a plain GET.
+        "spark.ui.enabled": "false",
+        "spark.ui.killEnabled": "false",
+        # The terminal belongs to the live view.
+        "spark.ui.showConsoleProgress": "false",
+        "spark.driver.extraJavaOptions": " ".join(java),
+        "spark.executor.extraJavaOptions": " ".join(
+            [*everywhere, *([FEW_CORES] if quick_start else [])]
+        ),
+        # Results must not depend on where the driver runs.
+        "spark.sql.session.timeZone": "UTC",
+        # The default manager forks a process for chmod: 53 ms for each log file instead of 13 ms.
+        "spark.sql.streaming.checkpointFileManagerClass": (
+            f"{_STREAMING}.checkpointing.FileSystemBasedCheckpointFileManager"
+        ),
+        # (RawLocalFileSystem would take 7 ms, but RocksDB's snapshots fail on it with a
+        # ClassCastException that is only logged: changes would then be replayed from the start.)
+        # Hadoop's local file system, where our checkpoints are, keeps and checks a checksum of each
+        # file; Spark's own beside it would double the files that each key group writes in a batch.
+        "spark.sql.streaming.checkpoint.fileChecksum.enabled": "false",
+        # Adaptive plans hide their stages from whoever measures them.
+        "spark.sql.adaptive.streaming.stateless.enabled": "false",
+        # One state partition is one key group.
+        "spark.sql.shuffle.partitions": str(key_groups),
+        # RocksDB uploads only changes; a key group that moves loads a snapshot and replays them.
+        "spark.sql.streaming.stateStore.providerClass": (
+            f"{_STREAMING}.state.RocksDBStateStoreProvider"
+        ),
+        "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
+        "spark.sql.streaming.stateStore.maintenanceInterval": "10s",
+        # Counting rows reads before each write.
+        "spark.sql.streaming.stateStore.rocksdb.trackTotalNumberOfRows": "false",
+        # A version of state that a failed attempt wrote can never be taken for the committed one.
+        "spark.sql.streaming.stateStore.checkpointFormatVersion": "2",
+        # Each task would tell the driver of each commit and wait for an answer, so that it finds
+        # state that a batch did not write. Batches of ours are run whole, whatever a sink takes.
+        "spark.sql.streaming.stateStore.commitValidation.enabled": "false",
+        # A key group's task waits for the executor that holds its state, and never for a neighbour.
+        "spark.locality.wait.process": "3s",
+        "spark.locality.wait.node": "0s",
+        # Executors are removed by draining; a stuck one is cut off.
+        "spark.decommission.enabled": "true",
+        "spark.executor.decommission.forceKillTimeout": "20s",
+        "spark.dynamicAllocation.enabled": "false",
+        # A query that is stopped while a task hangs must not hang its caller.
+        "spark.sql.streaming.stopTimeout": "30s",
+        # Rows cross to Python as Arrow.
+        "spark.sql.execution.arrow.pyspark.enabled": "true",
+        # Each Arrow batch has a cost of its own. Rows may be wide, so their bytes are bounded too.
+        "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
+        "spark.sql.execution.arrow.maxBytesPerBatch": str(64 * 2**20),
+        # Workers are forked from a process that has imported what they need.
+        "spark.python.daemon.module": "penstock.spark.cluster.daemon",
+        # Over TCP, what a Python task is to do comes in two small packets, and the second waits
+        # 40 ms until the first is acknowledged.
+        "spark.python.unix.domain.socket.enabled": "true",
+        # Names of secrets beyond Spark's own list.
+        "spark.redaction.regex": (
+            "(?i)secret|password|token|access[.]?key|credential|apikey|dsn|sasl"
+        ),
+    }
+
+
+def build_session(
+    name: str,
+    master: str = "local[2]",
+    *,
+    key_groups: int = 8,
+    log_file: Path | None = None,
+    quick_start: bool = False,
+    extra: dict[str, str] | None = None,
+) -> SparkSession:
+    """A session with Penstock's settings; `extra` wins over them.
+
+    `quick_start` is for sessions that live for minutes, or share a few cores with their executors.
+    """
+    # Without this the source's runner may pick another interpreter than the driver's.
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+    here = {"spark.driver.host": LOOPBACK, "spark.driver.bindAddress": LOOPBACK}
+    # Nothing outside this machine needs to reach a driver whose executors are on it.
+    near = here if master.startswith("local") or LOOPBACK in master else {}
+    if near:
+        os.environ.setdefault("SPARK_LOCAL_IP", LOOPBACK)
+    chosen = {
+        "spark.master": master,
+        **near,
+        **settings(key_groups, log_file, quick_start),
+        **(extra or {}),
+    }
+    builder = SparkSession.builder.appName(name)
+    for key, value in chosen.items():
+        builder = builder.config(key, value)
+    with _errors_to(log_file):
+        start_driver_jvm(chosen)
+        # Executors in this JVM or in a cluster of ours are on this machine, and of this user.
+        if master.startswith("local") or SECRET in chosen:
+            for key, value in local_files.use_in(SparkContext._gateway, chosen).items():
+                builder = builder.config(key, value)
+        session = builder.getOrCreate()
+    with suppress(Unavailable):
+        handles.lighten_configuration(session)
+    # PySpark prints every failed analysis with its stack; Penstock says it in one sentence.
+    for logger in ("DataFrameQueryContextLogger", "SQLQueryContextLogger"):
+        PySparkLogger.getLogger(logger).setLevel(logging.CRITICAL + 1)
+    return session
+
+
+@contextmanager
+def _errors_to(log_file: Path | None) -> Iterator[None]:
+    """What the JVM prints on its standard error, from its start on, goes to the log file too."""
+    if log_file is None:
+        yield
+        return
+    sys.stderr.flush()
+    kept = os.dup(2)
+    log = os.open(log_file, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    try:
+        os.dup2(log, 2)
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+        os.close(log)

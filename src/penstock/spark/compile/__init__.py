@@ -1,0 +1,1 @@
+"""From a topology to streaming queries: read operators, fuse, order, insert exchanges."""

@@ -1,0 +1,96 @@
+"""The queries of a topology whose components run apart, ready to start."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from penstock.errors import InvalidTopology
+from penstock.model.plan import QueryPlan, TopologyPlan
+from penstock.model.topology import Topology
+from penstock.spark.channels.log import Channel
+from penstock.spark.channels.publishing import schema_json
+from penstock.spark.compile.apart_components import apart_components
+from penstock.spark.compile.apart_split import Part, Splitter
+from penstock.spark.compile.builder import BuiltQuery, BuiltTopology, Reading, build
+from penstock.spark.compile.inspection import Survey, survey
+
+
+@dataclass(frozen=True)
+class Places:
+    """Where a run keeps its channels and tells its components their processors."""
+
+    channel: Callable[[str], Path]
+    parallelism: Callable[[str], Path]
+
+
+@dataclass(frozen=True)
+class BuiltApart:
+    """The queries, in the order of the parts they carry out."""
+
+    built: BuiltTopology
+    parts: tuple[Part, ...]
+    channels: dict[str, tuple[str, ...]]  # operator -> components that read it
+    edges: tuple[tuple[str, str], ...]
+    found: Survey
+
+    def narrows(self, part: Part) -> bool:
+        """Whether the tasks of a part have to be limited where it is written.
+
+        The tasks that read our own sources are as many as its processors already.
+        """
+        analyses = [self.found.operators[name] for name in part.component.operators]
+        shuffles = any(one.shuffles for one in analyses) or bool(part.component.key)
+        return shuffles or bool(part.foreign)
+
+
+def build_apart(
+    topology: Topology,
+    session: SparkSession,
+    reading: Reading,
+    places: Places,
+    max_rows: int | None = None,
+) -> BuiltApart:
+    """Check a topology, make its channels and build a query for each component."""
+    found = survey(topology, session, reading.epoch_s)
+    components = apart_components(topology, found)
+    splitter = Splitter(topology, found, components, places.channel, max_rows)
+    splitter.check_feedback()
+    channels = splitter.channels()
+    for operator, readers in channels.items():
+        channel = Channel.create(places.channel(operator), schema_json(found.types[operator]))
+        for reader in readers:
+            channel.register(reader)
+    parts = splitter.parts()
+    queries = []
+    for part in parts:
+        told = str(places.parallelism(part.component.name))
+        own = replace(reading, parallelism_file=told, reuse=True)
+        queries.append(_one_query(part, build(part.topology, session, own)))
+    reasons = tuple(
+        f"channel {operator}: {len(readers)} reader(s): {', '.join(readers)}"
+        for operator, readers in channels.items()
+    )
+    reasons += tuple(
+        f"loop: {name} brings back what {feedback.operator} emits"
+        for name, feedback in topology.feedbacks.items()
+    )
+    plan = TopologyPlan(tuple(query.plan for query in queries), reasons)
+    keys = {part.name: part.key for query in plan.queries for part in query.components}
+    whole = BuiltTopology(plan, tuple(queries), found.schemas, keys, found, topology)
+    return BuiltApart(whole, tuple(parts), channels, splitter.edges(), found)
+
+
+def _one_query(part: Part, built: BuiltTopology) -> BuiltQuery:
+    if len(built.queries) != 1:
+        why = "; ".join(built.plan.reasons)
+        raise InvalidTopology(
+            f"component {part.component.name!r}: its sinks need {len(built.queries)} queries "
+            f"({why}); run the topology together, or give its sinks one output mode."
+        )
+    query = built.queries[0]
+    plan = QueryPlan(
+        part.query, (part.component,), query.plan.sinks, query.plan.output_mode
+    )  # fmt: skip
+    return replace(query, plan=plan)

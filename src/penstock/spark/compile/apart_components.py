@@ -1,0 +1,42 @@
+"""Which operators form one component where components run apart."""
+
+from penstock.model.plan import Component
+from penstock.model.topology import Operator, Topology
+from penstock.spark.compile.inspection import Survey
+
+
+def apart_components(topology: Topology, found: Survey) -> tuple[Component, ...]:
+    """A component begins where rows are shuffled, where it is declared, or where streams meet.
+
+    All other operators belong to the component of their upstream. So a component has its inputs at
+    its first operator only, and components form a graph without cycles but for declared feedback.
+    """
+    home: dict[str, str] = {}
+    members: dict[str, list[str]] = {}
+    keys: dict[str, tuple[str, ...]] = {}
+    sent = {binding.upstream for binding in topology.sinks}
+    for source in topology.sources:
+        if source.name in sent:
+            members[source.name] = []  # it goes to a sink as it is
+    for operator in topology.ordered():
+        if _begins(operator, topology, found, home):
+            name = operator.name
+            analysis = found.operators[name]
+            inferred = tuple(sorted(analysis.keys[0])) if analysis.keys else ()
+            keys[name] = operator.key if operator.key is not None else inferred
+        else:
+            name = home.get(operator.upstreams[0], operator.upstreams[0])
+        home[operator.name] = name
+        members.setdefault(name, []).append(operator.name)
+    return tuple(Component(name, tuple(ops), keys.get(name, ())) for name, ops in members.items())
+
+
+def _begins(
+    operator: Operator, topology: Topology, found: Survey, home: dict[str, str]
+) -> bool:  # fmt: skip
+    if operator.separate or operator.key is not None or found.operators[operator.name].shuffles:
+        return True
+    if any(upstream in topology.feedbacks for upstream in operator.upstreams):
+        return True
+    # A source is read by whoever needs it, so it is a home of its own name.
+    return len({home.get(upstream, upstream) for upstream in operator.upstreams}) > 1

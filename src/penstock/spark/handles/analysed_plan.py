@@ -1,0 +1,208 @@
+"""What an operator does, read from Spark's analysed plan: its keys, its state, its shuffles."""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from pyspark.sql import DataFrame
+
+from penstock.spark.handles.plan_names import EDGE, KEYED
+
+DELAY = "spark.watermarkDelayMs"  # how Spark marks a column that a watermark is of
+
+_SHUFFLES = frozenset({"Repartition", "RepartitionByExpression", "Sort", "GlobalLimit", "Window"})
+_RELATIONAL = frozenset(
+    {"Project", "Filter", "SubqueryAlias", "EventTimeWatermark", "Union", "Aggregate", "Expand",
+     "Deduplicate", "DeduplicateWithinWatermark", "Distinct", "View", "WithCTE", "Generate",
+     "CollectMetrics"}
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Columns:
+    """What a stateless step reads, and what it adds, changes or drops."""
+
+    reads: frozenset[str]
+    writes: frozenset[str]
+
+
+@dataclass(frozen=True)
+class Mark:
+    """A watermark: the column of times, and by how much rows may come late."""
+
+    column: str
+    delay_ms: int
+
+
+@dataclass(frozen=True)
+class OperatorAnalysis:
+    """`keys` has one entry for each keyed step of the operator, from its output backwards."""
+
+    keys: tuple[frozenset[str], ...]
+    stateful: bool
+    shuffles: bool
+    joins: bool = False  # two streams; Spark divides both by exactly the join's columns
+    opaque: bool = False  # runs code that Spark cannot look into
+    columns: "Columns | None" = None  # of a step of projections and filters alone
+    marks: Mapping[str, Mark] = field(default_factory=dict)  # watermarks right on upstreams' rows
+
+
+def analyse(frame: DataFrame) -> OperatorAnalysis:
+    """Look at the part of the plan above the edges of the operator's upstreams."""
+    keys: list[frozenset[str]] = []
+    stateful = shuffles = joins = opaque = False
+    named: frozenset[str] | None = None
+    for node in _nodes(frame._jdf.queryExecution().analyzed()):
+        kind = node.getClass().getSimpleName()
+        if kind == "SubqueryAlias" and node.alias().startswith(KEYED):
+            named = frozenset(json.loads(node.alias().removeprefix(KEYED)))
+            continue
+        opaque = opaque or kind not in _RELATIONAL or "PythonUDF" in node.expressions().toString()
+        found = _key(kind, node)
+        if found is not None:
+            keys.append(found if named is None else named)
+            named = None
+            stateful = stateful or bool(node.isStreaming())
+            shuffles = True
+            joins = joins or kind == "Join"
+        elif kind in _SHUFFLES:
+            shuffles = True
+    return OperatorAnalysis(
+        tuple(keys), stateful, shuffles, joins, opaque, _columns(frame), _marks(frame)
+    )
+
+
+def _marks(frame: DataFrame) -> dict[str, Mark]:
+    """The watermark that the operator defines on all rows of an upstream, before anything else."""
+    found: dict[str, set[Mark | None]] = {}
+    pending: list[tuple[Any, Mark | None]] = [(frame._jdf.queryExecution().analyzed(), None)]
+    while pending:
+        node, mark = pending.pop()
+        kind = node.getClass().getSimpleName()
+        if kind == "SubqueryAlias" and node.alias().startswith(EDGE):
+            found.setdefault(node.alias().removeprefix(EDGE), set()).add(mark)
+            continue
+        if kind == "EventTimeWatermark":
+            mark = Mark(str(node.eventTime().name()), _delay_ms(node))
+        elif kind != "SubqueryAlias":
+            mark = None
+        pending += [(child, mark) for child in _items(node.children())]
+    return {
+        name: mark for name, marks in found.items() if len(marks) == 1 and (mark := marks.pop())
+    }
+
+
+def _delay_ms(watermark: Any) -> int:
+    (column,) = [c for c in _items(watermark.output()) if c.semanticEquals(watermark.eventTime())]
+    return int(column.metadata().getLong(DELAY))
+
+
+def _columns(frame: DataFrame) -> Columns | None:
+    """Columns read and written by projections and filters; None if there is anything else."""
+    reads: set[str] = set()
+    writes: set[str] = set()
+    for node in _nodes(frame._jdf.queryExecution().analyzed()):
+        kind = node.getClass().getSimpleName()
+        if kind not in ("Project", "Filter", "SubqueryAlias", "View"):
+            return None
+        if kind == "Filter":
+            reads |= _referenced(node.condition())
+            if not node.condition().deterministic():
+                return None
+        elif kind == "Project":
+            kept = set()
+            for expression in _items(node.projectList()):
+                if not expression.deterministic():
+                    return None
+                if expression.getClass().getSimpleName() == "AttributeReference":
+                    kept.add(str(expression.name()))
+                else:
+                    writes.add(str(expression.name()))
+                    reads |= _referenced(expression)
+            writes |= {str(c.name()) for c in _items(node.child().output())} - kept
+    return Columns(frozenset(reads), frozenset(writes))
+
+
+def _referenced(expression: Any) -> set[str]:
+    return {str(attribute.name()) for attribute in _items(expression.references().toSeq())}
+
+
+def at_edge(frame: DataFrame, node: str) -> DataFrame:
+    """Mark a frame as a node's output; the optimiser drops an alias, so it costs nothing."""
+    return frame.alias(EDGE + node)
+
+
+def keyed_by(frame: DataFrame, columns: Iterable[str]) -> DataFrame:
+    """Say by which columns a step of ours groups, where Spark only sees buckets of them."""
+    return frame.alias(KEYED + json.dumps(list(columns)))
+
+
+def has_watermark(frame: DataFrame) -> bool:
+    """Whether the rows have passed a watermark anywhere upstream."""
+    return "EventTimeWatermark" in frame._jdf.queryExecution().analyzed().toString()
+
+
+def _nodes(node: Any) -> Iterator[Any]:
+    """The plan's nodes from the top, down to and without the edges of upstreams."""
+    if node.getClass().getSimpleName() == "SubqueryAlias" and node.alias().startswith(EDGE):
+        return
+    yield node
+    for child in _items(node.children()):
+        yield from _nodes(child)
+
+
+def _key(kind: str, node: Any) -> frozenset[str] | None:
+    """Names of the columns a node must be partitioned by; None if it needs no partitioning."""
+    if kind == "Aggregate":
+        return _names(node.groupingExpressions())
+    if kind == "Distinct":
+        return _names(node.output())
+    if kind in ("Deduplicate", "DeduplicateWithinWatermark"):
+        return _names(node.keys())
+    if kind == "Join" and node.left().isStreaming() and node.right().isStreaming():
+        return _equal_columns(node)
+    if kind.startswith(("TransformWithState", "FlatMapGroups", "MapGroups", "CoGroup")):
+        return _grouping(node)
+    return None
+
+
+def _grouping(node: Any) -> frozenset[str]:
+    """Grouping columns of a stateful function; some nodes name them, others only count them."""
+    methods = {method.getName() for method in node.getClass().getMethods()}
+    if "groupingAttributes" in methods:
+        return _names(node.groupingAttributes())
+    if "groupingAttributesLen" in methods:
+        child = node.children().apply(0).output()
+        return frozenset(child.apply(i).name() for i in range(node.groupingAttributesLen()))
+    return frozenset()
+
+
+def _equal_columns(join: Any) -> frozenset[str]:
+    """Columns that a join's condition sets equal, on either side."""
+    if not join.condition().isDefined():
+        return frozenset()
+    columns: set[str] = set()
+    pending = [join.condition().get()]
+    while pending:
+        expression = pending.pop()
+        kind = expression.getClass().getSimpleName()
+        if kind == "And":
+            pending += [expression.left(), expression.right()]
+        elif kind in ("EqualTo", "EqualNullSafe"):
+            columns |= _names(expression.children())
+    return frozenset(columns)
+
+
+def _names(expressions: Any) -> frozenset[str]:
+    """Names of the columns among expressions; one that is computed goes by its alias or text."""
+    names = set()
+    for expression in _items(expressions):
+        kind = expression.getClass().getSimpleName()
+        named = kind in ("AttributeReference", "Alias")
+        names.add(expression.name() if named else expression.sql())
+    return frozenset(names)
+
+
+def _items(sequence: Any) -> list[Any]:
+    return [sequence.apply(i) for i in range(sequence.size())]

@@ -1,0 +1,194 @@
+"""One Observation per period of components that run apart, each with a queue of its own."""
+
+import time
+from collections.abc import Sequence
+
+import numpy as np
+
+from penstock.errors import Unavailable
+from penstock.model.observation import ComponentObservation, Observation, OperatorObservation
+from penstock.spark.channels.entries import Entry
+from penstock.spark.checkpoint.identity import generators
+from penstock.spark.compile.apart_split import Part
+from penstock.spark.measure.batch_work import QueryWork, WorkReader
+from penstock.spark.measure.flows import Flow
+from penstock.spark.measure.ledger import summarise
+from penstock.spark.measure.nodes import NodeReader
+from penstock.spark.measure.progress import BatchReport
+from penstock.spark.measure.service_estimate import Batch, ServiceEstimate
+from penstock.spark.run.apart import RunningApart
+
+MOST_SCV = 50.0
+LEAST_ENTRIES = 3
+
+
+class ApartMeasurer:
+    """The loop's Measurer over components that run apart."""
+
+    def __init__(self, running: RunningApart) -> None:
+        self._running = running
+        pairs = list(zip(running.built.queries, running.queries, strict=True))
+        self._readers = {
+            query.plan.name: WorkReader(running.session, started, query.plan)
+            for query, started in pairs
+        }
+        running.after_batch.append(lambda query, batch_id: self._readers[query].look(batch_id))
+        running.after_restart.append(self._follow)
+        self._nodes = NodeReader(running.session)
+        self._services = {query.plan.name: ServiceEstimate() for query, _ in pairs}
+        self._reports: dict[str, dict[int, BatchReport]] = {name: {} for name in self._readers}
+        self._works: dict[str, list[QueryWork]] = {name: [] for name in self._readers}
+        self._published = running.published()
+        self._flows = {part.component.name: Flow() for part in running.apart.parts}
+        self._tasks: dict[str, int] = {}  # of the newest batch that was seen
+        self._at_s = time.time()
+        self._available = self._arrived(self._at_s)
+
+    def _follow(self, place: int) -> None:
+        """A query was started again: its jobs are in another group now."""
+        name = self._running.built.queries[place].plan.name
+        self._readers[name].follow(self._running.queries[place])
+
+    def observe(self) -> Observation | None:
+        """What happened since the last call."""
+        now_s = time.time()
+        period_s = now_s - self._at_s
+        if period_s <= 0:
+            return None
+        running, missing = self._running, list[str]()
+        reports = self._running.reports.take()
+        works = self._take_work(missing)
+        available, published = self._arrived(now_s), self._running.published()
+        for name in self._readers:
+            self._learn(name, reports, works.get(name))
+        rows = {name: sum(r.rows for r in reports if r.query == name) for name in self._readers}
+        for part in running.apart.parts:
+            came = _foreign_rows(part, rows[part.query])
+            came += sum(available[s] - self._available[s] for s in generators(part.topology))
+            came += sum(published[op] - self._published[op] for op in part.inputs.values())
+            work = works.get(part.query)
+            busy_s = 0.0 if work is None else work.total_busy_s
+            self._flows[part.component.name].add(now_s, period_s, came, busy_s)
+        components = tuple(
+            self._component(part, works.get(part.query), period_s, now_s)
+            for part in running.apart.parts
+        )
+        missing += [
+            f"service time of {one.name}" for one in components if np.isnan(one.service_time_s)
+        ]
+        arrived = sum(available.values()) - sum(self._available.values())
+        arrived += sum(_foreign_rows(part, rows[part.query]) for part in running.apart.parts)
+        nodes = self._nodes.take(missing)
+        self._at_s, self._available, self._published = now_s, available, published
+        return Observation(
+            at_s=now_s,
+            period_s=period_s,
+            arrival_rate_per_s=arrived / period_s,
+            backlog_rows=float(max(0, running.backlog(now_s))),
+            operators=tuple(self._operators(reports, period_s)),
+            components=components,
+            nodes=nodes,
+            latency=summarise(running.ledger.take(), running.topology.max_latency_s),
+            missing=tuple(missing),
+        )
+
+    def _arrived(self, now_s: float) -> dict[str, int]:
+        return {
+            name: stream.available(now_s - self._running.epoch_s)
+            for name, stream in generators(self._running.topology).items()
+        }
+
+    def _take_work(self, missing: list[str]) -> dict[str, QueryWork]:
+        works: dict[str, QueryWork] = {}
+        for name, reader in self._readers.items():
+            try:
+                work = reader.take()
+            except Unavailable as reason:
+                missing.append(f"work of {name}: {reason}")
+                continue
+            if work is not None:
+                works[name] = work
+        return works
+
+    def _learn(self, query: str, reports: Sequence[BatchReport], work: QueryWork | None) -> None:
+        """Join the work of batches with their rows; both are told apart, in any order."""
+        told, waiting = self._reports[query], self._works[query]
+        told |= {report.batch_id: report for report in reports if report.query == query}
+        waiting += [work] if work is not None else []
+        for one in list(waiting):
+            if one.batches <= told.keys():
+                rows = sum(told.pop(batch).rows for batch in sorted(one.batches))
+                tasks = sum(one.tasks.values()) * len(one.batches)
+                self._services[query].add(Batch(rows, tasks, one.total_busy_s))
+                waiting.remove(one)
+        for batch in sorted(told)[:-1000]:
+            del told[batch]
+        del waiting[:-1000]
+
+    def _component(
+        self, part: Part, work: QueryWork | None, period_s: float, now_s: float
+    ) -> ComponentObservation:
+        name, running = part.component.name, self._running
+        flow = self._flows[name]
+        if work is not None:
+            self._tasks[name] = sum(work.tasks.values())
+        waits = running.channel_backlog(name) + running.source_backlog(name, now_s)
+        service = self._services[part.query].service()
+        return ComponentObservation(
+            name=name,
+            operators=part.component.operators,
+            arrival_rate_per_s=flow.rows_per_s,
+            service_time_s=service.row_s,
+            parallelism=running.parallelism()[name],
+            busy_s=flow.busy_share * period_s,
+            backlog_rows=float(max(0, waits)),
+            arrival_scv=self._arrival_scv(part),
+            service_scv=service.scv,
+            tasks=self._tasks.get(name, 0),
+        )
+
+    def _arrival_scv(self, part: Part) -> float:
+        """Of the times between rows at its queue: those that are published together come at once.
+
+        Of generated streams, whose rows come evenly, nothing is added.
+        """
+        if not part.inputs:
+            return 0.0
+        entries: list[Entry] = []
+        for operator in dict.fromkeys(part.inputs.values()):
+            entries += self._running.published_since(operator, 0)
+        return scv_of_bulks(sorted(entries, key=lambda entry: entry.at_s)[-50:])
+
+    def _operators(
+        self, reports: Sequence[BatchReport], period_s: float
+    ) -> Sequence[OperatorObservation]:
+        found = []
+        for query in self._running.built.queries:
+            mine = [report for report in reports if report.query == query.plan.name]
+            for operator, upstreams in query.edges.items():
+                came = sum(r.edge_rows.get(up, r.rows) for r in mine for up in upstreams)
+                left = sum(r.edge_rows.get(operator, r.rows) for r in mine)
+                found.append(OperatorObservation(operator, came / period_s, left / period_s))
+        return found
+
+
+def _foreign_rows(part: Part, read: int) -> int:
+    """Rows of sources that do not tell what arrived: those that its batches took."""
+    return read if part.foreign else 0
+
+
+def scv_of_bulks(entries: Sequence[Entry]) -> float:
+    """Squared coefficient of variation of times between rows that come in bulks; 1 if unknown.
+
+    With gaps d between bulks of n rows, the mean gap of rows is D / N and the mean square of them
+    is sum d^2 / N, as all but one row of a bulk come with no gap.
+    """
+    if len(entries) < LEAST_ENTRIES:
+        return 1.0
+    at_s = np.array([entry.at_s for entry in entries])
+    rows = float(sum(entry.rows for entry in entries[1:]))
+    span_s = float(at_s[-1] - at_s[0])
+    if span_s <= 0 or rows <= 0:
+        return 1.0
+    square = float(np.sum(np.diff(at_s) ** 2)) / rows
+    return min(max(square / (span_s / rows) ** 2 - 1.0, 0.0), MOST_SCV)

@@ -1,0 +1,186 @@
+"""Observations of streaming queries that were started without Penstock.
+
+Each query is one component: its batches share all processors in time, which is all the micro-batch
+model needs. What Spark does not tell is inferred in attached_batches.py.
+"""
+
+import json
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from pyspark.sql import SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+from penstock.errors import Unavailable
+from penstock.model.observation import (
+    BatchObservation,
+    ComponentObservation,
+    Observation,
+)
+from penstock.spark import handles
+from penstock.spark.act.attached_placements import with_key_groups
+from penstock.spark.act.placement import Placement
+from penstock.spark.measure.attached_batches import AttachedBatch, latency_of, read_batches
+from penstock.spark.measure.nodes import NodeReader
+
+
+@dataclass
+class _Followed:
+    """What is known of one query so far."""
+
+    name: str
+    last: AttachedBatch | None = None
+    last_job: int = -1
+    rate_per_s: float = float("nan")
+    service_time_s: float = float("nan")
+    tasks: int = 0
+    unpaired_busy_s: float = 0.0  # of jobs whose batch has not been told yet
+    new: list[AttachedBatch] = field(default_factory=list)
+
+
+class AttachedMeasurer:
+    """The loop's Measurer over queries that come and go."""
+
+    def __init__(
+        self,
+        session: SparkSession,
+        queries: Callable[[], Sequence[StreamingQuery]],
+        max_latency_s: float,
+        placements: Callable[[Sequence[StreamingQuery]], Sequence[Placement]] | None = None,
+    ) -> None:
+        """`placements` are those of queries that run, where their key groups can be placed."""
+        self._placements = placements
+        self._session, self._queries = session, queries
+        self._max_latency_s = max_latency_s
+        self._followed: dict[str, _Followed] = {}
+        self._intervals_s: dict[str, float] = {}
+        self._nodes = NodeReader(session)
+        self._last_s = time.time()
+
+    def observe(self) -> Observation | None:
+        """What happened since the last call; None while no query runs."""
+        now_s = time.time()
+        period_s = now_s - self._last_s
+        running = list(self._queries())
+        if period_s <= 0 or not running:
+            return None
+        self._last_s = now_s
+        missing: list[str] = []
+        nodes = self._nodes.take(missing)
+        slots = sum(node.slots for node in nodes if not node.draining)
+        followed = [self._follow(query, missing) for query in running]
+        busy_s = [
+            self._work(query, one, missing) for query, one in zip(running, followed, strict=True)
+        ]
+        components = tuple(
+            ComponentObservation(
+                name=one.name,
+                operators=(),
+                arrival_rate_per_s=one.rate_per_s,
+                service_time_s=one.service_time_s,
+                parallelism=slots,
+                busy_s=busy,
+                backlog_rows=_waiting(one, now_s),
+                tasks=one.tasks,
+            )
+            for one, busy in zip(followed, busy_s, strict=True)
+        )
+        batches = [batch for one in followed for batch in one.new]
+        rate_per_s = float(np.nansum([one.rate_per_s for one in followed]))
+        if any(np.isnan(c.service_time_s) for c in components):
+            missing.append("service times: no batch has been measured yet")
+        seen = Observation(
+            at_s=now_s,
+            period_s=period_s,
+            arrival_rate_per_s=rate_per_s,
+            backlog_rows=sum(component.backlog_rows for component in components),
+            components=components,
+            nodes=nodes,
+            latency=latency_of(batches, rate_per_s, self._max_latency_s),
+            batches=_batches(batches, sum(busy_s), slots),
+            missing=tuple(missing),
+        )
+        if self._placements is None:
+            return seen
+        return with_key_groups(seen, self._placements(running))
+
+    def _follow(self, query: StreamingQuery, missing: list[str]) -> _Followed:
+        run_id = str(query.runId)
+        one = self._followed.get(run_id)
+        if one is None:
+            one = self._followed[run_id] = _Followed(query.name or f"query-{str(query.id)[:8]}")
+        reports = [json.loads(report.json) for report in query.recentProgress]
+        before = one.last
+        one.new = read_batches(one.name, reports, before, self._interval_s(query))
+        if one.new:
+            one.last = one.new[-1]
+            since_s = before.formed_s if before is not None else one.new[0].formed_s
+            counted = one.new if before is not None else one.new[1:]
+            if one.last.formed_s > since_s:
+                rows = sum(batch.rows for batch in counted)
+                one.rate_per_s = rows / (one.last.formed_s - since_s)
+        elif one.last is not None and one.last.ended_s < self._last_s and not _active(query):
+            one.rate_per_s = 0.0  # it waits for rows
+        if np.isnan(one.rate_per_s):
+            missing.append(f"arrival rate of {one.name}: too few batches ended")
+        return one
+
+    def _interval_s(self, query: StreamingQuery) -> float:
+        run_id = str(query.runId)
+        if run_id not in self._intervals_s:
+            try:
+                self._intervals_s[run_id] = handles.trigger_interval_s(query)
+            except Unavailable:
+                self._intervals_s[run_id] = float("inf")  # then the whole gap may be waiting
+        return self._intervals_s[run_id]
+
+    def _work(self, query: StreamingQuery, one: _Followed, missing: list[str]) -> float:
+        """Processor-seconds of the jobs that ended, and from them the cost of a row."""
+        try:
+            found = handles.jobs_of_group(self._session, str(query.runId), one.last_job)
+            running = [job.id for job in found if job.completed_ms is None]
+            ended = [job for job in found if not running or job.id < min(running)]
+            stages = handles.stages(self._session, tuple(s for job in ended for s in job.stage_ids))
+        except Unavailable as reason:
+            missing.append(f"work of {one.name}: {reason}")
+            return 0.0
+        if ended:
+            one.last_job = ended[-1].id
+            one.tasks = max((stage.tasks for stage in stages), default=one.tasks)
+        busy_s = sum(stage.run_time_ms for stage in stages) / 1e3
+        one.unpaired_busy_s += busy_s
+        rows = sum(batch.rows for batch in one.new)
+        if rows:
+            one.service_time_s = one.unpaired_busy_s / rows
+            one.unpaired_busy_s = 0.0
+        return busy_s
+
+
+def _active(query: StreamingQuery) -> bool:
+    status = query.status
+    return bool(status["isTriggerActive"]) and bool(status["isDataAvailable"])
+
+
+def _waiting(one: _Followed, now_s: float) -> float:
+    """Rows that came since the newest ended batch was formed, and those that source has left."""
+    if one.last is None or np.isnan(one.rate_per_s):
+        return 0.0
+    return one.last.lag_rows + one.rate_per_s * max(0.0, now_s - one.last.formed_s)
+
+
+def _batches(
+    batches: Sequence[AttachedBatch], busy_s: float, slots: int
+) -> BatchObservation | None:
+    filled = [batch for batch in batches if batch.rows > 0]
+    if not filled:
+        return None
+    duration_s = float(np.mean([batch.duration_s for batch in filled]))
+    work_s = busy_s / len(batches) / max(1, slots)
+    return BatchObservation(
+        len(filled),
+        duration_s,
+        max(0.0, duration_s - work_s),
+        float(np.mean([batch.rows for batch in filled])),
+    )

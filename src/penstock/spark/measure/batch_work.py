@@ -1,0 +1,256 @@
+"""How much work each component did in a period, from the tasks of its batches.
+
+All stages of a period count with their total run time. Task by task only the newest batch is read:
+its tasks say how a stage's time divides among the components in it, and how key groups compare.
+"""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from pyspark.sql import SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+from penstock.model.observation import Floats, Ints
+from penstock.model.plan import QueryPlan
+from penstock.spark import handles
+from penstock.spark.handles import JobInfo, StageInfo, TaskColumns, Texts
+from penstock.spark.measure.stage_owners import Region, regions
+
+Positions = np.ndarray[tuple[int], np.dtype[np.int64]]
+
+
+@dataclass(frozen=True)
+class GroupLoad:
+    """The newest batch's tasks of a stateful component, by key group.
+
+    A stage that is repeated in part, after a loss, leaves out what it need not repeat: what was
+    known before stays.
+    """
+
+    run_time_s: Floats
+    executor: Texts
+    stateful: tuple[int, ...]
+    joins: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class RouteLoad:
+    """The newest batch's tasks behind a routed source, by route."""
+
+    run_time_s: Floats
+    rows: Ints
+
+
+@dataclass(frozen=True)
+class QueryWork:
+    """What one query's tasks did in a period."""
+
+    busy_s: dict[str, float]  # by component
+    tasks: dict[str, int]  # of the newest batch, by component
+    groups: dict[str, GroupLoad]
+    batches: frozenset[int]
+    routes: dict[str, RouteLoad] = field(default_factory=dict)  # by source
+
+    @property
+    def total_busy_s(self) -> float:
+        """Over all components."""
+        return sum(self.busy_s.values())
+
+
+class WorkReader:
+    """Follows the jobs of one query."""
+
+    def __init__(
+        self, session: SparkSession, query: StreamingQuery, plan: QueryPlan | None
+    ) -> None:
+        """Without a plan, components are the parts of the query that hold state."""
+        components = plan.components if plan is not None else ()
+        self._session = session
+        self._query = query
+        self._component_of = {
+            name: component.name
+            for component in components
+            for name in (component.name, *component.operators)
+        }
+        sources = [c.name for c in components if c.name not in c.operators]
+        self._lone_source = sources[0] if len(sources) == 1 else None
+        self._last_job = -1
+        self._curious = True
+        self._seen: tuple[int, list[Region]] | None = None  # a batch, and the regions of its plan
+        # A query's plan has one shape, so what the n-th of so many stages does is learnt once.
+        self._by_rank: dict[int, list[list[Region]]] = {}
+        self._groups: dict[str, GroupLoad] = {}
+
+    @property
+    def curious(self) -> bool:
+        """Whether a plan is wanted: `look` at a batch before `take` reads its jobs."""
+        return self._curious
+
+    def follow(self, query: StreamingQuery) -> None:
+        """Go on with a query that took the place of the former."""
+        self._query = query
+        self._seen = None
+
+    def take(self) -> QueryWork | None:
+        """The work since the last call; None when no batch ended or its plan is not known yet."""
+        jobs = self._finished_jobs()
+        stages = {job.id: handles.stages(self._session, job.stage_ids) for job in jobs}
+        firsts = _first_jobs(jobs)
+        self._learn(firsts, stages)
+        known = [job for job in firsts if len(stages[job.id]) in self._by_rank]
+        if not known:
+            return None
+        newest = known[-1]
+        tasks = {
+            stage.id: handles.stage_tasks(self._session, stage.id, stage.attempt)
+            for stage in stages[newest.id]
+        }
+        return self._sum_up(jobs, known, stages, tasks)
+
+    def _finished_jobs(self) -> list[JobInfo]:
+        found = handles.jobs_of_group(self._session, str(self._query.runId), self._last_job)
+        running = [job.id for job in found if job.completed_ms is None]
+        # A running job is read when it is finished, and those after it with it.
+        kept = [job for job in found if not running or job.id < min(running)]
+        if kept:
+            self._last_job = kept[-1].id
+        return [job for job in kept if job.batch_id is not None]
+
+    def _learn(self, firsts: list[JobInfo], stages: dict[int, tuple[StageInfo, ...]]) -> None:
+        """Match the regions of a plan with the stages of the batch it was seen in."""
+        if self._seen is not None:
+            batch, cut = self._seen
+            for job in firsts:
+                if job.batch_id == batch:
+                    self._seen = None
+                    ranks = _match(cut, stages[job.id])
+                    if ranks is not None:
+                        self._by_rank[len(ranks)] = ranks
+            if firsts and batch <= (firsts[-1].batch_id or 0):
+                self._seen = None  # its jobs were read before its plan was, or had another form
+        known = all(len(stages[job.id]) in self._by_rank for job in firsts)
+        self._curious = not (self._by_rank and known)
+
+    def look(self, batch_id: int, execution: Any = None) -> None:
+        """Read the plan of a batch that has just run; called by the thread that ran it.
+
+        At any other time, or from another thread, the plan's lazy parts could be made by whoever
+        looks, outside of the query's session. An `execution` that has ended may be read by anyone.
+        """
+        if self._curious and self._seen is None:
+            execution = execution or self._query._jsq.streamingQuery().lastExecution()
+            self._seen = (batch_id, self.regions(execution))
+
+    def regions(self, execution: Any) -> list[Region]:
+        """The parts of the plan of a batch that has ended."""
+        return regions(execution.executedPlan(), self._component_of, self._lone_source)
+
+    def _sum_up(
+        self,
+        jobs: Sequence[JobInfo],
+        known: Sequence[JobInfo],
+        stages: dict[int, tuple[StageInfo, ...]],
+        tasks: dict[int, TaskColumns],
+    ) -> QueryWork:
+        newest = known[-1]
+        last_ranks = self._by_rank[len(stages[newest.id])]
+        busy_s: dict[str, float] = defaultdict(float)
+        counts: dict[str, int] = defaultdict(int)
+        groups: dict[str, GroupLoad] = {}
+        routes: dict[str, RouteLoad] = {}
+        shares: dict[tuple[int, int], dict[str, float]] = {}
+        for rank, stage in enumerate(stages[newest.id]):
+            shares[len(last_ranks), rank] = _shares(last_ranks[rank], tasks[stage.id])
+            for region in last_ranks[rank]:
+                rows = _rows_of(region, tasks[stage.id])
+                counts[region.component] += len(rows)
+                if region.routed is not None:
+                    routed = _route_load(tasks[stage.id], rows, routes.get(region.routed))
+                    routes[region.routed] = routed
+                if region.stateful:
+                    load = _group_load(
+                        region, tasks[stage.id], rows, self._groups.get(region.component)
+                    )
+                    groups[region.component] = self._groups[region.component] = load
+        for job in known:
+            ranks = self._by_rank[len(stages[job.id])]
+            for rank, stage in enumerate(stages[job.id]):
+                even = {r.component: 1 / len(ranks[rank]) for r in ranks[rank]}
+                share = shares.get((len(ranks), rank), even)
+                for component, part in share.items():
+                    busy_s[component] += part * stage.run_time_ms / 1e3
+        # Further sinks of a batch read what its first job computed: work of the last component.
+        first_ids = {job.id for job in known}
+        last = last_ranks[-1][0].component
+        for job in jobs:
+            if job.id not in first_ids:
+                busy_s[last] += sum(stage.run_time_ms for stage in stages[job.id]) / 1e3
+        return QueryWork(
+            dict(busy_s),
+            dict(counts),
+            groups,
+            frozenset(job.batch_id for job in known if job.batch_id is not None),
+            routes,
+        )
+
+
+def _first_jobs(jobs: Sequence[JobInfo]) -> list[JobInfo]:
+    """The job of each batch that runs its plan; later ones read what it cached."""
+    firsts: dict[int | None, JobInfo] = {}
+    for job in jobs:
+        firsts.setdefault(job.batch_id, job)
+    return list(firsts.values())
+
+
+def _match(cut: list[Region], stages: tuple[StageInfo, ...]) -> list[list[Region]] | None:
+    """Regions for each stage in order; None if the stages are not those of this plan."""
+    ranks: list[list[Region]] = []
+    for stage in stages[:-1]:
+        inside = [r for r in cut if r.exchange_rdd is not None and r.exchange_rdd in stage.rdd_ids]
+        ranks.append(inside[-1:])
+    ranks.append([region for region in cut if region.exchange_rdd is None])
+    return ranks if all(ranks) else None
+
+
+def _rows_of(region: Region, tasks: TaskColumns) -> Positions:
+    """Positions of a region's successful tasks, in order of partition."""
+    inside = (tasks.status == "SUCCESS") & (tasks.partition >= region.first_task)
+    if region.tasks is not None:
+        inside &= tasks.partition < region.first_task + region.tasks
+    return np.flatnonzero(inside)
+
+
+def _route_load(tasks: TaskColumns, rows: Ints, others: RouteLoad | None) -> RouteLoad:
+    """Load of each route; tasks of several consumers of a source do the work of one route."""
+    load = RouteLoad(tasks.run_time_ms[rows] / 1e3, tasks.shuffle_records_read[rows])
+    if others is None or len(others.rows) != len(load.rows):
+        return load
+    return RouteLoad(load.run_time_s + others.run_time_s, load.rows + others.rows)
+
+
+def _group_load(
+    region: Region, tasks: TaskColumns, rows: Positions, before: GroupLoad | None
+) -> GroupLoad:
+    count = region.key_groups
+    run_time_s, executor = np.zeros(count), np.full(count, "", dtype=np.dtype("<U64"))
+    if before is not None and len(before.run_time_s) == count:
+        run_time_s, executor = before.run_time_s.copy(), before.executor.copy()
+    group = tasks.partition[rows] - region.first_task
+    inside = group < count
+    run_time_s[group[inside]] = tasks.run_time_ms[rows][inside] / 1e3
+    executor[group[inside]] = tasks.executor[rows][inside]
+    return GroupLoad(run_time_s, executor, region.stateful, region.joins)
+
+
+def _shares(inside: list[Region], tasks: TaskColumns) -> dict[str, float]:
+    """How a stage's run time divides among components."""
+    spent: dict[str, float] = defaultdict(float)
+    for region in inside:
+        spent[region.component] += float(tasks.run_time_ms[_rows_of(region, tasks)].sum())
+    total = sum(spent.values())
+    if total == 0:
+        return {component: 1 / len(spent) for component in spent}
+    return {component: time / total for component, time in spent.items()}

@@ -1,0 +1,124 @@
+"""What is known of the key groups of a running query: who holds them, and what they take.
+
+Works from a plain StreamingQuery: its parts that hold state are read from the plan of a batch that
+has ended, and their tasks from the driver's status store.
+"""
+
+import threading
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from pyspark.sql import SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+from penstock.model.observation import Floats, GroupTraffic
+from penstock.model.plan import QueryPlan
+from penstock.spark import handles
+from penstock.spark.checkpoint.state_size import state_bytes
+from penstock.spark.handles import Texts
+from penstock.spark.handles.state_stores import Stores
+from penstock.spark.measure.batch_work import GroupLoad, WorkReader
+
+NEWEST_WEIGHT = 0.3  # of the newest batch in what a key group usually takes
+
+
+@dataclass(frozen=True)
+class HeldGroups:
+    """The key groups of one component, as columns."""
+
+    stores: Stores
+    executor: Texts  # where the task of each ran in the newest batch
+    run_time_s: Floats  # what it took there
+    usual_s: Floats  # a running mean over batches without a move
+
+
+class KeyGroupReader:
+    """Follows the batches of one query; may be called from several threads."""
+
+    def __init__(
+        self, session: SparkSession, query: StreamingQuery, plan: QueryPlan | None = None,
+        prefix: str = "",
+    ) -> None:  # fmt: skip
+        """`prefix` tells the components of several queries apart."""
+        self._prefix = prefix
+        self._session = session
+        self._query = query
+        self._work = WorkReader(session, query, plan)
+        self._checkpoint = handles.checkpoint_of(query)
+        self._lock = threading.Lock()
+        self._begun: tuple[int, Any] | None = None
+        self._ended: tuple[int, Any] | None = None
+        self._traffic: dict[tuple[str, str], Floats] = {}
+        self.held: dict[str, HeldGroups] = {}
+        self.newest: int | None = None  # the batch they were seen in
+
+    def read(self) -> None:
+        """Take in the tasks of batches that ended since the last call; cheap when none did."""
+        with self._lock:
+            if self.newest is not None and self.newest >= handles.last_batch(self._query):
+                return
+            if self._follow_plans() and self._ended is not None:
+                self._work.look(*self._ended)
+            elif self._work.curious:
+                return  # jobs that are read before their plan teach nothing of it
+            work = self._work.take()
+            if work is None:
+                return
+            held = dict(self.held)
+            for name, load in work.groups.items():
+                named = self._prefix + name
+                held[named] = _held(load, held.get(named))
+            self.held, self.newest = held, max(work.batches)
+
+    def traffic(self) -> tuple[GroupTraffic, ...]:
+        """Bytes between key groups of consecutive components in a batch, a running mean.
+
+        A batch in which nothing was passed on, as no window closed, would tell nothing by itself.
+        """
+        self.read()
+        ended = self._ended
+        if ended is None:
+            return ()
+        cut = self._work.regions(ended[1])
+        groups = {region.component: region.key_groups for region in cut if region.stateful}
+        for region in cut:
+            if region.shuffle is None or not region.stateful or region.feeds not in groups:
+                continue
+            sizes = handles.shuffle_sizes(self._session, region.shuffle, groups[region.feeds])
+            newest = np.zeros((region.key_groups, groups[region.feeds]))
+            newest[sizes.map_task, sizes.partition] = sizes.size_bytes
+            pair = self._prefix + region.component, self._prefix + region.feeds
+            before = self._traffic.get(pair, newest)
+            self._traffic[pair] = (1 - NEWEST_WEIGHT) * before + NEWEST_WEIGHT * newest
+        return tuple(_traffic(*pair, sizes) for pair, sizes in self._traffic.items())
+
+    def state_bytes(self, component: str) -> Floats:
+        """Bytes that each key group of a component would load elsewhere."""
+        stores = self.held[component].stores
+        return state_bytes(self._checkpoint, stores.operators, stores.key_groups)
+
+    def _follow_plans(self) -> bool:
+        """Keep the newest execution that has ended, as only that may be read; whether it is new."""
+        self._begun = self._begun or handles.last_execution(self._query)
+        if self._begun is None or handles.last_batch(self._query) < self._begun[0]:
+            return False
+        new = self._ended is None or self._ended[0] != self._begun[0]
+        self._ended, self._begun = self._begun, None
+        return new
+
+
+def _traffic(source: str, target: str, sizes: Floats) -> GroupTraffic:
+    sender, receiver = np.nonzero(sizes)
+    return GroupTraffic(source, target, sender, receiver, sizes[sender, receiver])
+
+
+def _held(load: GroupLoad, before: HeldGroups | None) -> HeldGroups:
+    stores = Stores(load.stateful, load.joins, len(load.run_time_s))
+    usual_s = load.run_time_s
+    if before is not None and len(before.usual_s) == len(usual_s):
+        # A batch in which a key group moved is not what it usually takes.
+        calm = before.executor == load.executor
+        mixed = (1 - NEWEST_WEIGHT) * before.usual_s + NEWEST_WEIGHT * usual_s
+        usual_s = np.where(calm, mixed, before.usual_s)
+    return HeldGroups(stores, load.executor, load.run_time_s, usual_s)

@@ -1,0 +1,148 @@
+"""When the rows of each batch arrived and when its results were out: latency at no cost per row.
+
+The ledger joins two reports on a batch: its offsets (from the query's progress), which say when its
+rows arrived, and the moment its outputs were committed. Latency is that of a batch's rows: a result
+that waits for a watermark is counted with the batch that emits it.
+"""
+
+import json
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from penstock.model.arrivals import Arrivals
+from penstock.model.observation import LatencyObservation
+from penstock.workloads.generator import Generator
+
+
+@dataclass(frozen=True)
+class LedgerEntry:
+    """One batch: what came in, and when its results were out."""
+
+    query: str
+    batch_id: int
+    arrivals: tuple[Arrivals, ...]
+    done_at_s: float
+
+    @property
+    def rows(self) -> float:
+        """Rows of the batch over all sources."""
+        return sum(part.rows for part in self.arrivals)
+
+
+@dataclass(frozen=True)
+class SourceProgress:
+    """What a query's progress says of one source in one batch."""
+
+    start: str | None
+    end: str | None
+    rows: int
+    before_s: float  # when the previous batch was formed
+    formed_s: float  # when this batch was formed
+
+
+class Ledger:
+    """Joins arrivals with completions; both may come from different threads, in any order."""
+
+    def __init__(self, streams: Mapping[str, Generator], epoch_s: float) -> None:
+        self._streams = streams
+        self._epoch_s = epoch_s
+        self._lock = threading.Lock()
+        self._done: dict[tuple[str, int], float] = {}
+        self._arrived: dict[tuple[str, int], tuple[Arrivals, ...]] = {}
+        self.entries: list[LedgerEntry] = []
+
+    def committed(self, query: str, batch_id: int, at_s: float) -> None:
+        """The outputs of a batch are out."""
+        with self._lock:
+            self._done[query, batch_id] = at_s
+            self._join(query, batch_id)
+
+    def admitted(self, query: str, batch_id: int, sources: tuple[SourceProgress, ...]) -> None:
+        """The offsets of a batch are known."""
+        arrivals = tuple(
+            part for source in sources if source.rows > 0 for part in self._arrivals(source)
+        )
+        with self._lock:
+            self._arrived[query, batch_id] = arrivals
+            self._join(query, batch_id)
+
+    def record(self, entry: LedgerEntry) -> None:
+        """A batch whose arrivals and completion are both known to whoever tells."""
+        with self._lock:
+            self.entries.append(entry)
+
+    def take(self) -> list[LedgerEntry]:
+        """The batches completed since the last call."""
+        with self._lock:
+            entries, self.entries = self.entries, []
+        return entries
+
+    def available_rows(self, now_s: float) -> int:
+        """Rows that have arrived at the generated streams by now."""
+        return sum(stream.available(now_s - self._epoch_s) for stream in self._streams.values())
+
+    def _join(self, query: str, batch_id: int) -> None:
+        key = (query, batch_id)
+        if key in self._done and key in self._arrived:
+            entry = LedgerEntry(query, batch_id, self._arrived.pop(key), self._done.pop(key))
+            self.entries.append(entry)
+
+    def _arrivals(self, source: SourceProgress) -> list[Arrivals]:
+        offset = json.loads(source.end) if source.end else None
+        if isinstance(offset, dict) and offset.get("arrived"):
+            return [Arrivals(*map(float, part)) for part in offset["arrived"]]
+        name = offset.get("stream", "") if isinstance(offset, dict) else ""
+        if not isinstance(offset, dict) or name not in self._streams:
+            # A source that keeps no arrival times: its rows came since the last batch was formed.
+            return [Arrivals(source.rows, source.before_s, source.formed_s)]
+        first = json.loads(source.start)["row"] if source.start else 0
+        span = self._streams[name].rate.arrival_s(np.array([first, offset["row"] - 1]))
+        first_s, last_s = (self._epoch_s + float(moment) for moment in span)
+        return [Arrivals(source.rows, first_s, last_s)]
+
+
+class ToldLedger(Ledger):
+    """Told of whole batches by their writers; what Spark reports later adds nothing."""
+
+    def admitted(self, query: str, batch_id: int, sources: tuple[SourceProgress, ...]) -> None:
+        """Nothing to keep."""
+
+
+def summarise(entries: list[LedgerEntry], max_latency_s: float) -> LatencyObservation | None:
+    """Latency over batches, every row counted, rows of a batch evenly spread over its arrivals."""
+    spans = [
+        (part.rows, entry.done_at_s - part.last_s, entry.done_at_s - part.first_s)
+        for entry in entries
+        for part in entry.arrivals
+    ]
+    count = sum(rows for rows, _, _ in spans)
+    if count == 0:
+        return None
+    in_time = sum(
+        part.later_than(entry.done_at_s - max_latency_s)
+        for entry in entries
+        for part in entry.arrivals
+    )
+    mean_s = sum(p.rows * (e.done_at_s - p.mean_s) for e in entries for p in e.arrivals) / count
+    return LatencyObservation(
+        count=max(1, round(count)),
+        mean_s=mean_s,
+        p95_s=_quantile(spans, 0.95),
+        max_s=max(high for _, _, high in spans),
+        in_time_share=in_time / count,
+    )
+
+
+def _quantile(spans: list[tuple[float, float, float]], share: float) -> float:
+    """A quantile of rows that are evenly spread over their spans, from 21 points of each span."""
+    points = np.linspace(0.0, 1.0, 21)
+    low = np.array([span[1] for span in spans])
+    high = np.array([span[2] for span in spans])
+    latency = (low[:, None] + (high - low)[:, None] * points).ravel()
+    weight = np.repeat([span[0] for span in spans], len(points))
+    order = np.argsort(latency)
+    reached = np.searchsorted(np.cumsum(weight[order]), share * weight.sum())
+    return float(latency[order][min(reached, len(order) - 1)])

@@ -1,0 +1,111 @@
+"""What Spark reports of each batch, gathered as it comes, per query."""
+
+import json
+import threading
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from penstock.spark.handles.plan_names import METRIC, PATH
+from penstock.spark.measure.ledger import Ledger, SourceProgress
+from penstock.spark.sources.batch_choice import shed_rows_at
+
+
+@dataclass(frozen=True)
+class BatchReport:
+    """One batch as the query's progress tells it."""
+
+    query: str
+    batch_id: int
+    formed_s: float
+    duration_s: float
+    rows: int
+    edge_rows: dict[str, int]  # rows counted at the edges that have a metric
+    foreign_rows: int = 0  # of them, from sources that do not tell when rows arrived
+
+
+class Reports:
+    """Keeps the reports of the queries of one run, and tells the ledger of their offsets."""
+
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger = ledger
+        self._queries: dict[str, str] = {}
+        self._formed_s: dict[str, float] = {}
+        self._reports: list[BatchReport] = []
+        self._lock = threading.Lock()
+        self.latest: dict[str | None, int] = {}  # the newest batch told of each query
+
+    def follow(self, query_id: str, name: str, now_s: float) -> None:
+        """Reports of this query are wanted, under this name."""
+        self._queries[query_id] = name
+        self._formed_s[name] = now_s
+
+    def take(self) -> list[BatchReport]:
+        """The reports since the last call."""
+        with self._lock:
+            reports, self._reports = self._reports, []
+        return reports
+
+    def told(self, text: str) -> None:
+        """A batch ended; its progress as JSON."""
+        progress = json.loads(text)
+        name = self._queries.get(progress["id"])
+        if name is None:
+            return
+        report = _report(name, progress)
+        before_s, self._formed_s[name] = self._formed_s[name], report.formed_s
+        sources = tuple(
+            SourceProgress(
+                json.dumps(source["startOffset"]) if source["startOffset"] else None,
+                json.dumps(source["endOffset"]) if source["endOffset"] else None,
+                _rows(source),
+                before_s,
+                report.formed_s,
+            )
+            for source in progress["sources"]
+        )
+        with self._lock:
+            self._reports.append(report)
+        self._ledger.admitted(name, report.batch_id, sources)
+        self.latest[name] = report.batch_id
+
+
+def _report(name: str, progress: dict[str, Any]) -> BatchReport:
+    duration = progress["durationMs"]
+    return BatchReport(
+        query=name,
+        batch_id=progress["batchId"],
+        formed_s=datetime.fromisoformat(progress["timestamp"]).timestamp(),
+        duration_s=duration.get("triggerExecution", 0) / 1e3,
+        rows=sum(map(_rows, progress["sources"])),
+        foreign_rows=sum(
+            source["numInputRows"]
+            for source in progress["sources"]
+            if not _tells(source["endOffset"])
+        ),
+        edge_rows=_edge_rows(progress.get("observedMetrics", {})),
+    )
+
+
+def _rows(source: dict[str, Any]) -> int:
+    """Rows of a source in a batch; Spark counts packs where rows cross to it in packs."""
+    start, end = source["startOffset"], source["endOffset"]
+    if isinstance(end, dict) and end.get("packed"):
+        shed = shed_rows_at(end) - shed_rows_at(start)
+        return int(end["rows"]) - shed if end != start else 0
+    return int(source["numInputRows"])
+
+
+def _edge_rows(metrics: dict[str, dict[str, Any]]) -> dict[str, int]:
+    """Rows by node; a node observed once for each of its consumers shows the same count each."""
+    rows: dict[str, int] = {}
+    for metric, values in metrics.items():
+        if metric.startswith(METRIC):
+            node = metric.removeprefix(METRIC).partition(PATH)[0]
+            rows[node] = max(rows.get(node, 0), int(values["rows"]))
+    return rows
+
+
+def _tells(offset: Any) -> bool:
+    """Whether an offset is of a source of ours, which tells when rows arrived."""
+    return isinstance(offset, dict) and bool(offset.keys() & {"stream", "source"})

@@ -1,0 +1,303 @@
+"""A topology whose components run apart: its queries, its channels, and how it ends."""
+
+import threading
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+from penstock.errors import InvalidInput, InvalidTopology
+from penstock.model.topology import Topology
+from penstock.spark.channels.entries import Entry
+from penstock.spark.channels.log import Channel
+from penstock.spark.checkpoint.identity import generators
+from penstock.spark.compile.apart import BuiltApart, Places, build_apart
+from penstock.spark.compile.apart_split import Part
+from penstock.spark.compile.builder import BuiltQuery, BuiltTopology, Reading
+from penstock.spark.measure.batch_arrivals import BatchArrivals
+from penstock.spark.measure.ledger import Ledger, LedgerEntry, ToldLedger
+from penstock.spark.run.together import Pace, RunningTopology
+from penstock.spark.sinks.batch_writer import BatchWriter, ChannelSide
+from penstock.spark.sources.parallelism_file import read_parallelism, write_parallelism
+from penstock.workloads.generator import Generator
+
+POOL = "spark.scheduler.pool"
+START_LIMIT_S = 60.0
+ATTEMPTS = 4
+NOT_CONNECTED = "connect back"  # Spark's words for a Python process that came up too late
+STARTING = ("Initializing", "Getting offsets")  # what a query says before its sources answered
+
+
+class RunningApart(RunningTopology):
+    """One query for each component, each in a scheduler pool of its own.
+
+    `processors` says how many each component begins with; those not named get one. A run "once"
+    takes what generated streams hold and ends when nothing is left in any channel.
+    """
+
+    def __init__(
+        self,
+        topology: Topology,
+        session: SparkSession,
+        checkpoint: Path,
+        pace: Pace = Pace(),  # noqa: B008 - frozen
+        measured: bool = True,
+        processors: Mapping[str, int] | None = None,
+        max_rows: int | None = None,
+    ) -> None:
+        if pace.once and len(generators(topology)) + len(topology.feedbacks) < len(
+            topology.sources
+        ):
+            raise InvalidTopology(
+                "a run over what is there ends by itself only with generated streams, where "
+                "components run apart; leave --once out, or run together."
+            )
+        self._at_once = pace.once
+        super().__init__(topology, session, checkpoint, replace(pace, once=False), measured)
+        self._processors = dict(processors or {})
+        self._max_rows = max_rows
+        self._consumed_rows: dict[str, dict[str, int]] = {}
+        self._position = threading.Lock()
+
+    def _build(self, reading: Reading) -> BuiltTopology:
+        places = Places(self._checkpoint.channel, self._checkpoint.parallelism)
+        self.apart: BuiltApart = build_apart(
+            self.topology, self.session, replace(reading, at_once=self._at_once), places,
+            self._max_rows,
+        )  # fmt: skip
+        names = [part.component.name for part in self.apart.parts]
+        for name in self._processors:
+            if name not in names:
+                raise InvalidInput(
+                    f"processors names component {name!r}; known: {', '.join(names)}."
+                )
+        for name in names:
+            write_parallelism(self._checkpoint.parallelism(name), self._processors.get(name, 1))
+        self._channels = {op: Channel(self._checkpoint.channel(op)) for op in self.apart.channels}
+        return self.apart.built
+
+    def _ledger(self) -> Ledger:
+        return ToldLedger(generators(self.topology), self.epoch_s)
+
+    def part(self, query: str) -> Part:
+        """The part that a query carries out."""
+        return next(part for part in self.apart.parts if part.query == query)
+
+    def parallelism(self) -> dict[str, int]:
+        """Processors of each component, as last told."""
+        return {part.component.name: self._told(part.component.name) for part in self.apart.parts}
+
+    def set_parallelism(self, wanted: Mapping[str, int]) -> None:
+        """Tell components their processors; each holds from its next batch on."""
+        known = self.parallelism()
+        for name, count in wanted.items():
+            if name not in known or count < 1:
+                raise InvalidInput(
+                    f"processors {count} for component {name!r}; known: {', '.join(known)}, each "
+                    "with at least 1."
+                )
+        for name, count in wanted.items():
+            if count != known[name]:
+                write_parallelism(self._checkpoint.parallelism(name), count)
+
+    def _told(self, component: str) -> int:
+        return read_parallelism(self._checkpoint.parallelism(component), 1)
+
+    def _writer(self, query: BuiltQuery) -> BatchWriter:
+        part = self.part(query.plan.name)
+        arrivals = self._arrivals(query, part.topology)
+        self._recall(part, arrivals)
+        component = part.component.name
+        key_groups = int(str(self.session.conf.get("spark.sql.shuffle.partitions")))
+        return BatchWriter(
+            query,
+            self._checkpoint.commits(part.query),
+            lambda batch_id: self._batch_written(part, arrivals, batch_id),
+            ChannelSide(f"{part.query}-{self._checkpoint.writer_id()}", arrivals.summary),
+            (lambda: min(self._told(component), key_groups)) if self.apart.narrows(part) else None,
+        )
+
+    def _start_query(self, query: BuiltQuery, writer: BatchWriter) -> StreamingQuery:
+        """Start one query after the other: the process of a source has ten seconds to come up.
+
+        On a busy machine that may be too little; nothing has run then, so it is tried again.
+        """
+        context = self.session.sparkContext
+        for attempt in range(ATTEMPTS):
+            context.setLocalProperty(POOL, query.plan.name)
+            try:
+                started = super()._start_query(query, writer)
+            finally:
+                context.setLocalProperty(POOL, None)  # type: ignore[arg-type]  # takes it away
+            _await_start(started)
+            error = started.exception()
+            if error is None or NOT_CONNECTED not in str(error) or attempt == ATTEMPTS - 1:
+                break
+        return started
+
+    def _recall(self, part: Part, arrivals: BatchArrivals) -> None:
+        """How far a query was when the run before this one ended."""
+        where = self._checkpoint.query_folder(part.query) / "commits"
+        done = [int(file.name) for file in where.glob("*") if file.name.isdigit()]
+        offsets = arrivals.offsets(max(done)) if done else None
+        if offsets is not None:
+            self._consumed_rows[part.query] = offsets.rows
+
+    def _batch_written(self, part: Part, arrivals: BatchArrivals, batch_id: int) -> None:
+        self._written_last[part.query] = batch_id
+        offsets = arrivals.offsets(batch_id)
+        if offsets is not None:
+            with self._position:
+                self._consumed_rows[part.query] = offsets.rows
+        if self._feeds_sink(part):
+            entry = LedgerEntry(part.query, batch_id, arrivals.of(batch_id), time.time())
+            if entry.rows > 0:
+                self.ledger.record(entry)
+        self._tell(self.after_batch, part.query, batch_id)
+
+    def _feeds_sink(self, part: Part) -> bool:
+        return any(one.name in self.topology.sink_names for one in part.topology.sinks)
+
+    def consumed(self) -> dict[str, dict[str, int]]:
+        """Rows of each source that each query has worked through, outputs included."""
+        with self._position:
+            return {query: dict(rows) for query, rows in self._consumed_rows.items()}
+
+    def published(self) -> dict[str, int]:
+        """Rows in each channel since it was made."""
+        with self._position:
+            return {operator: channel.end_row() for operator, channel in self._channels.items()}
+
+    def published_since(self, operator: str, sequence: int) -> list[Entry]:
+        """What an operator published, from an entry of its channel on."""
+        with self._position:
+            return self._channels[operator].since(sequence)
+
+    def channel_backlog(self, component: str) -> int:
+        """Rows published for a component and not worked through yet."""
+        consumed, published = self.consumed(), self.published()
+        return sum(
+            published[operator] - consumed.get(part.query, {}).get(source, 0)
+            for part in self.apart.parts
+            if part.component.name == component
+            for source, operator in part.inputs.items()
+        )
+
+    def source_backlog(self, component: str, now_s: float) -> int:
+        """Rows that arrived at generated streams and this component has not worked through."""
+        consumed = self.consumed()
+        return sum(
+            stream.available(now_s - self.epoch_s) - consumed.get(part.query, {}).get(name, 0)
+            for part in self.apart.parts
+            if part.component.name == component
+            for name, stream in generators(part.topology).items()
+        )
+
+    def backlog(self, now_s: float) -> int:
+        """Rows that wait anywhere: at generated streams, and in channels."""
+        return sum(
+            max(0, self.channel_backlog(name)) + max(0, self.source_backlog(name, now_s))
+            for name in (part.component.name for part in self.apart.parts)
+        )
+
+    def finished(self) -> bool:
+        """Whether all streams are worked off and nothing is left in any channel.
+
+        A query's position is told after its outputs are published. So if what was consumed, read
+        first, equals what was published, read after it, then nothing is under way anywhere.
+        """
+        if any(
+            not isinstance(source.reader, Generator) and source.name not in self.topology.feedbacks
+            for source in self.topology.sources
+        ):
+            return False
+        consumed = self.consumed()
+        published = self.published()
+        for part in self.apart.parts:
+            rows = consumed.get(part.query, {})
+            for source in part.topology.sources:
+                operator = part.inputs.get(source.name)
+                end = self._end_of(source.reader) if operator is None else published[operator]
+                if rows.get(source.name, 0) < end:
+                    return False
+        return True
+
+    def _end_of(self, reader: object) -> float:
+        assert isinstance(reader, Generator)
+        if reader.rows is not None:
+            return reader.rows
+        return reader.available(self._began_s - self.epoch_s) if self._at_once else float("inf")
+
+    def _start(self) -> None:
+        self._began_s = time.time()
+        _start_workers(self.session)
+        super()._start()
+
+    def wait(self, timeout_s: float | None = None, poll_s: float = 0.2) -> bool:
+        """As of the base; then windows that the last watermarks close run down the channels."""
+        deadline = None if timeout_s is None else time.monotonic() + timeout_s
+        while self.active and not self.finished():
+            if not any(map(self._revival.will_restart, self.queries)):
+                self.raise_failure()  # the others would wait for ever for one that has failed
+            if deadline is not None and time.monotonic() > deadline:
+                return False
+            time.sleep(poll_s)
+        self._run_down()
+        self.raise_failure()
+        return True
+
+    def _run_down(self) -> None:
+        """Empty batches until no query publishes anything more."""
+        while True:
+            before = self.published()
+            for query in self.queries:
+                with suppress(PySparkException):  # a failure is told by whoever waits
+                    if query.isActive:
+                        query.processAllAvailable()
+            if before == self.published():
+                return
+
+
+def _await_start(query: StreamingQuery) -> None:
+    deadline = time.monotonic() + START_LIMIT_S
+    while query.isActive and query.status["message"].startswith(STARTING):
+        if time.monotonic() > deadline:
+            return
+        time.sleep(0.05)
+
+
+def _start_workers(session: SparkSession) -> None:
+    """Let Spark start the process that tasks' Python workers are forked from.
+
+    While the process of a source starts, Spark 4.3 switches forking off for the whole driver; tasks
+    that run Python for the first time just then would start an interpreter each, for good.
+    """
+    session.range(1).mapInArrow(_as_they_are, "id BIGINT").collect()
+
+
+def _as_they_are(batches: Any) -> Any:
+    yield from batches
+
+
+def parse_processors(text: str) -> dict[str, int]:
+    """Processors as a person writes them.
+
+    >>> parse_processors("extract=3,match=4")
+    {'extract': 3, 'match': 4}
+    """
+    found: dict[str, int] = {}
+    for item in text.split(","):
+        name, equals, count = item.strip().partition("=")
+        if not equals or not name or not count.isdigit() or int(count) < 1 or name in found:
+            raise InvalidInput(
+                f"processors is {text!r}; write COMPONENT=NUMBER,..., each once, as in "
+                "extract=3,match=4."
+            )
+        found[name] = int(count)
+    return found

@@ -1,0 +1,199 @@
+"""The slow loop on Spark: is there a better plan than the one that runs, from what was measured?
+
+It proposes; the plan changes at a start, because that needs the query to stand still.
+"""
+
+import logging
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from penstock.control.history.store import HistoryStore
+from penstock.fusion.order import StatelessOperator, decide_order
+from penstock.fusion.planner import Algorithm
+from penstock.fusion.proposal import describe_groups, parse_groups, propose_fusion
+from penstock.fusion.statistics import measured_graph
+from penstock.model.decision import RoomDecision
+from penstock.model.observation import Observation
+from penstock.model.plan_document import Group
+from penstock.spark.compile.builder import BuiltTopology
+from penstock.spark.compile.fused import needs_division
+from penstock.spark.compile.reordering import movable, runs_of
+from penstock.spark.handles.analysed_plan import Columns
+from penstock.spark.handles.messages import first_line
+
+ROOM = "fusion"
+ORDER = "order"
+POLICY = "plan proposal"
+APPLIED = "plan applied"
+SEPARATOR = " > "  # between the operators of an order, upstream first
+PERIODS = 12  # between two proposals
+MOST_EXACT = 40  # operators for which the best plan is searched
+
+log = logging.getLogger(__name__)
+
+
+class SlowLoop:
+    """Proposes a plan every so many periods and at the end of a run."""
+
+    def __init__(self, built: BuiltTopology, keep: Callable[[RoomDecision], None]) -> None:
+        self._topology = built.topology
+        self._built = built
+        self._keep = keep
+        self._observations: list[Observation] = []
+        self.latest: RoomDecision | None = None
+        self._orders: dict[tuple[str, ...], str] = {}
+
+    def look(self, observation: Observation | None) -> None:
+        """Take one more observation into account."""
+        if observation is None:
+            return
+        self._observations.append(observation)
+        if len(self._observations) % PERIODS == 0:
+            self.propose_safely()
+
+    def propose_safely(self) -> None:
+        """Propose; what goes wrong with that must not end the loop or the run."""
+        try:
+            self.propose()
+        except Exception as error:  # noqa: BLE001 - advice only
+            log.warning("no plan was proposed: %s", first_line(error))
+
+    def propose(self) -> RoomDecision | None:
+        """What the measurements so far speak for; kept if it differs from the last proposal."""
+        found = self._built.survey
+        operators = self._topology.ordered()
+        keys = {o.name: self._key(o.name) for o in operators}
+        known = set(keys)
+        streams = [(u if u in known else None, o.name) for o in operators for u in o.upstreams]
+        stateful = frozenset(name for name, a in found.operators.items() if a.stateful)
+        graph = measured_graph(self._observations, keys, streams, stateful)
+        if graph is None:
+            return None
+        present = [
+            part.operators for query in self._built.plan.queries for part in query.components
+        ]
+        # The exact search may take half a minute on hundreds of operators, and the loop waits.
+        algorithm: Algorithm = "mwsc" if len(keys) <= MOST_EXACT else "greedy"
+        decision = propose_fusion(graph, present, algorithm)
+        plan = decision.plan
+        made = RoomDecision(
+            time.time(), ROOM, POLICY, describe_groups(plan.groups),
+            {"expected_gain": plan.gain, "present_cost": plan.present_cost, "cost": plan.cost},
+            decision.reasons, decision.infeasible,
+        )  # fmt: skip
+        if self.latest is None or self.latest.what != made.what:
+            self._keep(made)
+        self.latest = made
+        self._propose_orders()
+        return made
+
+    def _propose_orders(self) -> None:
+        """Orders of less work for runs of stateless operators, by the selectivities measured.
+
+        The present order is told too once another was proposed, so that the newest word holds.
+        """
+        columns = movable(self._topology, self._built.survey)
+        for names in runs_of(self._topology, self._built.survey):
+            decision = decide_order([self._stateless(name, columns[name]) for name in names])
+            what = SEPARATOR.join(decision.plan.order)
+            if self._orders.get(names, SEPARATOR.join(names)) != what:
+                self._keep(
+                    RoomDecision(
+                        time.time(), ORDER, POLICY, what, {"expected_gain": decision.plan.gain},
+                        decision.reasons,
+                    )
+                )  # fmt: skip
+            self._orders[names] = what
+
+    def _stateless(self, name: str, columns: Columns) -> StatelessOperator:
+        """What was measured of it lately; a component's work is divided evenly in it."""
+        came = left = 0.0
+        cost_s = float("nan")
+        for one in self._observations[-PERIODS:]:
+            for operator in one.operators:
+                if operator.name == name:
+                    came += operator.arrival_rate_per_s * one.period_s
+                    left += operator.emission_rate_per_s * one.period_s
+            for component in one.components:
+                if name in component.operators and component.service_time_s > 0:
+                    cost_s = component.service_time_s / len(component.operators)
+        selectivity = left / came if came > 0 else float("nan")
+        return StatelessOperator(name, columns.reads, columns.writes, selectivity, cost_s)
+
+    def _key(self, name: str) -> tuple[str, ...]:
+        """Columns an operator may be divided by; one of its own where nothing else will do."""
+        found = self._built.survey.operators[name]
+        if not needs_division(self._topology, self._built.survey, name):
+            return () if not found.opaque else (f"{name}'s own rows",)
+        if found.joins or (found.shuffles and not found.keys):
+            return (f"{name}'s own rows",)
+        declared = self._topology.find_operator(name).key
+        shared = frozenset.intersection(*found.keys) if found.keys else frozenset(declared or ())
+        chosen = declared if declared is not None else tuple(sorted(shared))
+        # A window is no column of the rows that come in, and differs from operator to operator.
+        return tuple(column for column in chosen if column in shared and "window" not in column)
+
+
+@dataclass(frozen=True)
+class Proposed:
+    """What the newest run of a topology that measured anything proposed; None where nothing was."""
+
+    groups: tuple[Group, ...] | None = None
+    orders: tuple[tuple[str, ...], ...] = ()
+    expected_gains: Mapping[str, float] = field(default_factory=dict)  # by what was proposed
+
+
+def proposed(store: HistoryStore, topology: str) -> Proposed:
+    """The newest proposals that a history holds for a topology."""
+    for number, record in sorted(store.runs().items(), reverse=True):
+        if record.topology != topology:
+            continue
+        told = [d for d in store.read_room_decisions(number) if d.policy == POLICY]
+        groups = [d for d in told if d.room == ROOM]
+        if not groups:
+            continue
+        orders = {frozenset(d.what.split(SEPARATOR)): d for d in told if d.room == ORDER}
+        newest = [groups[-1], *orders.values()]
+        return Proposed(
+            parse_groups(groups[-1].what),
+            tuple(tuple(d.what.split(SEPARATOR)) for d in orders.values()),
+            {d.what: d.numbers["expected_gain"] for d in newest},
+        )
+    return Proposed()
+
+
+def carried_out(
+    built: BuiltTopology, expected_gains: Mapping[str, float]
+) -> Iterator[RoomDecision]:
+    """What a start took up of proposals, each with the gain that was expected of it."""
+    groups = [
+        Group(component.operators, component.key)
+        for query in built.queries
+        for component in query.plan.components
+        if any(part.name == component.name for part in query.fused)
+    ]
+    told = [(ROOM, describe_groups(groups))] if groups else []
+    told += [(ORDER, SEPARATOR.join(order)) for order in built.orders]
+    for room, what in told:
+        gain = _gain(expected_gains, groups) if room == ROOM else expected_gains.get(what)
+        numbers = {} if gain is None else {"expected_gain": gain}
+        yield RoomDecision(time.time(), room, APPLIED, what, numbers, built.notes)
+
+
+def _gain(expected_gains: Mapping[str, float], groups: Sequence[Group]) -> float | None:
+    """What was expected of a proposal that these groups carry out.
+
+    A proposal also names stateless operators, which run where their rows come from.
+    """
+    for what, gain in expected_gains.items():
+        proposed_groups = parse_groups(what)
+        if all(
+            any(
+                set(group.operators) <= set(one.operators) and group.key == one.key
+                for one in proposed_groups
+            )
+            for group in groups
+        ):
+            return gain
+    return None

@@ -1,0 +1,360 @@
+"""A topology that runs: its queries, its outputs, and how it ends."""
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from pyspark.errors import PySparkException
+from pyspark.sql import Row, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+from penstock.errors import InvalidTopology, PenstockError
+from penstock.model.channels import FromChannel
+from penstock.model.plan import Orders
+from penstock.model.sources import Streams
+from penstock.model.topology import Topology
+from penstock.spark import handles
+from penstock.spark.checkpoint.identity import generators, identity
+from penstock.spark.checkpoint.layout import Checkpoint
+from penstock.spark.checkpoint.plan_agreement import agree_on_plan, recorded_plan
+from penstock.spark.compile.builder import BuiltQuery, BuiltTopology, Reading, build
+from penstock.spark.compile.fused import PlanChoice, ShapeGuard, relaxed
+from penstock.spark.handles.messages import first_line
+from penstock.spark.measure.batch_arrivals import BatchArrivals
+from penstock.spark.measure.consumption import Consumption
+from penstock.spark.measure.ledger import Ledger, LedgerEntry, ToldLedger
+from penstock.spark.measure.progress import Reports
+from penstock.spark.routes.exchange import RouteExchange
+from penstock.spark.routes.frames import announce
+from penstock.spark.run.revival import Revival
+from penstock.spark.sinks.batch_writer import BatchWriter, ChannelSide, rows_in_memory
+from penstock.spark.sources.frames import announce_sources
+from penstock.spark.sources.parallelism_file import write_parallelism
+from penstock.spark.sources.program import StreamsProgram
+from penstock.spark.sources.told import tell
+from penstock.spark.sources.watch import SourceWatch
+
+log = logging.getLogger(__name__)
+
+STOP_LIMIT_S = 60.0
+COMMIT_LIMIT_S = 10.0
+SOURCES = "sources"  # all of them are told one number, where components run together
+
+
+@dataclass(frozen=True)
+class Pace:
+    """When batches start: back to back, every `interval_s`, or once over what is there."""
+
+    interval_s: float = 0.0
+    once: bool = False
+
+
+class RunningTopology:
+    """The queries of a topology under one checkpoint; a context manager that always stops them."""
+
+    def __init__(
+        self,
+        topology: Topology,
+        session: SparkSession,
+        checkpoint: Path,
+        pace: Pace = Pace(),  # noqa: B008 - frozen
+        measured: bool = True,
+        choice: PlanChoice = PlanChoice(),  # noqa: B008 - frozen
+    ) -> None:
+        if pace.interval_s >= 2 * topology.max_latency_s:
+            raise InvalidTopology(
+                f"topology {topology.name!r}: max_latency {topology.max_latency_s:g} s cannot be "
+                f"kept with a batch every {pace.interval_s:g} s; a row waits half of that."
+            )
+        self.topology = topology
+        self.session = session
+        self._pace = pace
+        self._measured = measured
+        self._choice = choice
+        self._written_last: dict[str, int] = {}  # batch by query
+        self._checkpoint = Checkpoint(checkpoint)
+        self._writers: list[BatchWriter] = []
+        self._ending = threading.Lock()
+        self.queries: list[StreamingQuery] = []
+        self._reports: Reports | None = None
+        self._unfollow: Callable[[], None] = lambda: None
+        self._revival = Revival(lambda: self.queries, self._restart)
+        self.after_restart: list[Callable[[int], None]] = []  # called with the query's place
+        self.before_batch: list[Callable[[str, int], None]] = []  # called by the query's thread
+        self.after_batch: list[Callable[[str, int], None]] = []  # likewise
+
+    def __enter__(self) -> Self:
+        self._checkpoint.__enter__()
+        try:
+            self._start()
+        except BaseException:
+            self.stop()
+            raise
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.stop()
+
+    def _start(self) -> None:
+        self.epoch_s = self._checkpoint.epoch_s(time.time())
+        announce(self.session, self._checkpoint.routes)
+        announce_sources(self.session, self._checkpoint.sources)
+        self.sources = SourceWatch(self._checkpoint.sources, time.time())
+        reading = Reading(self.epoch_s, self._measured, str(self._checkpoint.parallelism(SOURCES)))
+        try:
+            self._plan(reading)
+        except InvalidTopology as reason:
+            if not self._choice.if_possible:
+                raise
+            log.warning("the plan stays as it is: %s", reason)
+            self._choice = PlanChoice(orders=self._choice.orders)
+            self._plan(reading)
+        self._checkpoint.mark_stopped(None)
+        self._consumption = Consumption(
+            self.topology, self.built, self.sources, self.epoch_s, lambda: self.queries
+        )
+        self.ledger = self._ledger()
+        self._reports = Reports(self.ledger)
+        self._unfollow = handles.follow_progress(self.session, self._reports.told)
+        for query in self.built.queries:
+            writer = self._writer(query)
+            self._writers.append(writer)
+            self.queries.append(self._start_query(query, writer))
+        self._revival.start()
+
+    def _plan(self, reading: Reading) -> None:
+        """Build what is wanted, if it fits the checkpoint."""
+        self.built = self._build(reading)
+        self._checkpoint.check_identity(identity(self.topology, self.built, self.session))
+        agree_on_plan(
+            self.built, self._checkpoint, self.session, self._choice.apply
+        )  # fmt: skip
+
+    def tell_parallelism(self, processors: int) -> None:
+        """Let stateless work that follows generated streams use so many tasks from now on."""
+        write_parallelism(self._checkpoint.parallelism(SOURCES), processors)
+
+    def tell_sources(self, what: dict[str, Any]) -> None:
+        """Tell our sources something else than before, as `told.Told` has it."""
+        tell(self._checkpoint.parallelism(SOURCES), **what)
+
+    def _ledger(self) -> Ledger:
+        kind = ToldLedger if self._reads_channels else Ledger
+        return kind(generators(self.topology), self.epoch_s)
+
+    @property
+    def _reads_channels(self) -> bool:
+        """Then rows bring along when they arrived, which only writers of batches know in time."""
+        return any(isinstance(source.reader, FromChannel) for source in self.topology.sources)
+
+    def _build(self, reading: Reading) -> BuiltTopology:
+        wanted = self._choice.plan
+        record = recorded_plan(self._checkpoint)
+        if wanted is None and record is not None and record.fingerprints:
+            wanted = record.plan
+        orders = self._orders(record.orders if record is not None else ())
+        return build(self.topology, self.session, reading, wanted, orders)
+
+    def _orders(self, before: Orders) -> Orders:
+        """The orders that are wanted, and of other runs those they ran in before."""
+        if self._choice.as_declared:
+            return ()
+        new = {frozenset(order): order for order in self._choice.orders}
+        return tuple(({frozenset(order): order for order in before} | new).values())
+
+    def _writer(self, query: BuiltQuery) -> BatchWriter:
+        name = query.plan.name
+        arrivals = self._arrivals(query, self.topology)
+        return BatchWriter(
+            query,
+            self._checkpoint.commits(name),
+            lambda batch_id: self._written(name, batch_id, arrivals),
+            ChannelSide(f"{name}-{self._checkpoint.writer_id()}", arrivals.summary),
+        )
+
+    def _arrivals(self, query: BuiltQuery, topology: Topology) -> BatchArrivals:
+        channels = {
+            source.name: (Path(source.reader.path).absolute(), source.reader.reader)
+            for source in topology.sources
+            if isinstance(source.reader, FromChannel) and source.name in query.sharing.copies
+        }
+        where = self._checkpoint.query(query.plan.name)
+        return BatchArrivals(where, generators(topology), self.epoch_s, channels)
+
+    def _restart(self, place: int) -> bool:
+        """Start a query again that ended; False if the run is ending itself."""
+        with self._ending:
+            if self._reports is None:
+                return False
+            self.queries[place] = self._start_query(self.built.queries[place], self._writers[place])
+        for look in self.after_restart:
+            look(place)
+        return True
+
+    def _start_query(self, query: BuiltQuery, writer: BatchWriter) -> StreamingQuery:
+        name = query.plan.name
+        writer.begin = lambda batch_id: self._tell(self.before_batch, name, batch_id)
+        guard = ShapeGuard(query.shape, name) if query.shape is not None else None
+        writer.check = guard
+        stream = query.frame.writeStream.foreachBatch(writer).outputMode(query.plan.output_mode)
+        stream = stream.option("checkpointLocation", self._checkpoint.query(name)).queryName(name)
+        if self._pace.once:
+            stream = stream.trigger(availableNow=True)
+        else:
+            stream = stream.trigger(processingTime=f"{self._pace.interval_s:.3f} seconds")
+        # Reuse can hide a watermark from state above it; see assembly.py for when it is safe.
+        reuse = "true" if query.sharing.shared else "false"
+        self.session.conf.set("spark.sql.exchange.reuse", reuse)
+        try:
+            with relaxed(self.session, query.shape is not None, query.row_by_row):
+                started = stream.start()
+        except PySparkException as error:
+            raise InvalidTopology(f"query {name!r}: {first_line(error)}") from error
+        if guard is not None:
+            guard.follow(started)
+        self.reports.follow(str(started.id), name, time.time())
+        return started
+
+    def _written(self, query: str, batch_id: int, arrivals: BatchArrivals) -> None:
+        self._written_last[query] = batch_id
+        if self._reads_channels:
+            self.ledger.record(
+                LedgerEntry(query, batch_id, arrivals.of(batch_id), time.time())
+            )  # fmt: skip
+        else:
+            self.ledger.committed(query, batch_id, time.time())
+        self._tell(self.after_batch, query, batch_id)
+
+    def _tell(self, whom: list[Callable[[str, int], None]], query: str, batch_id: int) -> None:
+        for look in whom:
+            try:
+                look(query, batch_id)
+            except Exception as error:  # noqa: BLE001 - whoever looks on must not end the query
+                log.warning("at batch %s of %s: %s", batch_id, query, first_line(error))
+
+    @property
+    def routes_folder(self) -> Path:
+        """Where the tables of routes are, by source."""
+        return self._checkpoint.routes
+
+    def use_tasks(self, source: str, tasks: int) -> None:
+        """Route a source's rows to this many tasks from the next batch on, without a restart."""
+        RouteExchange(self._checkpoint.routes / source).want_tasks(tasks)
+
+    def rows(self, sink: str) -> list[Row]:
+        """What a Memory sink holds."""
+        return rows_in_memory(self._writers, sink)
+
+    @property
+    def reports(self) -> Reports:
+        """What Spark tells of this run's batches."""
+        assert self._reports is not None, "the topology is not running"
+        return self._reports
+
+    @property
+    def active(self) -> bool:
+        """Whether any query still runs, or is about to again."""
+        return any(q.isActive or self._revival.will_restart(q) for q in self.queries)
+
+    @property
+    def streams(self) -> StreamsProgram:
+        """Streams that join and leave while the topology runs."""
+        many = [s.name for s in self.topology.sources if isinstance(s.reader, Streams)]
+        return StreamsProgram(self._checkpoint.sources, many)
+
+    def finished(self) -> bool:
+        """Whether all sources are bounded streams and every query has taken all their rows."""
+        return self._consumption.finished()
+
+    def shed_rows(self) -> int | None:
+        """Rows shed since the checkpoint was begun; None before a batch has ended."""
+        return self._consumption.shed_rows()
+
+    def backlog(self, now_s: float) -> int:
+        """Rows that arrived at sources which tell and are in no committed batch yet."""
+        return self._consumption.backlog(now_s)
+
+    def checkpoint_of(self, query: BuiltQuery) -> str:
+        """Where Spark keeps the checkpoint of a query."""
+        return self._checkpoint.query(query.plan.name)
+
+    def wait(self, timeout_s: float | None = None, poll_s: float = 0.2) -> bool:
+        """Until all bounded streams are worked off, or all queries ended, or the time is over.
+
+        A run over what is there ends by itself, after a last batch for what the watermark closes.
+        """
+        deadline = None if timeout_s is None else time.monotonic() + timeout_s
+        while self.active and (self._pace.once or not self.finished()):
+            if deadline is not None and time.monotonic() > deadline:
+                return False
+            time.sleep(poll_s)
+        for query in self.queries:
+            # A last batch without rows emits what the final watermark closes.
+            with suppress(PySparkException):  # a failure is told below
+                if query.isActive and not self._pace.once:
+                    query.processAllAvailable()
+        self.raise_failure()
+        return True
+
+    def settle(self, limit_s: float = 5.0) -> None:
+        """Until the reports of all batches that ended have come in; they are sent as events."""
+        deadline = time.monotonic() + limit_s
+        for query in self.queries:
+            while time.monotonic() < deadline:
+                progress = query.lastProgress
+                if progress is None or self.reports.latest.get(query.name) == progress.batchId:
+                    break
+                time.sleep(0.05)
+
+    def raise_failure(self) -> None:
+        """Raise one sentence if a query failed."""
+        for query, writer in zip(self.queries, self._writers, strict=True):
+            error = query.exception()
+            if error is not None and not self._revival.will_restart(query):
+                said = writer.failure or first_line(error)
+                raise PenstockError(f"query {query.name!r} failed: {said}")
+
+    def _await_commit(self, query: StreamingQuery) -> None:
+        """Until Spark has noted the batch that was written last, so that it is not done again."""
+        last = self._written_last.get(query.name)
+        if last is None:
+            return
+        noted = self._checkpoint.query_folder(query.name) / "commits" / str(last)
+        deadline = time.monotonic() + COMMIT_LIMIT_S
+        while query.isActive and not noted.exists() and time.monotonic() < deadline:
+            time.sleep(0.02)
+
+    def stop(self) -> None:
+        """Stop between two batches, so that no output is cut short; may be called twice."""
+        self._revival.stop()
+        with self._ending:
+            for writer in self._writers:
+                # A sink that hangs must not keep everything else from ending.
+                held = writer.between_batches.acquire(timeout=STOP_LIMIT_S)
+                writer.closed = True
+                if held:
+                    writer.between_batches.release()
+            try:
+                for query in self.queries:
+                    self._await_commit(query)
+                    with suppress(PySparkException):  # it did not stop in time; the session will
+                        query.stop()
+                if self.queries and not any(query.isActive for query in self.queries):
+                    self._checkpoint.mark_stopped(self._written_last)
+            finally:
+                if self._reports is not None:
+                    self._unfollow()
+                    self._reports = None
+                self.queries = []
+                self._checkpoint.__exit__(None, None, None)

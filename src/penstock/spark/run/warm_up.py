@@ -1,0 +1,90 @@
+"""A few rows through the same operators before the streams begin: warm code, first statistics.
+
+What is generated can be generated again, so nothing of a stream is used up. Its rows are spread
+over half a minute of event time: windows close, and what leaves them is seen too.
+"""
+
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from penstock.model.decision import RoomDecision
+from penstock.model.sinks import Memory
+from penstock.model.sources import Streams
+from penstock.model.topology import Topology
+from penstock.spark.compile.fused import PlanChoice
+from penstock.spark.measure.together import SparkMeasurer
+from penstock.spark.run.slow_loop import SlowLoop
+from penstock.spark.run.together import Pace, RunningTopology
+from penstock.workloads.generator import Generator
+from penstock.workloads.profiles import constant
+
+BATCHES, ROWS = 4, 50
+SPAN_S = 30.0
+MOST_STREAMS = 5
+LIMIT_S = 120.0
+
+
+def warm_up(
+    topology: Topology, session: SparkSession, choice: PlanChoice | None = None
+) -> RoomDecision | None:
+    """Run some batches; returns the plan that their statistics speak for, if they say anything.
+
+    Streams that are not generated are read once, and not for exercise: nothing is run then.
+    """
+    if any(isinstance(s.reader, Streams) and not s.reader.generators for s in topology.sources):
+        return None
+    small = _small(topology)
+    with tempfile.TemporaryDirectory(prefix="penstock-warm-up-") as folder:
+        checkpoint = Path(folder) / "checkpoint"
+        pace, wanted = Pace(once=True), choice or PlanChoice()
+        with RunningTopology(small, session, checkpoint, pace, choice=wanted) as running:
+            measurer = SparkMeasurer(running)
+            slow_loop = SlowLoop(running.built, lambda _: None)
+            running.wait(LIMIT_S)
+            running.settle()
+            slow_loop.look(measurer.observe())
+            slow_loop.propose_safely()
+    made = slow_loop.latest
+    if made is None:
+        return None
+    told = f"measured while warming up, on {BATCHES * ROWS} generated rows"
+    return replace(made, reasons=(*made.reasons, told))
+
+
+def _small(topology: Topology) -> Topology:
+    """The same operators over a few rows, into memory."""
+    small = Topology(f"{topology.name}-warm-up", topology.max_latency_s)
+    for source in topology.sources:
+        reader = source.reader
+        if isinstance(reader, Generator):
+            reader = replace(_few(reader, BATCHES * ROWS), max_rows=ROWS)
+        elif isinstance(reader, Streams):
+            reader = _few_streams(reader)
+        small.source(source.name, reader, route=source.route)
+    for operator in topology.operators:
+        step = operator.sql if operator.sql is not None else operator.function
+        assert step is not None
+        small.add(operator.name, step, operator.upstreams, key=operator.key)
+    for binding in topology.sinks:
+        small.sink(binding.name, binding.upstream, Memory(), mode=binding.output_mode)
+    return small
+
+
+def _few(stream: Generator, rows: int) -> Generator:
+    return replace(stream, rows=rows, rate=constant(rows / SPAN_S))
+
+
+def _few_streams(streams: Streams) -> Streams:
+    assert streams.generators
+    some = list(streams.generators.items())[:MOST_STREAMS]
+    rows = BATCHES * ROWS // len(some)
+    return replace(
+        streams,
+        generators={name: _few(stream, rows) for name, stream in some},
+        declared=None,
+        discover=True,
+        admission=replace(streams.admission, max_rows=ROWS),
+    )

@@ -1,0 +1,231 @@
+"""What a batch leaves behind: the outputs of all its sinks, committed together, exactly once.
+
+The files of all file sinks are staged first. One commit record then makes the whole batch true,
+and only after it are the staged directories renamed into place. A batch repeated after a crash
+finishes what its record promised, or, without a record, starts over.
+"""
+
+import json
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from pyspark.sql import DataFrame, Row
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import StructType
+
+from penstock.errors import PenstockError
+from penstock.model.arrivals import Arrivals
+from penstock.model.plan import QueryPlan
+from penstock.model.sinks import Console, Files, ForeachBatch, Memory, ToChannel
+from penstock.model.topology import SinkBinding
+from penstock.spark.channels import publishing
+from penstock.spark.channels.log import Channel
+from penstock.spark.checkpoint.durable_files import write_atomically
+from penstock.spark.handles.messages import first_line
+from penstock.spark.sinks import files as file_sink
+from penstock.spark.sinks.files import Target, TaskWriter
+from penstock.spark.sinks.tagging import TAG
+
+KEPT_COMMITS = 100  # Spark replays at most the last batch; the rest is for a person to read
+
+
+class QueryOutput(Protocol):
+    """A query as its sinks see it: which sinks, and which rows of a batch are whose."""
+
+    @property
+    def plan(self) -> QueryPlan:
+        """Its name, and its components."""
+
+    @property
+    def sinks(self) -> tuple[SinkBinding, ...]:
+        """All that get rows of this query."""
+
+    @property
+    def stateful(self) -> bool:
+        """Whether a batch changes state."""
+
+    @property
+    def tagged(self) -> bool:
+        """Whether the rows of several nodes come in one frame."""
+
+    def part_schema(self, sink: SinkBinding) -> StructType:
+        """Of the rows of one sink."""
+
+    def part(self, batch: DataFrame, sink: SinkBinding) -> DataFrame:
+        """The rows of one sink in a batch."""
+
+
+@dataclass(frozen=True)
+class ChannelSide:
+    """What a query tells the channels it writes to: who it is, and when its rows arrived."""
+
+    writer: str
+    arrivals: Callable[[int], Arrivals | None]
+
+
+class BatchWriter:
+    """The function of (batch, id) that a query hands its batches to.
+
+    `processors`, if given, says in how many tasks the last stage of a batch may run.
+    """
+
+    def __init__(
+        self,
+        query: QueryOutput,
+        commits: Path,
+        done: Callable[[int], None] | None = None,
+        side: ChannelSide | None = None,
+        processors: Callable[[], int] | None = None,
+    ) -> None:
+        self._query = query
+        self._commits = commits
+        self._done = done
+        self._side = side
+        self._processors = processors
+        self._files = [sink for sink in query.sinks if isinstance(sink.sink, Files | ToChannel)]
+        self._others = [sink for sink in query.sinks if sink not in self._files]
+        for sink in self._files:
+            if isinstance(sink.sink, ToChannel):
+                schema = publishing.schema_json(query.part_schema(sink))
+                Channel.create(Path(sink.sink.path).absolute(), schema)
+        self.memory: dict[str, dict[int, list[Row]]] = {
+            sink.name: {} for sink in query.sinks if isinstance(sink.sink, Memory)
+        }
+        self.failure: str | None = None
+        self.begin: Callable[[int], None] | None = None  # called before a batch runs
+        self.check: Callable[[], None] | None = None  # may refuse to have a batch written
+        self.between_batches = threading.Lock()  # held while a batch is written
+        self.closed = False
+
+    def __call__(self, batch: DataFrame, batch_id: int) -> None:
+        """Write a batch; after a crash the same batch may come again."""
+        with self.between_batches:
+            if self.closed:
+                raise PenstockError("the run is being stopped")
+            if self.begin is not None:
+                self.begin(batch_id)
+            try:
+                if self.check is not None:
+                    self.check()
+                self._write(batch, batch_id)
+            except Exception as error:
+                self.failure = self.failure or first_line(error)
+                raise
+
+    def _write(self, batch: DataFrame, batch_id: int) -> None:
+        if self._processors is not None:
+            # Tasks of several key groups one after the other: state stays where its partition is.
+            batch = batch.coalesce(self._processors())
+        record = self._commits / f"{batch_id}.json"
+        if record.exists():
+            # The outputs are promised already; the plan still has to run for its state's sake.
+            _run(batch)
+            self._publish(json.loads(record.read_text(encoding="utf-8")))
+        else:
+            self._commit(batch, batch_id, record)
+        stale = self._commits / f"{batch_id - KEPT_COMMITS}.json"
+        stale.unlink(missing_ok=True)
+        if self._done is not None:
+            self._done(batch_id)
+
+    def _commit(self, batch: DataFrame, batch_id: int, record: Path) -> None:
+        if len(self.memory) == len(self._query.sinks) > 1:
+            self._remember(batch, batch_id)
+            return
+        # Who looks at a batch may look at part of it; its state has to be written whole, and once.
+        looks = any(isinstance(sink.sink, Console | ForeachBatch) for sink in self._others)
+        whole_first = looks and self._query.stateful
+        keep = whole_first or len(self._others) + bool(self._files) > 1
+        kept = batch.persist() if keep else batch
+        try:
+            if whole_first:
+                _run(kept)
+            promised = self._stage(kept, batch_id) if self._files else {}
+            for sink in self._others:
+                self._deliver(self._query.part(kept, sink), sink, batch_id)
+        finally:
+            if keep:
+                kept.unpersist()
+        if promised:
+            write_atomically(record, promised)
+            self._publish(promised)
+
+    def _remember(self, batch: DataFrame, batch_id: int) -> None:
+        """One job for all sinks where all are in memory; one each would ask every task again."""
+        rows = batch.collect()
+        for sink in self._query.sinks:
+            mine = sink.upstream
+            self.memory[sink.name][batch_id] = (
+                [row[mine] for row in rows if row[TAG] == mine] if self._query.tagged else rows
+            )
+
+    def _stage(self, batch: DataFrame, batch_id: int) -> dict[str, dict[str, Any]]:
+        """Run the batch once, writing the files of all file sinks; what is to be published."""
+        targets = tuple(self._target(sink, batch_id) for sink in self._files)
+        finals = {one.sink: f"{one.directory}/batch={batch_id}" for one in targets}
+        for one in targets:
+            if one.format != "arrow" and file_sink.exists(finals[one.sink]):
+                raise PenstockError(
+                    f"sink {one.sink!r}: {finals[one.sink]} exists already and is not of this run; "
+                    "give the sink an empty directory, or the checkpoint it was written with."
+                )
+        reports = batch.mapInArrow(TaskWriter(targets, TAG), file_sink.REPORT_SCHEMA).collect()
+        promised: dict[str, dict[str, Any]] = {}
+        for sink, one in zip(self._files, targets, strict=True):
+            files = [report.file for report in reports if report.sink == one.sink]
+            if isinstance(sink.sink, ToChannel) and files:
+                assert self._side is not None
+                file_sink.gather(one, files, None)
+                promised[one.sink] = publishing.promise(
+                    one, reports, self._side.writer, batch_id, self._side.arrivals(batch_id)
+                )
+            # The first batch is published even when empty: it tells readers the schema.
+            elif isinstance(sink.sink, Files) and (files or batch_id == 0):
+                schema = to_arrow_schema(self._query.part(batch, sink).schema, timezone="UTC")
+                file_sink.gather(one, files, schema)
+                promised[one.sink] = {"gathered": one.gathered, "final": finals[one.sink]}
+            else:
+                file_sink.discard(one)
+        return promised
+
+    def _target(self, sink: SinkBinding, batch_id: int) -> Target:
+        assert isinstance(sink.sink, Files | ToChannel)
+        node = sink.upstream if self._query.tagged else None
+        return file_sink.target(sink.sink, sink.name, node, self._query.plan.name, batch_id)
+
+    def _deliver(self, rows: DataFrame, binding: SinkBinding, batch_id: int) -> None:
+        sink = binding.sink
+        if isinstance(sink, ForeachBatch):
+            try:
+                sink.function(rows, batch_id)
+            except Exception as error:
+                self.failure = f"sink {binding.name!r}: function: {first_line(error)}"
+                raise
+        elif isinstance(sink, Console):
+            rows.show(sink.rows, truncate=False)
+        else:
+            self.memory[binding.name][batch_id] = rows.collect()
+
+    def _publish(self, promised: dict[str, dict[str, Any]]) -> None:
+        for paths in promised.values():
+            if "channel" in paths:
+                publishing.keep_promise(paths)
+            else:
+                file_sink.publish(paths["gathered"], paths["final"])
+
+
+def _run(batch: DataFrame) -> None:
+    """All of a batch, for the sake of its state."""
+    batch.write.format("noop").mode("overwrite").save()
+
+
+def rows_in_memory(writers: Sequence[BatchWriter], sink: str) -> list[Row]:
+    """The rows a Memory sink holds, in the order of their batches."""
+    for writer in writers:
+        if sink in writer.memory:
+            batches = writer.memory[sink]
+            return [row for batch_id in sorted(batches) for row in batches[batch_id]]
+    raise KeyError(sink)

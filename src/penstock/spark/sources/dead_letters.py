@@ -1,0 +1,71 @@
+"""Records that could not be understood: kept with their reason, once for each batch and lane.
+
+A lane's file is named after the log entry it belongs to. The same entry holds the same ranges
+whenever it is read, so a task that is repeated replaces its file by an equal one.
+"""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+import pyarrow as pa
+
+from penstock.spark.sources.backends.backend import Malformed
+
+SCHEMA = pa.schema(
+    [
+        ("stream", pa.string()),
+        ("offset", pa.string()),
+        ("reason", pa.string()),
+        ("raw", pa.binary()),
+    ]
+)
+
+
+def letter_file(folder: Path, log: int, seq: int, lane: int) -> Path:
+    """Where the malformed records of one lane of one batch are."""
+    return folder / f"{log}-{seq:012d}-{lane}.arrow"
+
+
+def letter_files(folder: Path, log: int) -> list[tuple[int, Path]]:
+    """The files of one log with the entries they belong to."""
+    return [(int(file.stem.split("-")[1]), file) for file in folder.glob(f"{log}-*.arrow")]
+
+
+def write_letters(file: Path, records: Sequence[Malformed]) -> None:
+    """Publish a lane's malformed records, whole."""
+    file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    table = pa.Table.from_pylist(
+        [
+            {"stream": r.stream, "offset": r.offset, "reason": r.reason, "raw": r.raw}
+            for r in records
+        ],
+        schema=SCHEMA,
+    )
+    scratch = file.with_suffix(f".{os.getpid()}.new")
+    descriptor = os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(descriptor, "wb") as stream:
+        with pa.ipc.new_file(stream, table.schema) as writer:
+            writer.write_table(table)
+        stream.flush()
+        os.fsync(stream.fileno())
+    scratch.replace(file)
+
+
+def read_letters(folder: Path) -> pa.Table:
+    """All malformed records so far, in order of batches."""
+    files = sorted(folder.glob("*.arrow"))
+    tables = [pa.ipc.open_file(pa.BufferReader(file.read_bytes())).read_all() for file in files]
+    return pa.concat_tables(tables) if tables else SCHEMA.empty_table()
+
+
+def count_letters(file: Path) -> int:
+    """Records in a lane's file; none when there is no file."""
+    try:
+        with pa.OSFile(str(file)) as stream:
+            reader = pa.ipc.open_file(stream)
+            return sum(
+                reader.get_batch(number).num_rows for number in range(reader.num_record_batches)
+            )
+    except FileNotFoundError:
+        return 0

@@ -1,0 +1,141 @@
+"""Which streams are wanted: those the backend finds, those declared in a file, those asked for.
+
+A later source wins over an earlier one, for membership and for each item of meta-data: discovery,
+the declared file, the running program. What cannot be read leaves things as they were and is said.
+"""
+
+import logging
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from penstock.errors import InvalidInput, PenstockError
+from penstock.spark.sources.backends.backend import Backend
+from penstock.spark.sources.control import FILE, Control, check_meta, read_control
+from penstock.spark.sources.settings import SourceSettings
+
+log = logging.getLogger(__name__)
+
+Meta = Mapping[str, Any]
+
+
+class Membership:
+    """Looks at the three places whenever they may have changed."""
+
+    def __init__(self, settings: SourceSettings, backend: Backend) -> None:
+        self._settings = settings
+        self._backend = backend
+        self._directory = Path(settings.directory)
+        self._looked_s = -float("inf")
+        self._stamps: dict[Path, object] = {}
+        self._found: dict[str, Meta] = {}
+        self._discovered: object = None
+        self._changed = False
+        self._declared: dict[str, Meta] = {}
+        self.control = Control()
+        self.wanted: dict[str, dict[str, Any]] = {}
+        self.notes: dict[str, str] = {}  # what could not be read, by place
+
+    def refresh(self, now_s: float) -> bool:
+        """Look again; True if what is wanted has changed."""
+        # What was read before a backend turns out to be away is not read again: remember it.
+        self._changed |= self._look_at_control()
+        self._changed |= self._look_at_declared()
+        self._changed |= self._look_around(now_s)
+        changed, self._changed = self._changed, False
+        if changed:
+            self.wanted = self._merged()
+        return changed
+
+    def _merged(self) -> dict[str, dict[str, Any]]:
+        removed = set(self.control.removed)
+        wanted = {name: dict(meta) for name, meta in self._found.items() if name not in removed}
+        for known in (self._declared, self.control.added):
+            for name, meta in known.items():
+                if name not in removed:
+                    wanted[name] = {**wanted.get(name, {}), **meta}
+        return wanted
+
+    def _look_around(self, now_s: float) -> bool:
+        due = now_s - self._looked_s >= self._settings.discovery_period_s
+        if not self._settings.discover or not due:
+            return False
+        self._looked_s = now_s
+        discovered = self._backend.discover()
+        if discovered is self._discovered:
+            return False
+        self._discovered = discovered
+        found = {stream.name: stream.meta for stream in discovered}
+        if found == self._found:
+            return False
+        self._found = found
+        return True
+
+    def _look_at_control(self) -> bool:
+        if not self._has_changed(self._directory / FILE):
+            return False
+        try:
+            self.control = read_control(self._directory)
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            self._note("control file", f"cannot be read: {error}")
+            return False
+        self.notes.pop("control file", None)
+        return True
+
+    def _look_at_declared(self) -> bool:
+        if self._settings.declared is None:
+            return False
+        file = Path(self._settings.declared)
+        if not self._has_changed(file):
+            return False
+        try:
+            self._declared = read_declared(file)
+        except InvalidInput as error:
+            self._note("declared streams", f"{error} The streams stay as they were.")
+            return False
+        self.notes.pop("declared streams", None)
+        return True
+
+    def _has_changed(self, file: Path) -> bool:
+        try:
+            found = file.stat()
+            stamp: object = (found.st_mtime_ns, found.st_size, found.st_ino)
+        except OSError:
+            stamp = None
+        if file in self._stamps and self._stamps[file] == stamp:
+            return False
+        self._stamps[file] = stamp
+        return True
+
+    def _note(self, place: str, said: str) -> None:
+        self.notes[place] = said
+        log.warning("source %s: %s: %s", self._settings.source, place, said)
+
+
+def read_declared(file: Path) -> dict[str, Meta]:
+    """The streams of a TOML file: a table `streams` with a table of meta-data for each.
+
+    A file that is not there declares none; the user may make it later.
+    """
+    try:
+        document = tomllib.loads(file.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return {}
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise InvalidInput(f"{file} is not TOML: {error}.") from error
+    unknown = [key for key in document if key != "streams"]
+    if unknown:
+        raise InvalidInput(f"{file}: {unknown[0]!r} is unknown; allowed: streams.")
+    streams = document.get("streams", {})
+    if not isinstance(streams, dict):
+        raise InvalidInput(f"{file}: streams is {streams!r}; give a table for each stream.")
+    declared: dict[str, Meta] = {}
+    for name, meta in streams.items():
+        if not isinstance(meta, dict):
+            raise InvalidInput(f"{file}: streams.{name} is {meta!r}; give a table of meta-data.")
+        try:
+            declared[name] = check_meta(name, meta)
+        except PenstockError as error:
+            raise InvalidInput(f"{file}: {error}") from error
+    return declared

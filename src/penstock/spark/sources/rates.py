@@ -1,0 +1,37 @@
+"""How fast rows come to sources that count them once a batch.
+
+Counts over a period of the loop would jump with the number of batches that began in it, so a
+rate is taken between two counts, over the time between them. The first count tells no rate: what
+waited by then may have come at any time, and a forecast would follow it for long.
+"""
+
+import math
+
+from penstock.spark.sources.watch import SourceWatch
+
+
+class SourceRates:
+    """Follows the counts of all sources of a run."""
+
+    def __init__(self, watch: SourceWatch) -> None:
+        self._watch = watch
+        self._counted: dict[str, tuple[int, float]] = {}
+        self._rate_per_s: dict[str, float] = {}
+
+    def take(self, now_s: float) -> tuple[float, float]:
+        """Rows a second over all sources, and rows that came since they counted, at that rate.
+
+        NaN and 0 while a source has not counted twice.
+        """
+        counts = self._watch.arrived()
+        for source, (rows, at_s) in counts.items():
+            before, since_s = self._counted.setdefault(source, (rows, at_s))
+            if at_s > since_s:
+                self._rate_per_s[source] = max(0, rows - before) / (at_s - since_s)
+                self._counted[source] = (rows, at_s)
+        unseen = sum(
+            self._rate_per_s.get(source, 0.0) * max(0.0, now_s - at_s)
+            for source, (_, at_s) in counts.items()
+        )
+        known = counts.keys() <= self._rate_per_s.keys()
+        return sum(self._rate_per_s.values()) if known else math.nan, unseen

@@ -1,0 +1,92 @@
+"""The driver's view of its sources: their statuses, and how rows arrived over restarts."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from penstock.model.observation import AdmissionRecord, LaneObservation, SourceObservation
+from penstock.spark.sources.reader import LOGS
+from penstock.spark.sources.status import read_status
+
+
+class SourceWatch:
+    """Follows the sources of one run, whose files are below a folder."""
+
+    def __init__(self, folder: Path, since_s: float = 0.0) -> None:
+        self.folder = folder
+        self._since_s = since_s  # what was said before is of a reader that is no more
+        self._told: dict[str, tuple[float, int]] = {}  # by log: the runner, its newest decision
+        self._counted: dict[str, tuple[float, int, int]] = {}  # began, last count, sum before it
+
+    def statuses(self, source: str) -> list[dict[str, Any]]:
+        """What each reader of a source said last; a source read twice has two."""
+        logs = self.folder / source / LOGS
+        found = [read_status(path) for path in sorted(logs.glob("*"), key=lambda p: p.name)]
+        return [status for status in found if status is not None]
+
+    def status_at(self, offset: str | None) -> dict[str, Any] | None:
+        """The status of the reader that gave an offset; None if it is none of ours."""
+        document = json.loads(offset) if offset else None
+        if not isinstance(document, dict) or not {"log", "seq", "source"} <= document.keys():
+            return None
+        status = read_status(self.folder / str(document["source"]) / LOGS / str(document["log"]))
+        return None if status is None else {**status, "reached": int(document["seq"])}
+
+    def arrived(self) -> dict[str, tuple[int, float]]:
+        """Rows that came to each source since this run began, and when it counted them.
+
+        Counts never fall. A source looks once a batch, so one may be older than the question.
+        """
+        total: dict[str, tuple[int, float]] = {}
+        for path in sorted(self.folder.glob(f"*/{LOGS}/*")):
+            status = read_status(path)
+            if status is None or status["at_s"] < self._since_s:
+                continue
+            began, last, before = self._counted.get(str(path), (status["began_s"], 0, 0))
+            arrived = int(status["arrived_rows"])
+            if began != status["began_s"]:  # another runner, which counts anew from what waits
+                before, last = before + last - arrived, arrived
+            self._counted[str(path)] = (status["began_s"], max(last, arrived), before)
+            source = path.parent.parent.name  # read twice, its rows still came once
+            counted = (before + max(last, arrived), float(status["at_s"]))
+            total[source] = max(total.get(source, counted), counted)
+        return total
+
+    def observe(self) -> tuple[SourceObservation, ...]:
+        """Every source with the decisions it made since the last call."""
+        found = []
+        for path in sorted(self.folder.glob(f"*/{LOGS}/*")):
+            status = read_status(path)
+            if status is not None and status["at_s"] >= self._since_s:
+                found.append(self._observed(str(path), status))
+        return tuple(found)
+
+    def _observed(self, log: str, status: dict[str, Any]) -> SourceObservation:
+        began, newest = self._told.get(log, (0.0, 0))
+        newest = newest if began == status["began_s"] else 0
+        made = [
+            AdmissionRecord(
+                **{**told, "reasons": tuple(told["reasons"]), "source": status["source"]}
+            )
+            for told in status["decisions"]
+            if told["number"] > newest
+        ]
+        self._told[log] = (status["began_s"], made[-1].number if made else newest)
+        return SourceObservation(
+            source=status["source"],
+            live=status["streams"]["live"],
+            leaving=status["streams"]["leaving"],
+            suspended=status["streams"]["suspended"],
+            waiting_rows=status["waiting_rows"],
+            malformed_rows=status["malformed_rows"],
+            redirected=status["redirected"],
+            lanes=tuple(LaneObservation(**lane) for lane in status["lanes"]),
+            decisions=tuple(made),
+            notes=tuple(status["notes"]),
+        )
+
+
+def waiting_rows(status: dict[str, Any]) -> int:
+    """Rows of a source that are in no committed batch."""
+    in_flight = status["batch_rows"] if status["seq"] > status["reached"] else 0
+    return int(status["waiting_rows"]) + int(in_flight)
