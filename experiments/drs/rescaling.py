@@ -43,6 +43,10 @@ class SinceStart:
     inner: ScalingPolicy
 
     @property
+    def looks_ahead(self) -> bool:
+        return self.inner.looks_ahead
+
+    @property
     def name(self) -> str:
         return self.inner.name
 

@@ -31,6 +31,10 @@ class Settled:
     wait_s: float
 
     @property
+    def looks_ahead(self) -> bool:
+        return self.inner.looks_ahead
+
+    @property
     def name(self) -> str:
         return self.inner.name
 

@@ -137,6 +137,7 @@ class FakePolicy:
     """Asks for prepared numbers of processors, one a call; the last one from then on."""
 
     name = "fake"
+    looks_ahead = False
 
     def __init__(self, *wanted: int | Exception) -> None:
         self.wanted = list(wanted)

@@ -24,6 +24,7 @@ from penstock.config import Settings
 if TYPE_CHECKING:
     from penstock.control.summary import RunSummary
     from penstock.model.topology import Topology
+    from penstock.spark.run.place import Place
 
 
 @with_settings()
@@ -89,7 +90,7 @@ def run(
     if explained:
         _explain(topology, settings, as_json, apart, plan)
         return
-    from penstock.spark.run.elastic import Place
+    from penstock.spark.run.place import Place
 
     place = Place(
         master, checkpoint, once=once, apart=apart, processors=given, plan=plan, apply=apply
@@ -133,16 +134,15 @@ def _explain(
 def run_watched(
     topology: Topology,
     settings: Settings,
-    place: object,
+    place: Place,
     limit_s: float | None,
     controls: Controls,
 ) -> RunSummary:
     """Run under a live view; Ctrl-C ends the run, not the summary."""
     from penstock.cli.live import LiveView
     from penstock.spark.checkpoint.identity import generators
-    from penstock.spark.run.elastic import ElasticRun, Place
+    from penstock.spark.run.elastic import ElasticRun
 
-    assert isinstance(place, Place)
     bounded = [stream.rows for stream in generators(topology).values()]
     total = sum(rows or 0 for rows in bounded) if bounded and all(bounded) else None
     view = LiveView(topology.name, topology.max_latency_s, total)

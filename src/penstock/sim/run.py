@@ -7,11 +7,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock.config import Settings
-from penstock.control.chosen import chosen_allocating, chosen_pacing, chosen_resorting
+from penstock.control.assembly import assemble_loop, rooms_for
+from penstock.control.controlled import Controlled
 from penstock.control.foresight import Foresight
 from penstock.control.guards.basic import Guard
-from penstock.control.guards.standard import standard_guards
-from penstock.control.loop import Loop
 from penstock.control.ports import History
 from penstock.control.records import ActionRecord, AllocationRecord, DecisionRecord, FailureRecord
 from penstock.control.step import Step
@@ -108,41 +107,30 @@ def simulate(
     `guards` replaces the standard ones.
     """
     settings = replace(settings or Settings(), period_s=scenario.period_s)
-    if guards is None:
-        guards = standard_guards(settings, scenario.cluster.slots)
     world = SimulatedWorld(scenario)
     steps = list[Step]()
 
     def keep(step: Step) -> None:
         steps.append(step)
-        if scenario.sharing == "space" and step.decision is not None and not settings.dry_run:
-            wanted = step.decision.guarded.parallelism
-            # While executors start, what is measured is less than what was assigned: a decision
-            # to keep it is none to give the rest up.
-            if wanted != step.decision.current.parallelism:
-                world.assign(wanted)
         if on_step is not None:
             on_step(step)
 
-    loop = Loop(
-        clock=world,
+    subject = Controlled(
         measurer=world,
         actuator=world,
-        history=history or Forgetful(),
-        policy=policy,
-        limits=scenario.limits,
-        guards=guards,
-        period_s=scenario.period_s,
-        dry_run=settings.dry_run,
-        window=settings.window,
+        limits=replace(scenario.limits, max_latency_s=settings.aim * scenario.limits.max_latency_s),
         edges=world.network.component_edges(),
         sharing=scenario.sharing,
-        on_step=keep,
-        shadows=shadows,
+        parallelism=world.parallelism(),
+        cheaper_forms=scenario.variants,
+    )
+    rooms = replace(
+        rooms_for(settings, subject, policy=policy, guards=guards),
+        shadows=tuple(shadows),
         foresight=foresight,
-        allocating=chosen_allocating(settings),
-        resorting=chosen_resorting(settings, scenario.variants, scenario.max_latency_s),
-        pacing=chosen_pacing(settings, scenario.max_latency_s),
+    )
+    loop = assemble_loop(
+        settings, subject, rooms, clock=world, history=history or Forgetful(), on_step=keep
     )
     loop.run()
     rest = world.observe()  # what is left when the duration is not a multiple of the period

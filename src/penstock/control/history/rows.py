@@ -21,6 +21,7 @@ from penstock.control.actions import (
     SetExecutors,
     SetInterval,
     SetParallelism,
+    SetRouteTasks,
     ShedLoad,
     UseVariants,
 )
@@ -313,6 +314,8 @@ def _arguments(outcome: Outcome) -> dict[str, Any]:
         return {"share": float(action.share)}
     if isinstance(action, SetInterval):
         return {"seconds": float(action.seconds)}
+    if isinstance(action, SetRouteTasks):
+        return {"tasks": {source: int(tasks) for source, tasks in action.tasks.items()}}
     return {"total": int(action.total), "leaving": list(action.leaving)}
 
 
@@ -347,6 +350,8 @@ def read_action(row: Row) -> ActionRecord:
         action = ShedLoad(given["share"])
     elif row["action"] == SetInterval.NAME:
         action = SetInterval(given["seconds"])
+    elif row["action"] == SetRouteTasks.NAME:
+        action = SetRouteTasks(given["tasks"])
     else:
         action = SetExecutors(given["total"], tuple(given.get("leaving", ())))
     took = _floats(row, "took_s")

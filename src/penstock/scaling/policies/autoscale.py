@@ -13,6 +13,7 @@ Differs from seed 002 ch.5 Algorithm 1: an operator is checked when a parent of 
 """
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -42,6 +43,8 @@ VARIANTS = ("gal", "local", "straight")
 @dataclass(frozen=True)
 class Autoscale:
     """Preventive scaling by linear trends; the paper's parameters as defaults."""
+
+    looks_ahead: ClassVar[bool] = True  # it fits a trend to the window by itself
 
     variant: str = "gal"
     combine: str = "max"

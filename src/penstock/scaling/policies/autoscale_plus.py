@@ -12,6 +12,7 @@ Differs from seed 002 ch.6 (9): the bound is on k', not on the present k.
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -47,6 +48,8 @@ class AutoscalePlus:
     `alpha` is the margin kept on CPU (the paper's experiments take 0.3), `beta` the lower end of
     the working interval, `cpu_reservation` what each task has reserved of its CPU.
     """
+
+    looks_ahead: ClassVar[bool] = True  # it fits a trend to the window by itself
 
     combine: str = "max"
     window_s: float = 90.0

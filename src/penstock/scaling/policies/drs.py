@@ -8,6 +8,7 @@ Three things make it act (s.IV-B), none of them sooner than T_ra after the last 
 
 import math
 from dataclasses import dataclass, field, replace
+from typing import ClassVar
 
 from penstock.errors import InvalidInput
 from penstock.model.decision import Decision, ScalingPlan
@@ -32,6 +33,8 @@ class Drs:
     `objective`: "latency" solves (8), "processors" solves (6) with all that are allowed.
     `min_latency_share`: T_min over T_max. `reallocate_after_s`: T_ra.
     """
+
+    looks_ahead: ClassVar[bool] = False
 
     model: str = "auto"
     objective: str = "latency"

@@ -9,6 +9,7 @@ Differs from seed 002 ch.7 s.1: no scale-in that would lift the ratio above max 
 """
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from penstock.errors import InvalidInput
 from penstock.model.decision import Decision, ScalingPlan
@@ -23,6 +24,8 @@ class Incremental:
 
     `step` is what can be added or taken at once: a processor, or the processors of one executor.
     """
+
+    looks_ahead: ClassVar[bool] = False
 
     min_ratio: float = 0.5
     max_ratio: float = 0.8

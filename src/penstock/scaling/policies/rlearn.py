@@ -7,6 +7,7 @@ so brief peaks hardly show, and rows that wait do not count.
 
 import math
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 from penstock.model.decision import Decision, ScalingPlan
 from penstock.scaling.demand import demands, gaps_of
@@ -18,6 +19,8 @@ from penstock.scaling.policies.policy import ScalingContext
 @dataclass(frozen=True)
 class Rlearn:
     """Looks up the most valued degree for the recent mean rate."""
+
+    looks_ahead: ClassVar[bool] = False
 
     knowledge: Knowledge = field(default_factory=Knowledge)
     window_s: float = 60.0

@@ -15,8 +15,8 @@ from penstock.spark.measure.flows import Flow
 from penstock.spark.measure.ledger import summarise
 from penstock.spark.measure.nodes import NodeReader
 from penstock.spark.measure.progress import BatchReport
+from penstock.spark.measure.running import RunningComponents
 from penstock.spark.measure.service_estimate import Batch, ServiceEstimate
-from penstock.spark.run.apart import RunningApart
 
 MOST_SCV = 50.0
 LEAST_ENTRIES = 3
@@ -25,7 +25,7 @@ LEAST_ENTRIES = 3
 class ApartMeasurer:
     """The loop's Measurer over components that run apart."""
 
-    def __init__(self, running: RunningApart) -> None:
+    def __init__(self, running: RunningComponents) -> None:
         self._running = running
         pairs = list(zip(running.built.queries, running.queries, strict=True))
         self._readers = {

@@ -33,9 +33,9 @@ from penstock.spark.measure.ledger import summarise
 from penstock.spark.measure.nodes import NodeReader
 from penstock.spark.measure.progress import BatchReport
 from penstock.spark.measure.route_tables import RouteTeller
+from penstock.spark.measure.running import RunningQueries
 from penstock.spark.measure.shed_rows import ShedTeller
 from penstock.spark.routes.frames import table_in_use
-from penstock.spark.run.together import RunningTopology
 from penstock.spark.sources.rates import SourceRates
 from penstock.workloads.generator import Generator
 
@@ -66,7 +66,7 @@ class SparkMeasurer:
 
     def __init__(
         self,
-        running: RunningTopology,
+        running: RunningQueries,
         traffic: Callable[[], tuple[GroupTraffic, ...]] | None = None,
     ) -> None:
         """`traffic` tells the bytes between key groups, where anyone wants to know."""

@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from contract.fakes import FakeActuator, FakeClock, FakeHistory, FakeMeasurer, FakePolicy
+from contract.fakes import FakeActuator, FakeHistory, FakeMeasurer, FakePolicy
+from contract.loops import loop_over
 from penstock.control.actions import SetInterval
-from penstock.control.batch_interval import Pacing, decide_interval
-from penstock.control.loop import Loop
+from penstock.control.batch_interval import BatchInterval
 from penstock.model.decision import Limits
 from penstock.model.observation import (
     BatchObservation,
@@ -16,6 +16,7 @@ from penstock.model.observation import (
     NodeObservation,
     Observation,
 )
+from penstock.scaling.batch_interval import decide_interval
 
 
 def seen(load: float = 0.4, overhead_s: float = 0.5, share: float = 1.0) -> Observation:
@@ -57,9 +58,9 @@ def test_a_missed_bound_ends_it_at_once_and_small_changes_are_not_made() -> None
 
 def test_the_loop_carries_it_out_and_remembers_why() -> None:
     actuator, history = FakeActuator(total=1, slots=2), FakeHistory()
-    loop = Loop(
-        FakeClock(), FakeMeasurer([seen(), seen()]), actuator, history, FakePolicy(2),
-        Limits(1, 4, 5.0), (), 5.0, pacing=Pacing(5.0),
+    loop = loop_over(
+        FakeMeasurer([seen(), seen()]), actuator, policy=FakePolicy(2), history=history,
+        limits=Limits(1, 4, 5.0), batch_interval=BatchInterval(5.0),
     )  # fmt: skip
     loop.step()
     loop.step()

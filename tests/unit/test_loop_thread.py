@@ -3,7 +3,7 @@
 import threading
 
 from penstock.control.clock import WallClock
-from penstock.control.loop_thread import KeptLoop
+from penstock.control.loop_thread import LoopThread
 
 
 class ImpatientClock(WallClock):
@@ -22,7 +22,7 @@ def test_it_is_begun_again_in_another_thread_until_it_ends_by_itself() -> None:
         if len(told) < 2:
             raise SystemExit("killed") if told else ValueError("no luck")
 
-    kept = KeptLoop(run, ImpatientClock(), told.append)
+    kept = LoopThread(run, ImpatientClock(), told.append)
     kept.start()
     kept.join(10)
     assert told == ["ValueError: no luck", "SystemExit: killed"]
@@ -40,7 +40,7 @@ def test_a_history_that_fails_does_not_keep_it_from_beginning_again() -> None:
     def died(_why: str) -> None:
         raise OSError("no disk")
 
-    kept = KeptLoop(run, ImpatientClock(), died)
+    kept = LoopThread(run, ImpatientClock(), died)
     kept.start()
     kept.join(10)
     assert len(runs) == 2
@@ -54,7 +54,7 @@ def test_it_is_not_begun_again_once_the_clock_is_stopped() -> None:
         clock.stop()
         raise ValueError
 
-    kept = KeptLoop(run, clock)
+    kept = LoopThread(run, clock)
     kept.start()
     kept.join(10)
     assert runs == [1]
