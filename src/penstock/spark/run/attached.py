@@ -5,7 +5,7 @@ here (another cluster manager, a setting), the decision is remembered as advice.
 """
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from types import TracebackType
 
@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from penstock.config import Settings
+from penstock.control.actions import MoveKeyGroups, SetExecutors
 from penstock.control.controller import Controller
 from penstock.control.history.store import HistoryStore
 from penstock.control.step import Step
@@ -25,6 +26,32 @@ from penstock.spark.run.history import begin_history
 from penstock.spark.run.last_resort_checks import check_attached
 
 log = logging.getLogger(__name__)
+
+# What an attached controller may be asked to do; the rest needs sources of Penstock's own.
+CONTROLLED = {SetExecutors.NAME: "the number of executors", MoveKeyGroups.NAME: "where state lives"}
+
+
+def greeting(cannot: Mapping[str, str], settings: Settings) -> str:
+    """What the controller will do and what it will only advise, in one line.
+
+    >>> greeting({"key_groups": "no stores"}, Settings(executors_max=8, allocation="milp"))
+    'changes the number of executors (1 to 8); only advises on where state lives (no stores)'
+    """
+    asked = [SetExecutors.NAME, *([MoveKeyGroups.NAME] if settings.allocation != "none" else [])]
+    span = f" ({settings.executors_min} to {settings.executors_max})"
+    does = [
+        CONTROLLED[name] + (span if name == SetExecutors.NAME else "")
+        for name in asked
+        if name not in cannot and not settings.dry_run
+    ]
+    advises = [
+        f"{CONTROLLED[name]} ({cannot.get(name, 'dry run')})"
+        for name in asked
+        if name in cannot or settings.dry_run
+    ]
+    said = [f"changes {' and '.join(does)}"] if does else []
+    said += [f"only advises on {' and '.join(advises)}"] if advises else []
+    return "; ".join(said)
 
 
 class Attached:
@@ -55,8 +82,11 @@ class Attached:
             self._session, self.queries, self.max_latency_s, self.settings, placements
         )
         name = self._name()
-        for action, why in subject.actuator.unavailable().items():
-            log.warning("attached to %s for advice only, not for %s: %s", name, action, why)
+        cannot = subject.actuator.unavailable()
+        log.log(
+            logging.WARNING if cannot.keys() & CONTROLLED.keys() else logging.INFO,
+            "attached to %s: %s", name, greeting(cannot, self.settings),
+        )  # fmt: skip
         history = begin_history(
             store, self.settings, self._resources, name=name, max_latency_s=self.max_latency_s,
             slots=subject.actuator.slots_per_executor(),
