@@ -17,14 +17,17 @@ from contract.same import same
 from penstock.control.actions import Outcome, SetExecutors
 from penstock.control.history import store as history_module
 from penstock.control.history.store import HistoryStore, Within
+from penstock.control.history.tables import SCHEMA_VERSION
 from penstock.control.records import ActionRecord, FailureRecord, RunRecord
 from penstock.errors import InvalidInput, PenstockError, Unavailable
+from penstock.model.decision import RoomDecision
 from penstock.model.observation import (
     ComponentObservation,
     KeyGroups,
     NodeObservation,
     Observation,
 )
+from penstock.model.plan_document import Order
 
 RUN = RunRecord("road", "static", 1000.0, 5.0, 5.0)
 
@@ -82,6 +85,63 @@ def test_another_form_of_the_history_is_refused(tmp_path: Path) -> None:
     plain.close()
     with pytest.raises(InvalidInput, match="form 99; this Penstock reads form "):
         HistoryStore(str(path))
+
+
+FORM_4 = """
+ALTER TABLE penstock_room_decisions DROP COLUMN plan;
+UPDATE penstock_history SET version = 4;
+"""
+OLD_PROPOSAL = RoomDecision(5.0, "fusion", "plan proposal", "fuse a + b by (k)", {"x": 0.5})
+
+
+def older(path: Path) -> None:
+    """A history as it was before room decisions had plans."""
+    with HistoryStore(str(path)) as store:
+        run = store.begin(RUN)
+        run.room_decided(OLD_PROPOSAL)
+        run.end(9.0)
+    plain = sqlite3.connect(path)
+    plain.executescript(FORM_4)
+    plain.commit()
+    plain.close()
+
+
+def form_of(path: Path) -> tuple[int, bool]:
+    plain = sqlite3.connect(path)
+    (version,) = plain.execute("SELECT version FROM penstock_history").fetchone()
+    columns = [row[1] for row in plain.execute("PRAGMA table_info(penstock_room_decisions)")]
+    plain.close()
+    return version, "plan" in columns
+
+
+def test_a_history_of_an_older_form_is_read_as_it_is(tmp_path: Path) -> None:
+    path = tmp_path / "h.sqlite"
+    older(path)
+    with HistoryStore(str(path), create=False) as store:
+        assert store.read_room_decisions(1) == [OLD_PROPOSAL]
+    assert form_of(path) == (4, False)
+
+
+@pytest.mark.parametrize("half_done", [False, True])
+def test_a_history_of_an_older_form_becomes_ours_when_it_is_written(
+    tmp_path: Path, half_done: bool
+) -> None:
+    path = tmp_path / "h.sqlite"
+    older(path)
+    if half_done:  # a program that ended between the two steps
+        plain = sqlite3.connect(path)
+        plain.execute("ALTER TABLE penstock_room_decisions ADD COLUMN plan JSON")
+        plain.commit()
+        plain.close()
+    decision = RoomDecision.of_plan(6.0, "order", "plan proposal", Order(("b", "a")), {"x": 1.0})
+    reader = HistoryStore(str(path), create=False)
+    with reader, HistoryStore(str(path)) as store:
+        run = store.begin(RUN)
+        run.room_decided(decision)
+        run.flush()
+        assert store.read_room_decisions(1) == [OLD_PROPOSAL]
+        assert reader.read_room_decisions(run.run_id) == [decision]
+    assert form_of(path) == (SCHEMA_VERSION, True)
 
 
 def _garbage(folder: Path) -> str:

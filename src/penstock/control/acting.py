@@ -136,7 +136,7 @@ class Acting:
 
     def _pace(self, pacing: Pacing, step: Step, cluster: Cluster, dry_run: bool) -> Step:
         """How often a batch begins, where nothing else changed."""
-        if step.outcome is not None or step.moved is not None or step.also_done:
+        if step.outcome is not None or step.moved is not None or step.room_outcomes:
             return step
         told = pacing.look(self._deciding.newest)
         if told is None:
@@ -186,9 +186,10 @@ class Acting:
         return outcome or Outcome(action, done=False, detail=self._border.failures[-1].message)
 
 
-def _also(step: Step, told: RoomDecision, outcomes: list[Outcome]) -> Step:
+def _also(step: Step, decided: RoomDecision, outcomes: list[Outcome]) -> Step:
     return replace(
-        step, told=(*step.told, told), also_done=(*step.also_done, *outcomes)
+        step, room_decisions=(*step.room_decisions, decided),
+        room_outcomes=(*step.room_outcomes, *outcomes),
     )  # fmt: skip
 
 

@@ -78,7 +78,7 @@ class Forgetful:
     def allocated(self, record: AllocationRecord) -> None:
         """Forget."""
 
-    def told(self, decision: RoomDecision) -> None:
+    def room_decided(self, decision: RoomDecision) -> None:
         """Forget."""
 
     def acted(self, record: ActionRecord) -> None:

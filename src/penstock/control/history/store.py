@@ -199,7 +199,7 @@ class RunHistory:
         """Keep an allocation."""
         self._keep(t.allocations, rows.allocation_row(record, self.run_id))
 
-    def told(self, decision: RoomDecision) -> None:
+    def room_decided(self, decision: RoomDecision) -> None:
         """Keep a decision that was taken outside of the loop, such as a proposed plan."""
         self._keep(t.room_decisions, rows.room_decision_row(decision, self.run_id))
 
@@ -259,7 +259,8 @@ def _fetch(
     order = table.c.seq if "seq" in table.c else table.c.id
     if table is t.allocations and not inspect(connection).has_table(table.name):
         return []  # written before there were any
-    query: Select[Any] = select(table).where(table.c.run_id == run).order_by(order)
+    columns = t.columns_of(connection, table) if table is t.room_decisions else table.c
+    query: Select[Any] = select(*columns).where(table.c.run_id == run).order_by(order)
     if within.since_s is not None:
         query = query.where(table.c.at_s >= within.since_s)
     if within.until_s is not None:

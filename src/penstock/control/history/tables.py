@@ -31,15 +31,21 @@ from sqlalchemy import (
     inspect,
     make_url,
     select,
+    text,
+    update,
 )  # fmt: skip
 from sqlalchemy.engine import URL
 from sqlalchemy.engine.interfaces import DBAPIConnection
 from sqlalchemy.exc import ArgumentError, DatabaseError, NoSuchModuleError
 from sqlalchemy.pool import ConnectionPoolEntry, StaticPool
+from sqlalchemy.schema import CreateColumn
 
 from penstock.errors import InvalidInput, Unavailable
 
-SCHEMA_VERSION = 4
+SCHEMA_VERSION = 5
+# Forms that are read as they are, and become ours when they are opened to be written: form 4 has
+# no plans of room decisions.
+OLDER_VERSIONS = (4,)
 SQLITE_BUSY_S = 5.0  # readers never block in WAL mode; this is for a second writer
 
 CREATION_ATTEMPTS = 12  # several programs may find the same database empty at once
@@ -177,6 +183,9 @@ room_decisions = _event(
     Column("numbers", JSON, nullable=False),
     Column("reasons", JSON, nullable=False),
     Column("infeasible", Text),
+    # {"components": [{"operators": [...], "key": [...]}, ...]} or {"order": [...]}: `what` is
+    # then empty, as its text is made when it is shown.
+    Column("plan", JSON(none_as_null=True)),
 )
 failures = _event(
     "failures", Column("stage", Text, nullable=False), Column("message", Text, nullable=False)
@@ -184,7 +193,7 @@ failures = _event(
 
 
 def connect(where: str, create: bool) -> Engine:
-    """An engine on a history of our version; an empty database becomes one if `create`."""
+    """An engine on a history; with `create` an empty or older database becomes one of our form."""
     url = _url(where)
     file = Path(url.database) if url.drivername.startswith("sqlite") and url.database else None
     if file is not None and str(file) != ":memory:":
@@ -194,7 +203,7 @@ def connect(where: str, create: bool) -> Engine:
     try:
         engine.connect().close()  # an absent server is found out once, not at every attempt
         if create:
-            _make_if_empty(engine)
+            _make(engine)
         _check_version(engine, shown)
     except DatabaseError as error:
         engine.dispose()
@@ -259,20 +268,41 @@ def _touch_private(file: Path, create: bool) -> None:
         raise InvalidInput(f"history {file} cannot be made: {error.strerror}.") from error
 
 
-def _make_if_empty(engine: Engine) -> None:
-    """The tables where there are none; the version comes last, so with it all are there."""
+def _make(engine: Engine) -> None:
+    """Tables and columns where they are missing; the version comes last, so with it all are there.
+
+    Programs that write an older form at the moment may go on: new columns may be left out.
+    """
     for attempts_left in reversed(range(CREATION_ATTEMPTS)):
         try:
             with engine.begin() as connection:
                 found = _found_version(connection)
-                if found in (None, SCHEMA_VERSION):
+                if found in (None, SCHEMA_VERSION, *OLDER_VERSIONS):
                     metadata.create_all(connection)  # also tables that came to the form later
                 if found is None:
                     connection.execute(insert(version), {"version": SCHEMA_VERSION})
+                if found in OLDER_VERSIONS:
+                    _add_column(connection, room_decisions.c.plan)
+                    connection.execute(update(version), {"version": SCHEMA_VERSION})
             return
         except DatabaseError:
             if not attempts_left:
                 raise
+
+
+def columns_of(connection: Connection, table: Table) -> list[Column[Any]]:
+    """The columns that a table has in this database, which may be of an older form."""
+    present = {column["name"] for column in inspect(connection).get_columns(table.name)}
+    return [column for column in table.c if column.name in present]
+
+
+def _add_column(connection: Connection, column: Column[Any]) -> None:
+    """A column that came to the form later; not every database takes both steps as one."""
+    table = column.table
+    assert isinstance(table, Table)
+    if column not in columns_of(connection, table):
+        kind = CreateColumn(column).compile(dialect=connection.dialect)
+        connection.execute(text(f"ALTER TABLE {table.name} ADD COLUMN {kind}"))
 
 
 def _check_version(engine: Engine, shown: str) -> None:
@@ -280,7 +310,7 @@ def _check_version(engine: Engine, shown: str) -> None:
         found = _found_version(connection)
     if found is None:
         raise InvalidInput(f"{shown} holds no history of Penstock.")
-    if found != SCHEMA_VERSION:
+    if found not in (SCHEMA_VERSION, *OLDER_VERSIONS):
         raise InvalidInput(
             f"{shown} is a history of form {found}; this Penstock reads form {SCHEMA_VERSION}."
         )

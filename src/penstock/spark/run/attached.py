@@ -21,9 +21,9 @@ from penstock.control.foresight import Foresight
 from penstock.control.guards.standard import standard_guards
 from penstock.control.history.store import HistoryStore
 from penstock.control.loop import Loop
+from penstock.control.recent import RecentSteps
 from penstock.control.records import RunRecord
-from penstock.control.step import Step
-from penstock.control.summary import RunSummary, summarise_run
+from penstock.control.summary import RunSummary
 from penstock.errors import InvalidInput
 from penstock.model.decision import Limits
 from penstock.spark.act.actuator import SparkActuator
@@ -48,7 +48,7 @@ class Attached:
     ) -> None:
         check_attached(settings)
         self.settings, self.max_latency_s = settings, max_latency_s
-        self.steps: list[Step] = []
+        self.steps = RecentSteps()
         self._session = _session_of(target)
         self._target = target
         self._clock = WallClock()
@@ -123,11 +123,9 @@ class Attached:
 
     def summary(self) -> RunSummary:
         """What it came to so far."""
-        observed = [step.observation for step in self.steps if step.observation is not None]
-        return summarise_run(
-            observed, self.steps, self.max_latency_s,
-            self.settings.executors_min, self.settings.executors_max,
-        )  # fmt: skip
+        return self.steps.summary(
+            self.max_latency_s, self.settings.executors_min, self.settings.executors_max
+        )
 
     def detach(self) -> RunSummary:
         """End the controller; the query goes on with what it has."""

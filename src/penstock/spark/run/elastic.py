@@ -26,12 +26,13 @@ from penstock.control.guards.standard import standard_guards
 from penstock.control.history.store import HistoryStore, RunHistory
 from penstock.control.loop import Loop
 from penstock.control.loop_thread import KeptLoop
+from penstock.control.recent import RecentSteps
 from penstock.control.records import FailureRecord, RunRecord
 from penstock.control.step import Step
-from penstock.control.summary import RunSummary, summarise_run
-from penstock.fusion.proposal import parse_groups
+from penstock.control.summary import RunSummary
 from penstock.model.decision import Limits, RoomDecision
 from penstock.model.observation import Observation
+from penstock.model.plan_document import Fusion
 from penstock.model.sources import Streams
 from penstock.model.topology import Topology
 from penstock.spark.act.actuator import SparkActuator, placements_of, traffic_of
@@ -97,7 +98,7 @@ class ElasticRun:
         self.topology = topology
         self.settings = settings
         self.place = place
-        self.steps: list[Step] = []
+        self.steps = RecentSteps()
         self._on_step = on_step
         self._resources = ExitStack()
         self._clock = WallClock()
@@ -139,11 +140,11 @@ class ElasticRun:
         self._follower = RouteFollower(self.running)
         self._history = self._begin_history(store)
         if decided is not None:
-            self._history.told(decided)
-        self.slow_loop = SlowLoop(self.running.built, self._history.told)
+            self._history.room_decided(decided)
+        self.slow_loop = SlowLoop(self.running.built, self._history.room_decided)
         self.plan = tuple(carried_out(self.running.built, choice.expected_gains))
         for decision in self.plan:
-            self._history.told(decision)
+            self._history.room_decided(decision)
         self._start_loop()
 
     def _warmed(
@@ -156,11 +157,12 @@ class ElasticRun:
         begun = (checkpoint / "queries").is_dir()
         if made is None or self.place.plan != "auto" or choice.plan is not None or begun:
             return choice, None
-        groups = parse_groups(made.what)
-        if groups:
-            warm_up(self.topology, self.session, PlanChoice(groups))
-        gains = {made.what: made.numbers["expected_gain"]}
-        return PlanChoice(groups, if_possible=True, expected_gains=gains), made
+        plan = made.plan
+        assert isinstance(plan, Fusion)
+        if plan.groups:
+            warm_up(self.topology, self.session, PlanChoice(plan.groups))
+        gain = made.numbers["expected_gain"]
+        return PlanChoice(plan.groups, if_possible=True, expected_gains={plan: gain}), made
 
     def _queries(self, checkpoint: Path, pace: Pace, choice: PlanChoice) -> RunningTopology:
         if not self.place.apart:
@@ -331,14 +333,12 @@ class ElasticRun:
 
     @property
     def observations(self) -> list[Observation]:
-        """What was observed so far."""
+        """What was observed in the steps that are held."""
         return [step.observation for step in self.steps if step.observation is not None]
 
     def summary(self) -> RunSummary:
         """What the run came to so far."""
-        return summarise_run(
-            self.observations,
-            self.steps,
+        return self.steps.summary(
             self.topology.max_latency_s,
             self.settings.executors_min,
             self.settings.executors_max,
