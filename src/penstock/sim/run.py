@@ -1,5 +1,6 @@
 """A scenario under the real loop and a policy, from its start to its end."""
 
+from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
@@ -101,19 +102,21 @@ def simulate(
     on_step: Callable[[Step], None] | None = None,
     shadows: Sequence[ScalingPolicy] = (),
     foresight: Foresight | None = None,
+    keep: bool = True,
 ) -> SimulationResult:
     """Run a scenario from start to end; deterministic from the scenario's seed.
 
     Period and executors are the scenario's; `settings` gives cooldowns, steps and the window, and
-    `guards` replaces the standard ones.
+    `guards` replaces the standard ones. Without `keep` the result has no steps and no latencies,
+    so that its size does not grow with the scenario; `on_step` sees each step either way.
     """
     settings = replace(settings or Settings(), period_s=scenario.period_s)
     if guards is None:
         guards = standard_guards(settings, scenario.cluster.slots)
-    world = SimulatedWorld(scenario)
-    steps = list[Step]()
+    world = SimulatedWorld(scenario, keep)
+    steps: deque[Step] = deque(maxlen=None if keep else 0)
 
-    def keep(step: Step) -> None:
+    def look(step: Step) -> None:
         steps.append(step)
         if scenario.sharing == "space" and step.decision is not None and not settings.dry_run:
             wanted = step.decision.guarded.parallelism
@@ -137,7 +140,7 @@ def simulate(
         window=settings.window,
         edges=world.network.component_edges(),
         sharing=scenario.sharing,
-        on_step=keep,
+        on_step=look,
         shadows=shadows,
         foresight=foresight,
         allocating=chosen_allocating(settings),

@@ -219,7 +219,7 @@ class RunHistory:
                 by_table[table].append(row)
             try:
                 with self._engine.begin() as connection:
-                    for table in t.metadata.sorted_tables:
+                    for table in t.PARENTS_FIRST:
                         if table in by_table:
                             connection.execute(insert(table), by_table[table])
             except (OperationalError, InterfaceError, TimeoutError):

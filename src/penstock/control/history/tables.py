@@ -192,6 +192,9 @@ failures = _event(
 )
 
 
+PARENTS_FIRST = tuple(metadata.sorted_tables)  # the order in which rows can be written
+
+
 def connect(where: str, create: bool) -> Engine:
     """An engine on a history; with `create` an empty or older database becomes one of our form."""
     url = _url(where)
