@@ -229,6 +229,30 @@ def test_what_waits_is_bounded_by_dropping_the_oldest_periods(
         assert same(kept[0], rich_observation(1002.0))
 
 
+def test_many_key_groups_count_as_many_rows_while_they_wait(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(history_module, "MOST_WAITING_ROWS", 300)
+    many = np.zeros(1_000)
+    groups = KeyGroups(many, many, np.full(1_000, "1"))
+    heavy = ComponentObservation("c", ("a",), 1.0, 1.0, 1, 1.0, key_groups=groups)
+    with HistoryStore(str(tmp_path / "h.sqlite")) as store:
+        run = store.begin(RUN)
+        with monkeypatch.context() as away:
+
+            def refuse() -> None:
+                raise OperationalError("insert", {}, Exception("away"))
+
+            away.setattr(run._engine, "begin", refuse)
+            for k in range(5):
+                run.observed(observation(1000.0 + k, components=(heavy,)))
+                with pytest.raises(OperationalError):
+                    run.flush()
+        run.flush()
+        kept = store.read_observations(run.run_id)
+    assert [o.at_s for o in kept] == [1003.0, 1004.0]
+
+
 def test_a_record_the_database_refuses_does_not_stop_later_ones(tmp_path: Path) -> None:
     with HistoryStore(str(tmp_path / "h.sqlite")) as store:
         run = store.begin(RUN)

@@ -5,6 +5,7 @@ are joined by (run_id, seq), which the one writer of a run counts, so a period i
 asking the database for keys.
 """
 
+import json
 import os
 import re
 from pathlib import Path
@@ -238,16 +239,23 @@ def _url(where: str) -> URL:
 def _engine(url: URL, writing: bool) -> Engine:
     try:
         if not url.drivername.startswith("sqlite"):
-            return create_engine(url, pool_pre_ping=True)
+            return create_engine(url, pool_pre_ping=True, json_serializer=_dense)
         if url.database in (None, "", ":memory:"):
             sharing = {"check_same_thread": False}
-            return create_engine(url, poolclass=StaticPool, connect_args=sharing)
-        engine = create_engine(url, connect_args={"timeout": SQLITE_BUSY_S})
+            return create_engine(
+                url, poolclass=StaticPool, connect_args=sharing, json_serializer=_dense
+            )
+        engine = create_engine(url, connect_args={"timeout": SQLITE_BUSY_S}, json_serializer=_dense)
     except ImportError as error:
         raise Unavailable(f"history: the database driver is not installed ({error}).") from error
     if writing:  # looking at a database must not change it
         event.listen(engine, "connect", _write_ahead)
     return engine
+
+
+def _dense(value: Any) -> str:
+    """JSON without blanks: key groups are long lists, written every period."""
+    return json.dumps(value, separators=(",", ":"))
 
 
 def _write_ahead(connection: DBAPIConnection, _: ConnectionPoolEntry) -> None:
