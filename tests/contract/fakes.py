@@ -113,7 +113,7 @@ class FakeHistory:
     def allocated(self, record: AllocationRecord) -> None:
         self._keep(self.allocations, record)
 
-    def told(self, decision: RoomDecision) -> None:
+    def room_decided(self, decision: RoomDecision) -> None:
         self._keep(self.elsewhere, decision)
 
     def acted(self, record: ActionRecord) -> None:

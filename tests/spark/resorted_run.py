@@ -57,7 +57,7 @@ def topology(directory: Path) -> Topology:
 
 def tell(step: Step) -> None:
     """What the last resort decided and whether it was done."""
-    for outcome in step.also_done:
+    for outcome in step.room_outcomes:
         print("did", outcome.action, outcome.done, flush=True)
     for decision in step.observation.decided if step.observation is not None else ():
         print("told", decision.what, flush=True)

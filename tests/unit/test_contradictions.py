@@ -104,7 +104,7 @@ def test_what_other_rooms_decide_is_in_the_history_and_on_the_page(
     with HistoryStore(where) as store:
         run = store.begin(RunRecord("road", "drs", 1000.0, 5.0, 5.0))
         run.observed(seen("12"))
-        run.told(decision)
+        run.room_decided(decision)
         run.end(1010.0)
         shown = run_document(store, run.run_id, Range())["others"]
     assert [(one["kind"], one["what"], one["reasons"]) for one in shown] == [

@@ -13,7 +13,8 @@ from penstock.config import Settings
 from penstock.control.actions import SetExecutors, ShedLoad, UseVariants
 from penstock.control.allocating import Allocating, AllocationRules
 from penstock.control.last_resort import LastResort
-from penstock.control.summary import summarise_run
+from penstock.control.step import Step
+from penstock.control.summary import RunTally
 from penstock.errors import InvalidInput
 from penstock.model.decision import Limits
 from penstock.model.observation import (
@@ -223,8 +224,10 @@ def test_a_summary_says_how_many_rows_were_shed() -> None:
         "120 rows shed, 120 so far",
         "30 rows shed, 150 so far",
     ]
-    periods = [replace(seen(1000.0, late=True), decided=one) for one in told]
-    assert summarise_run(periods, [], 5.0, 1, 4).shed_rows == 150
+    tally = RunTally()
+    for one in told:
+        tally.take(Step(1000.0, replace(seen(1000.0, late=True), decided=one)))
+    assert tally.summary(5.0, 1, 4).shed_rows == 150
 
 
 @pytest.mark.parametrize(

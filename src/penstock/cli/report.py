@@ -32,13 +32,14 @@ def write_report(path: Path, title: str, steps: Sequence[Step], summary: RunSumm
         for name, value in _figures(summary)
     )
     decisions = "".join(f"<li>{html.escape(one_line(line))}</li>" for line in summary.decisions)
+    first = summary.earlier_decisions + 1
     path.write_text(
         f"<!doctype html><html lang='en'><meta charset='utf-8'>"
         f"<meta name='viewport' content='width=device-width'>"
         f"<title>{html.escape(title)}</title><style>{STYLE}</style>"
         f"<h1>{html.escape(title)}</h1><table>{rows}</table>"
         f"{_svg(draw(observations, steps, summary))}"
-        f"<h2>Decisions</h2><ol>{decisions or '<li>none</li>'}</ol></html>\n",
+        f"<h2>Decisions</h2><ol start='{first}'>{decisions or '<li>none</li>'}</ol></html>\n",
         encoding="utf-8",
     )
 

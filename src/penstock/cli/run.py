@@ -169,4 +169,6 @@ def summary_lines(summary: RunSummary) -> list[str]:
         *([f"shed: {summary.shed_rows:,} rows more"] if summary.shed_rows else []),
         f"reconfigurations: {summary.reconfigurations}",
     ]
+    if summary.earlier_decisions:
+        lines.append(f"  {summary.earlier_decisions} earlier ones: penstock history --changes")
     return lines + [f"  {line}" for line in summary.decisions]

@@ -128,11 +128,11 @@ class Acting:
             if not dry_run and action.NAME not in cluster.cannot:
                 outcomes.append(self._act(step.at_s, action))
                 resorting.learn(outcomes[-1], seen)
-        return _also(step, found.told, outcomes)
+        return _also(step, found.decision, outcomes)
 
     def _pace(self, pacing: BatchInterval, step: Step, cluster: Cluster, dry_run: bool) -> Step:
         """How often a batch begins, where nothing else changed."""
-        if step.outcome is not None or step.moved is not None or step.also_done:
+        if step.outcome is not None or step.moved is not None or step.room_outcomes:
             return step
         told = pacing.look(self._deciding.newest)
         if told is None:
@@ -188,7 +188,7 @@ class Acting:
         outcome = self._act(step.at_s, action)
         if outcome.done:
             self._route_tasks |= action.tasks
-        return replace(step, also_done=(*step.also_done, outcome))
+        return replace(step, room_outcomes=(*step.room_outcomes, outcome))
 
     def _act(self, at_s: float, action: Action) -> Outcome:
         outcome = self._attempts.attempt(
@@ -197,9 +197,10 @@ class Acting:
         return outcome or Outcome(action, done=False, detail=self._attempts.failures[-1].message)
 
 
-def _also(step: Step, told: RoomDecision, outcomes: list[Outcome]) -> Step:
+def _also(step: Step, decided: RoomDecision, outcomes: list[Outcome]) -> Step:
     return replace(
-        step, told=(*step.told, told), also_done=(*step.also_done, *outcomes)
+        step, room_decisions=(*step.room_decisions, decided),
+        room_outcomes=(*step.room_outcomes, *outcomes),
     )  # fmt: skip
 
 

@@ -9,9 +9,10 @@ from penstock.control.clock import WallClock
 from penstock.control.controlled import Controlled
 from penstock.control.loop_thread import LoopThread
 from penstock.control.ports import History
+from penstock.control.recent import RecentSteps
 from penstock.control.records import FailureRecord
 from penstock.control.step import Step
-from penstock.control.summary import RunSummary, summarise_run
+from penstock.control.summary import RunSummary
 from penstock.model.observation import Observation
 
 JOIN_LIMIT_S = 70.0  # an act under way may take a minute
@@ -30,7 +31,7 @@ class Controller:
     ) -> None:
         self._settings, self._history, self._on_step = settings, history, on_step
         self._max_latency_s = max_latency_s
-        self.steps: list[Step] = []
+        self.steps = RecentSteps()
         self.rooms = rooms_for(settings, controlled)
         self._clock = WallClock()
         self._loop = assemble_loop(
@@ -58,17 +59,13 @@ class Controller:
 
     @property
     def observations(self) -> list[Observation]:
-        """What was observed so far."""
+        """What was observed in the steps that are held."""
         return [step.observation for step in self.steps if step.observation is not None]
 
     def summary(self) -> RunSummary:
         """What it came to so far."""
-        return summarise_run(
-            self.observations,
-            self.steps,
-            self._max_latency_s,
-            self._settings.executors_min,
-            self._settings.executors_max,
+        return self.steps.summary(
+            self._max_latency_s, self._settings.executors_min, self._settings.executors_max
         )
 
     def _stepped(self, step: Step) -> None:

@@ -23,10 +23,10 @@ KEPT_SHARE = 0.95  # of results within the bound: the promise is kept
 
 @dataclass(frozen=True)
 class ResortStep:
-    """A plan that is not the present one, or cannot be enough; and how it is told."""
+    """A plan that is not the present one, or cannot be enough; and its record."""
 
     plan: ResortPlan
-    told: RoomDecision
+    decision: RoomDecision
 
 
 class LastResort:

@@ -114,9 +114,9 @@ class Loop:
             attempt("history", partial(self._history.decided, step.decision), step.at_s)
         if step.allocation is not None:
             attempt("history", partial(self._history.allocated, step.allocation), step.at_s)
-        for told in step.told:
-            attempt("history", partial(self._history.told, told), step.at_s)
-        for outcome in (step.moved, step.outcome, step.divided, *step.also_done):
+        for decided in step.room_decisions:
+            attempt("history", partial(self._history.room_decided, decided), step.at_s)
+        for outcome in (step.moved, step.outcome, step.divided, *step.room_outcomes):
             if outcome is not None:
                 acted = ActionRecord(step.at_s, outcome)
                 attempt("history", partial(self._history.acted, acted), step.at_s)

@@ -1,5 +1,6 @@
 """A scenario under the real loop and a policy, from its start to its end."""
 
+from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
@@ -77,7 +78,7 @@ class Forgetful:
     def allocated(self, record: AllocationRecord) -> None:
         """Forget."""
 
-    def told(self, decision: RoomDecision) -> None:
+    def room_decided(self, decision: RoomDecision) -> None:
         """Forget."""
 
     def acted(self, record: ActionRecord) -> None:
@@ -100,17 +101,19 @@ def simulate(
     on_step: Callable[[Step], None] | None = None,
     shadows: Sequence[ScalingPolicy] = (),
     foresight: Foresight | None = None,
+    keep: bool = True,
 ) -> SimulationResult:
     """Run a scenario from start to end; deterministic from the scenario's seed.
 
     Period and executors are the scenario's; `settings` gives cooldowns, steps and the window, and
-    `guards` replaces the standard ones.
+    `guards` replaces the standard ones. Without `keep` the result has no steps and no latencies,
+    so that its size does not grow with the scenario; `on_step` sees each step either way.
     """
     settings = replace(settings or Settings(), period_s=scenario.period_s)
-    world = SimulatedWorld(scenario)
-    steps = list[Step]()
+    world = SimulatedWorld(scenario, keep)
+    steps: deque[Step] = deque(maxlen=None if keep else 0)
 
-    def keep(step: Step) -> None:
+    def look(step: Step) -> None:
         steps.append(step)
         if on_step is not None:
             on_step(step)
@@ -130,7 +133,7 @@ def simulate(
         foresight=foresight,
     )
     loop = assemble_loop(
-        settings, subject, rooms, clock=world, history=history or Forgetful(), on_step=keep
+        settings, subject, rooms, clock=world, history=history or Forgetful(), on_step=look
     )
     loop.run()
     rest = world.observe()  # what is left when the duration is not a multiple of the period

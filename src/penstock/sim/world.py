@@ -1,5 +1,6 @@
 """The simulated cluster behind the ports of the loop: its clock, its measurer and its actuator."""
 
+from collections import deque
 from collections.abc import Mapping
 from dataclasses import replace
 
@@ -40,12 +41,12 @@ class SimulatedWorld:
     It is Clock, Measurer and Actuator at once. Time starts at 0.
     """
 
-    def __init__(self, scenario: Scenario) -> None:
+    def __init__(self, scenario: Scenario, keep_results: bool = True) -> None:
         self.scenario = scenario
         self.network = Network(scenario)
         self.cluster = Cluster(scenario.cluster)
         self.arrived_rows = 0
-        self.results = list[Results]()
+        self.results: deque[Results] = deque(maxlen=None if keep_results else 0)
         self._placement: SimulatedPlacement | None = None
         rng = np.random.default_rng(scenario.seed)
         self._engine: SpaceSharing | TimeSharing

@@ -120,7 +120,7 @@ class Attached:
 
     @property
     def steps(self) -> Sequence[Step]:
-        """What the controller did so far."""
+        """What the controller did: the newest periods; the history has all of them."""
         return self._controller.steps
 
     def summary(self) -> RunSummary:

@@ -15,9 +15,9 @@ from penstock.control.controller import Controller
 from penstock.control.history.store import HistoryStore
 from penstock.control.step import Step
 from penstock.control.summary import RunSummary
-from penstock.fusion.proposal import parse_groups
 from penstock.model.decision import RoomDecision
 from penstock.model.observation import Observation
+from penstock.model.plan_document import Fusion
 from penstock.model.topology import Topology
 from penstock.spark.act.placement import Placement
 from penstock.spark.compile.fused import PlanChoice
@@ -90,10 +90,10 @@ class ElasticRun:
             edges=self.running.built.topology.edges,
         )  # fmt: skip
         self.run_id = history.run_id
-        self.slow_loop = SlowLoop(self.running.built, history.told)
+        self.slow_loop = SlowLoop(self.running.built, history.room_decided)
         self.plan = tuple(carried_out(self.running.built, choice.expected_gains))
         for decision in (*([proposed] if proposed is not None else []), *self.plan):
-            history.told(decision)
+            history.room_decided(decision)
         self._controller = Controller(
             self.settings, subject, history, self.topology.max_latency_s, self._stepped
         )
@@ -116,11 +116,12 @@ class ElasticRun:
         begun = (checkpoint / "queries").is_dir()
         if made is None or self.place.plan != "auto" or choice.plan is not None or begun:
             return choice, None
-        groups = parse_groups(made.what)
-        if groups:
-            warm_up(self.topology, self.session, PlanChoice(groups))
-        gains = {made.what: made.numbers["expected_gain"]}
-        return PlanChoice(groups, if_possible=True, expected_gains=gains), made
+        plan = made.plan
+        assert isinstance(plan, Fusion)
+        if plan.groups:
+            warm_up(self.topology, self.session, PlanChoice(plan.groups))
+        gain = made.numbers["expected_gain"]
+        return PlanChoice(plan.groups, if_possible=True, expected_gains={plan: gain}), made
 
     def _queries(self, checkpoint: Path, choice: PlanChoice) -> RunningTopology:
         pace = Pace(self.settings.batch_interval_s, self.place.once)
@@ -162,12 +163,12 @@ class ElasticRun:
 
     @property
     def steps(self) -> Sequence[Step]:
-        """What the loop did so far."""
+        """What the loop did: the newest periods; the history has all of them."""
         return self._controller.steps
 
     @property
     def observations(self) -> Sequence[Observation]:
-        """What was observed so far."""
+        """What was observed in the steps that are held."""
         return self._controller.observations
 
     def wait(self, timeout_s: float | None = None) -> bool:
