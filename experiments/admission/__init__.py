@@ -1,4 +1,4 @@
-"""The claims of seed 000 on admission: A1 to A6."""
+"""The claims of Balkesen et al. 2013 on admission: A1 to A6."""
 
 from collections.abc import Sequence
 from pathlib import Path

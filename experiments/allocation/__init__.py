@@ -1,4 +1,4 @@
-"""The claims of seed 004: L1 to L6."""
+"""The claims of Madsen et al. 2017: L1 to L6."""
 
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The claims of seed 003 (DRS): D1 to D6."""
+"""The claims of Fu et al. 2017 (DRS): D1 to D6."""
 
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The claims of seed 001: F1 to F3."""
+"""The claims of Guo and Zhou 2017: F1 to F3."""
 
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The claims of seed 000 and seed 002 on routing: R1 to R5."""
+"""The claims of Balkesen et al. 2013 and Kotto-Kombi 2018 on routing: R1 to R5."""
 
 from collections.abc import Sequence
 from pathlib import Path

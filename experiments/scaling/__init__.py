@@ -1,4 +1,4 @@
-"""The claims of seed 002 on scaling: S1 to S5."""
+"""The claims of Kotto-Kombi 2018 on scaling: S1 to S5."""
 
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""ALBIC against COLA on the flights jobs (seed 004 s.5.4).
+"""ALBIC against COLA on the flights jobs (Madsen et al. 2017, s. 5.4).
 
 Both start from an allocation in which no two key groups that talk one to one share a node. ALBIC
 adapts it in rounds of 10 migrations; COLA places everything anew each period. A migration costs 2.5

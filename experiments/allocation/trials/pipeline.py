@@ -1,4 +1,6 @@
-"""ALBIC against COLA on a pipeline whose obtainable collocation is set (seed 004 s.5.3).
+"""ALBIC against COLA on a pipeline whose obtainable collocation is set.
+
+Madsen et al. 2017, s. 5.3.
 
 ALBIC starts from a placement that ignores traffic and adapts it round by round while a fifth of the
 nodes change by up to 2% each round; COLA places everything anew for the last round's loads. The

@@ -1,4 +1,4 @@
-"""Synthetic clusters as in seed 004 s.5.1 and s.5.3.
+"""Synthetic clusters as in Madsen et al. 2017, s. 5.1 and s. 5.3.
 
 Every node starts with the same number of key groups and a load of `MEAN_LOAD`; a key group's load
 is its share give or take 5%. A fifth of the nodes are then changed, half of them by

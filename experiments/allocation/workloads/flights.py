@@ -1,4 +1,4 @@
-"""Real jobs 2 to 4 of seed 004 s.5.4 as traffic between key groups, from the flights of 2013.
+"""Jobs 2 to 4 of Madsen et al. 2017, s. 5.4, as traffic between key groups: flights of 2013.
 
 Each operator has 100 key groups. A tuple costs one unit where an operator works on it, and one unit
 at either end where it leaves its node (written out, read in). That an end costs as much as an

@@ -1,4 +1,4 @@
-"""The two applications of seed 003 s.V-A as scenarios, processors shared in space.
+"""The two applications of Fu et al. 2017, s. V-A, as scenarios, processors shared in space.
 
 Video logo detection (VLD) is a chain: extract features, match them, aggregate. Frequent pattern
 detection (FPD) generates candidates of each tweet that enters or leaves the window, counts them in

@@ -1,4 +1,4 @@
-"""Every fusion algorithm on the random topologies of seed 001 s.6.2, by seed."""
+"""Every fusion algorithm on the random topologies of Guo and Zhou 2017, s. 6.2, by seed."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Claim F3 of seed 001 (s.6.3, Table 1): the latency of linear-road gadgets under each plan.
+"""The latency of linear-road gadgets under each plan (Guo and Zhou 2017, s. 6.3, Table 1).
 
 A fluid simulation, minute by minute: each component has instances in proportion to its work, its
 key groups are placed on them anew every 1/f minutes, and a row waits at each component it passes

@@ -1,4 +1,4 @@
-"""The random topologies of seed 001 s.6.2 and what would be measured on them.
+"""The random topologies of Guo and Zhou 2017, s. 6.2, and what would be measured on them.
 
 Where the paper is silent, the choice is made once, here, and named in docs/fusion.md.
 """

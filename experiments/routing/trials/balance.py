@@ -1,4 +1,4 @@
-"""What R1, R2 and R3 of seed 000 s.6.4 measure, simulated with the pure routing decisions.
+"""Runs of the pure routing decisions for R1, R2 and R3 (Balkesen et al. 2013, s. 6.4).
 
 Open in the paper and chosen here: panes of one second; a node's load is what it was dealt in the
 last round of panes (16 s); parts, sketch and virtual nodes as routing's defaults; 400,000 rows to

@@ -1,4 +1,4 @@
-"""What R5 of seed 002 ch.6 s.4.2 measures: one operator's tasks under OSG and round robin.
+"""One operator's tasks under OSG and round robin, for R5 (Kotto-Kombi 2018, ch. 6 s. 4.2).
 
 Open in the paper and chosen here: 1,000 values with costs evenly from 10 to 90 ms; 4 tasks at 70%
 load for two minutes and at 130% for one; then 8 tasks at the same input for two minutes; Poisson

@@ -17,7 +17,7 @@ TRAINING_SEED = 1_000  # another stream than any it is judged on
 
 
 def trained(workflow: Workflow, knots: Knots, shrink: float) -> Rlearn:
-    """The policy after it has seen every degree on the stream (seed 002 ch.7 s.1)."""
+    """The policy after it has seen every degree on the stream (Kotto-Kombi 2018, ch. 7 s. 1)."""
     return _trained(workflow.operators, tuple(knots), shrink)
 
 

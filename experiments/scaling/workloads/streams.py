@@ -1,4 +1,4 @@
-"""The streams of seed 002 by their shapes; the figures give no numbers that could be read.
+"""The streams of Kotto-Kombi 2018 by their shapes; the figures give no numbers that could be read.
 
 Low and high rates follow from the degrees in the text: an expert's eight tasks of 80 ms are busy to
 80% at 80 rows a second, and one task is at 10. Every ten seconds the rate is off by up to 5%.

@@ -1,4 +1,4 @@
-"""The workflows of seed 002, chapters 5 to 7, as operators whose processors are their own.
+"""The workflows of Kotto-Kombi 2018, chapters 5 to 7, as operators whose processors are their own.
 
 Degrees, latencies and selectivities are those of the text where it gives them; the others are
 chosen here, once (docs/reproduce.md).

@@ -222,7 +222,7 @@ class ElasticRun:
             self._run_loop(self._loop_together())
 
     def _loop_apart(self, running: RunningApart) -> Loop:
-        """Components with processors of their own, as seed 003 has them."""
+        """Components with processors of their own, as Fu et al. 2017 have them."""
         settings = self.settings
         executors = SparkExecutors(self.session)
         slots = executors.slots_per_executor()
