@@ -1,4 +1,6 @@
-"""The reinforcement-learning policy: input rates to degrees, from a knowledge base (seed 002 ch.7).
+"""The reinforcement-learning policy: input rates to degrees, from a knowledge base.
+
+Kotto-Kombi 2018, ch. 7.
 
 The base is trained beforehand on representative load (`Knowledge.learnt`) and refined by the
 window's own periods. As in the experiments of ch.7 s.4 the rate is the mean over recent history,

@@ -1,4 +1,4 @@
-"""The static policy: what runs, stays (seed 002 ch.7 s.1)."""
+"""The static policy: what runs, stays (Kotto-Kombi 2018, ch. 7 s. 1)."""
 
 from dataclasses import dataclass
 from typing import ClassVar
