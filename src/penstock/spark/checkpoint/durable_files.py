@@ -17,6 +17,7 @@ import shutil
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -31,8 +32,18 @@ _ADVICE = {
     errno.EROFS: "make the file system writable",
 }
 
-# For tests: called with "before", "within" or "after", what is done, and to which file.
-on_step: Callable[[str, str, Path], None] | None = None
+
+@dataclass(frozen=True)
+class Step:
+    """One change of one file, about to be made ("before"), half made ("within") or just made."""
+
+    when: str
+    what: str
+    file: Path
+    source: Path | None = None  # of a rename or link
+
+
+on_step: Callable[[Step], None] | None = None  # for tests
 
 
 class StorageFailure(PenstockError, OSError):
@@ -69,7 +80,7 @@ def write_new(file: Path, value: dict[str, Any]) -> None:
     with _scratch(file) as scratch:
         with new_file(scratch) as stream:
             stream.write(json.dumps(value, sort_keys=True).encode())
-        with _step("link", file):
+        with _step("link", file, scratch):
             os.link(scratch, file)  # unlike a rename, a link never replaces what is there
         remove(scratch)
     sync_directory(file.parent)
@@ -92,7 +103,7 @@ def append(descriptor: int, file: Path, data: bytes) -> None:
     with _step("write", file):
         half = len(data) // 2 if on_step is not None else len(data)
         _write_all(descriptor, data[:half])
-        _at("within", "write", file)
+        _at(Step("within", "write", file))
         _write_all(descriptor, data[half:])
     with _step("sync", file):
         os.fdatasync(descriptor)
@@ -100,7 +111,7 @@ def append(descriptor: int, file: Path, data: bytes) -> None:
 
 def cut(descriptor: int, file: Path, length: int) -> None:
     """Drop the end of an open file."""
-    with _step("cut", file):
+    with _step("shorten", file):
         os.ftruncate(descriptor, length)
     with _step("sync", file):
         os.fsync(descriptor)
@@ -108,7 +119,7 @@ def cut(descriptor: int, file: Path, length: int) -> None:
 
 def rename(source: Path, target: Path) -> None:
     """Give a file or directory another name; the directory of that name is to be synced after."""
-    with _step("rename", target):
+    with _step("rename", target, source):
         source.rename(target)
 
 
@@ -158,7 +169,7 @@ def sync_file(file: Path) -> None:
 
 def sync_directory(directory: Path) -> None:
     """The names in a directory, to the disk."""
-    with _step("sync names", directory):
+    with _step("sync", directory):
         _sync(directory)
 
 
@@ -197,22 +208,20 @@ def _scratch(file: Path) -> Iterator[Path]:
 
 
 @contextmanager
-def _step(what: str, file: Path) -> Iterator[None]:
+def _step(what: str, file: Path, source: Path | None = None) -> Iterator[None]:
     try:
-        _at("before", what, file)
+        _at(Step("before", what, file, source))
         yield
-        _at("after", what, file)
-    except (FileExistsError, FileNotFoundError):
+        _at(Step("after", what, file, source))
+    except (FileExistsError, FileNotFoundError, StorageFailure):
         raise  # these tell their callers something
     except OSError as error:
-        if isinstance(error, StorageFailure):
-            raise
         raise StorageFailure(what, file, error) from error
 
 
-def _at(when: str, what: str, file: Path) -> None:
+def _at(step: Step) -> None:
     if on_step is not None:
-        on_step(when, what, file)
+        on_step(step)
 
 
 def _write_all(descriptor: int, data: bytes) -> None:

@@ -124,7 +124,8 @@ class BatchWriter:
            other offsets.
         4. It runs: without a record its files are staged and all other sinks served; with one it
            runs for the sake of its state alone.
-        5. Its record is written, if it has files. From here on the batch is true.
+        5. What Spark logged of it is synced, and its record written, if it has files. From here on
+           the batch is true.
         6. What the record promises is put in place.
         7. The record that is too old for anybody goes.
         8. Whoever looks on is told that it is written.
@@ -137,6 +138,8 @@ class BatchWriter:
             batch = batch.coalesce(self._processors())
         if promised is None:
             promised = self._serve(batch, batch_id)
+            if self._files:
+                self._records.keep_offsets(batch_id)
             if promised:
                 self._records.write(batch_id, promised)
         else:

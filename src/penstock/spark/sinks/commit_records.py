@@ -52,13 +52,18 @@ class CommitRecords:
         promises: Promises = record["sinks"]
         return promises
 
-    def write(self, batch_id: int, promises: Promises) -> None:
-        """Make a batch true, once everything it promises is on the disk."""
+    def keep_offsets(self, batch_id: int) -> None:
+        """Sync what Spark logged of a batch, as Spark does not.
+
+        After a power cut a batch that is true must not be planned anew over other rows; nor must
+        the log of the batch before it, where it begins, be found empty.
+        """
         if self.offsets is not None:
-            # Spark does not sync its log. A batch that is true must not be planned anew over other
-            # rows after a power cut.
             sync_file(self.offsets / str(batch_id))
             sync_directory(self.offsets)
+
+    def write(self, batch_id: int, promises: Promises) -> None:
+        """Make a batch true, once everything it promises is on the disk."""
         record = {"version": VERSION, "offsets": self.digest(batch_id), "sinks": promises}
         write_atomically(self._file(batch_id), record)
 
