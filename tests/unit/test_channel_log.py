@@ -14,6 +14,7 @@ from penstock.model.arrivals import Arrivals
 from penstock.spark.channels.chunks import read_piece, write_chunk
 from penstock.spark.channels.entries import Chunk, Entry, merged, share
 from penstock.spark.channels.log import Channel
+from penstock.spark.channels.published import PublishedLog
 
 SCHEMA = json.dumps({"type": "struct", "fields": []})
 
@@ -320,9 +321,9 @@ def test_entries_published_while_the_log_is_looked_at_are_not_skipped(
     onlooker = Channel(channel.directory)
     publish(channel, 0, [[0]])
     assert onlooker.end_row() == 1
-    take, missed = Channel._take, []
+    take, missed = PublishedLog._take, []
 
-    def slow(self: Channel, number: int) -> bool:
+    def slow(self: PublishedLog, number: int) -> bool:
         found = take(self, number)
         if not found and not missed:
             missed.append(number)
@@ -331,7 +332,7 @@ def test_entries_published_while_the_log_is_looked_at_are_not_skipped(
         return found
 
     with monkeypatch.context() as patched:
-        patched.setattr(Channel, "_take", slow)
+        patched.setattr(PublishedLog, "_take", slow)
         onlooker.refresh()
     assert missed == [1]
     assert read(onlooker, 0, 3) == [0, 1, 2]

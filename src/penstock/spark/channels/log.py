@@ -18,8 +18,9 @@ from typing import Any
 
 from penstock.errors import InvalidInput
 from penstock.model.arrivals import Arrivals
-from penstock.spark.channels.entries import Chunk, Entry, entry_from
+from penstock.spark.channels.entries import Chunk, Entry
 from penstock.spark.channels.header import HEADER, read_schema, refuse_foreign, write_header
+from penstock.spark.channels.published import PublishedLog
 from penstock.spark.checkpoint.durable_files import (
     make_directory,
     remove,
@@ -28,10 +29,7 @@ from penstock.spark.checkpoint.durable_files import (
     sync_directory,
     sync_file,
     write_atomically,
-    write_new,
 )
-
-MOST_SEEN = 1_000  # entries taken in one by one before the log is listed anew
 
 
 @dataclass(frozen=True)
@@ -49,9 +47,7 @@ class Channel:
     def __init__(self, directory: Path) -> None:
         self.directory = directory
         self.schema_json = read_schema(directory)
-        self._entries: list[Entry] = []
-        self._next = 0
-        self._listed = 0
+        self._log = PublishedLog(directory / "log")
 
     @classmethod
     def create(cls, directory: Path, schema_json: str) -> "Channel":
@@ -80,37 +76,23 @@ class Channel:
 
     def refresh(self) -> None:
         """Take in what was published since the last look."""
-        if not self._entries or len(self._entries) > 2 * self._listed + MOST_SEEN:
-            # What others removed meanwhile is forgotten with the list.
-            self._entries.clear()
-            for number in self._numbers():
-                self._take(number)
-            self._listed = len(self._entries)
-        while True:
-            while self._take(self._next):
-                pass
-            # Whoever looks seldom finds entries gone that were published and read meanwhile; the
-            # next one itself may have come since it was looked for.
-            later = [number for number in self._numbers() if number >= self._next]
-            if not later:
-                return
-            self._next = later[0]
+        self._log.refresh()
 
     def end_row(self) -> int:
         """Rows published so far."""
         self.refresh()
-        return self._entries[-1].end_row if self._entries else 0
+        return self._log.entries[-1].end_row if self._log.entries else 0
 
     def first_row(self) -> int:
         """The first row whose file is still there."""
         self.refresh()
-        kept = [entry for entry in self._entries if self._is_kept(entry)]
+        kept = [entry for entry in self._log.entries if self._is_kept(entry)]
         return kept[0].first_row if kept else self.end_row()
 
     def entries(self, start: int, end: int) -> list[Entry]:
         """The entries that hold the rows from `start` up to but without `end`."""
         self.refresh()
-        found = [e for e in self._entries if e.end_row > start and e.first_row < end]
+        found = [e for e in self._log.entries if e.end_row > start and e.first_row < end]
         reached = start
         for entry in found:
             if entry.first_row > reached:
@@ -126,7 +108,7 @@ class Channel:
     def since(self, sequence: int) -> list[Entry]:
         """Entries of this number and later ones."""
         self.refresh()
-        return [entry for entry in self._entries if entry.sequence >= sequence]
+        return [entry for entry in self._log.entries if entry.sequence >= sequence]
 
     def pieces(self, start: int, end: int) -> list[Piece]:
         """The files that hold a range of rows."""
@@ -158,7 +140,7 @@ class Channel:
         with _locked(self.directory):
             remove_leftovers(self.directory / "log")
             self.refresh()
-            newest = self._newest().get(writer)
+            newest = self._log.newest().get(writer)
             if newest is not None and batch <= newest.batch:
                 self._refuse_other(newest, batch, offsets)
                 sync_directory(self.directory / "log")  # whoever added it may have failed to
@@ -166,12 +148,11 @@ class Channel:
             for chunk in chunks:
                 self._take_in(staged, chunk, batch)
             sync_directory(self.directory / "data")
-            write_new(
-                self._log(self._next),
+            self._log.add(
                 Entry(
-                    self._next, writer, batch, self.end_row(), tuple(chunks), time.time(),
-                    arrivals, offsets,
-                ).as_json(),
+                    self._log.next_number, writer, batch, self.end_row(), tuple(chunks),
+                    time.time(), arrivals, offsets,
+                )
             )  # fmt: skip
         return True
 
@@ -192,7 +173,7 @@ class Channel:
         """Refuse a batch of a number that was published before with other rows."""
         if offsets is None or newest.offsets is None:
             return
-        same = [e for e in self._entries if (e.writer, e.batch) == (newest.writer, batch)]
+        same = [e for e in self._log.entries if (e.writer, e.batch) == (newest.writer, batch)]
         if not same or same[-1].offsets not in (None, offsets):
             raise InvalidInput(
                 f"channel {self.directory}: batch {batch} of {newest.writer} was published before "
@@ -208,7 +189,9 @@ class Channel:
         """
         file = self._reader(reader)
         with _locked(self.directory):
-            if not file.exists():
+            if file.exists():
+                sync_directory(file.parent)  # whoever wrote it may have failed to
+            else:
                 row = self.first_row()
                 write_atomically(file, {"reader": reader, "first_row": row, "row": row})
         return int(_read(file)["first_row"])
@@ -234,55 +217,19 @@ class Channel:
 
     def _clean(self, passed_row: int) -> None:
         self.refresh()
-        kept = {entry.sequence for entry in self._newest().values()}  # they know what was published
-        kept.add(self._entries[-1].sequence if self._entries else -1)
-        passed = [entry for entry in self._entries if entry.end_row <= passed_row]
+        kept = {
+            entry.sequence for entry in self._log.newest().values()
+        }  # they know what was published
+        kept.add(self._log.entries[-1].sequence if self._log.entries else -1)
+        passed = [entry for entry in self._log.entries if entry.end_row <= passed_row]
         for entry in passed:
             for chunk in entry.chunks:
                 remove(self._file(chunk))
             if entry.sequence not in kept:
-                remove(self._log(entry.sequence))
-                self._entries.remove(entry)
-
-    def _newest(self) -> dict[str, Entry]:
-        return {entry.writer: entry for entry in self._entries}
+                self._log.drop(entry)
 
     def _is_kept(self, entry: Entry) -> bool:
         return all(self._file(chunk).exists() for chunk in entry.chunks)
-
-    def _numbers(self) -> list[int]:
-        """The entries that are there, up to one that was there when this was called.
-
-        A listing made while entries are added may show one and miss an earlier one. That one was
-        there before the listing ended, so a second listing shows it, unless it was removed.
-        """
-        last = max(self._listing(), default=-1)
-        return sorted(number for number in self._listing() if number <= last)
-
-    def _listing(self) -> list[int]:
-        names = os.listdir(self.directory / "log")
-        return [int(name[:-5]) for name in names if name[:-5].isdigit()]
-
-    def _take(self, number: int) -> bool:
-        """Read one entry of the log; False if there is none of that number."""
-        file = self._log(number)
-        try:
-            text = file.read_text(encoding="utf-8")
-        except FileNotFoundError:
-            return False
-        try:
-            entry = entry_from(text)
-        except (ValueError, KeyError, TypeError) as error:
-            raise InvalidInput(
-                f"channel {self.directory}: log entry {file.name} is damaged ({error}); restore "
-                "it, or begin with another channel."
-            ) from error
-        self._entries.append(entry)
-        self._next = number + 1
-        return True
-
-    def _log(self, sequence: int) -> Path:
-        return self.directory / "log" / f"{sequence:012d}.json"
 
     def _file(self, chunk: Chunk) -> Path:
         return self.directory / "data" / chunk.file
