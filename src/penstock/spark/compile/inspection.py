@@ -14,7 +14,7 @@ from penstock.model.channels import Feedback, FromChannel
 from penstock.model.current_operator import CURRENT_OPERATOR
 from penstock.model.sources import Streams
 from penstock.model.topology import Operator, Source, Topology
-from penstock.spark.channels import log
+from penstock.spark.channels import header, log
 from penstock.spark.compile.cheaper_forms import check_variant, operators_of_source, without_forms
 from penstock.spark.handles.analysed_plan import (
     DELAY,
@@ -153,7 +153,7 @@ def _read_channel(
     log.Channel(Path(reader.path)).register(reader.reader)
     if source.route is not None:
         options |= route_options(session, source.name, source.route)
-    frame = session.readStream.format(log.FORMAT).options(**options).load()
+    frame = session.readStream.format(header.FORMAT).options(**options).load()
     if source.route is not None:
         frame = obeyed(frame, source.name, source.route)
     if reader.watermark is not None and reader.watermark[0] in reader.windows:
