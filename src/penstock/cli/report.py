@@ -43,8 +43,7 @@ def write_report(path: Path, title: str, steps: Sequence[Step], summary: RunSumm
         f"<title>{html.escape(title)}</title><style>{STYLE}</style>"
         f"<h1>{html.escape(title)}</h1><table>{rows}</table>"
         f"{plots}"
-        f"<h2>Decisions</h2><ol start='{first}'>{decisions or '<li>none</li>'}</ol></html>
-",
+        f"<h2>Decisions</h2><ol start='{first}'>{decisions or '<li>none</li>'}</ol></html>\n",
         encoding="utf-8",
     )
 
