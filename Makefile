@@ -44,7 +44,7 @@ bench-elastic: $(STAMP) ## A plain script with and without attach, beside dynami
 	@$(BIN)/python -m benchmarks elastic
 
 docs: $(STAMP) ## Make the pages that are made from code
-	$(BIN)/python -m penstock.config > docs/options.md
+	$(BIN)/python -m penstock.cli.options_page > docs/options.md
 
 clean: ## Remove the environment and what runs left behind
 	rm -rf $(VENV) runs figures .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -5,11 +5,11 @@ import sys
 import typer
 
 from experiments.command import reproduce
-from penstock.cli.border import Border
+from penstock.cli.exit_codes import ExitCodeGroup
 
 app = typer.Typer(
     name="experiments",
-    cls=Border,
+    cls=ExitCodeGroup,
     add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},

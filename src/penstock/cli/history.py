@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from penstock.cli.output import JsonFlag, one_line, print_json
+from penstock.cli.settings import HISTORY_HELP, history_place
 from penstock.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -39,33 +40,31 @@ class Kind(StrEnum):
 
 
 def history(
-    db: Annotated[
-        str | None,
-        typer.Option("--db", help="A file or SQLAlchemy URL; by default the option `history`."),
-    ] = None,
+    history: Annotated[str | None, typer.Option("--history", help=HISTORY_HELP)] = None,
     run: Annotated[
-        int | None, typer.Option("--run", metavar="N", help="Which run; by default the newest.")
+        int | None,
+        typer.Option("--run", metavar="N", help="Number of the run. Default: the newest."),
     ] = None,
-    runs: Annotated[bool, typer.Option("--runs", help="List the runs and nothing else.")] = False,
+    runs: Annotated[bool, typer.Option("--runs", help="Only list the runs.")] = False,
     show: Annotated[
         list[Kind] | None,
-        typer.Option("--show", help="What to show; may be repeated. By default all."),
+        typer.Option("--show", help="What to show; may be repeated. Default: everything."),
     ] = None,
     changes: Annotated[
-        bool, typer.Option("--changes", help="Only decisions that wanted another number.")
+        bool, typer.Option("--changes", help="Only what changed something or was meant to.")
     ] = False,
     last: Annotated[
         str | None,
-        typer.Option("--last", metavar="DURATION", help="Only the last part, such as 10m."),
+        typer.Option(
+            "--last", metavar="DURATION", help="Only the last part of the run, such as 10m."
+        ),
     ] = None,
     as_json: Annotated[bool, JsonFlag] = False,
 ) -> None:
     """Show what was observed, decided and done in a run, and why."""
-    from penstock.config import read_settings
     from penstock.control.history.store import HistoryStore
 
-    where = db if db is not None else read_settings().history
-    with HistoryStore(where, create=False) as store:
+    with HistoryStore(history_place(history), create=False) as store:
         if runs:
             _print_runs(store.runs(), as_json)
             return

@@ -25,23 +25,29 @@ def check_picture(option: str, file: Path) -> None:
 
 @with_settings()
 def plan_graph(
-    spec: Annotated[str, typer.Argument(metavar="FILE.py[:NAME]", help="A topology in a file.")],
+    spec: Annotated[
+        str,
+        typer.Argument(
+            metavar="FILE.py[:NAME]", help="A Python file with a topology, and its name there."
+        ),
+    ],
     plan: Annotated[
         str | None,
         typer.Option(
             "--plan",
             metavar="none|auto|FILE.json",
-            help="Operators that share a shuffle: none, as the history proposes, or by a file.",
+            help="Operators that share a shuffle: none, those the history proposes (auto), or "
+            "those of a file.",
         ),
     ] = None,
     out: Annotated[
-        Path, typer.Option("--out", help=f"Where to draw it: {', '.join(FORMATS)}.")
+        Path, typer.Option("--out", help=f"The picture; its name ends in {' or '.join(FORMATS)}.")
     ] = Path("plan.svg"),
     as_json: Annotated[bool, JsonFlag] = False,
     *,
     settings: Settings,
 ) -> None:
-    """Draw a topology's graph: operators of one component in one colour, shuffles between them."""
+    """Draw the graph of a topology: a colour for each component, and the shuffles between them."""
     import tempfile
 
     from penstock.cli.drawing import draw_components

@@ -7,8 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock.config import Settings
-from penstock.control.chosen import chosen_allocating, chosen_pacing, chosen_resorting
 from penstock.control.foresight import Foresight
+from penstock.control.from_settings import allocating_of, pacing_of, resorting_of
 from penstock.control.guards.basic import Guard
 from penstock.control.guards.standard import standard_guards
 from penstock.control.loop import Loop
@@ -140,9 +140,9 @@ def simulate(
         on_step=keep,
         shadows=shadows,
         foresight=foresight,
-        allocating=chosen_allocating(settings),
-        resorting=chosen_resorting(settings, scenario.variants, scenario.max_latency_s),
-        pacing=chosen_pacing(settings, scenario.max_latency_s),
+        allocating=allocating_of(settings),
+        resorting=resorting_of(settings, scenario.variants, scenario.max_latency_s),
+        pacing=pacing_of(settings, scenario.max_latency_s),
     )
     loop.run()
     rest = world.observe()  # what is left when the duration is not a multiple of the period

@@ -15,9 +15,9 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from penstock.config import Settings
-from penstock.control.chosen import chosen_allocating, chosen_policy, shadow_policies
 from penstock.control.clock import WallClock
 from penstock.control.foresight import Foresight
+from penstock.control.from_settings import allocating_of, policy_of, shadow_policies
 from penstock.control.guards.standard import standard_guards
 from penstock.control.history.store import HistoryStore
 from penstock.control.loop import Loop
@@ -62,11 +62,11 @@ class Attached:
     def _start(self) -> None:
         settings = self.settings
         store = self._resources.enter_context(HistoryStore(settings.history))
-        allocating = chosen_allocating(settings)
+        allocating = allocating_of(settings)
         placements = self._placed() if allocating is not None else None
         actuator = SparkActuator(self._session, placements.current if placements else ())
         slots = actuator.slots_per_executor()
-        policy = chosen_policy(settings, slots)
+        policy = policy_of(settings, slots)
         name = self._name()
         history = store.begin(
             RunRecord(

@@ -13,15 +13,15 @@ from pyspark.sql import Row, SparkSession
 from sqlalchemy.exc import SQLAlchemyError
 
 from penstock.config import Settings
-from penstock.control.chosen import (
-    chosen_allocating,
-    chosen_pacing,
-    chosen_policy,
-    chosen_resorting,
-    shadow_policies,
-)
 from penstock.control.clock import WallClock
 from penstock.control.foresight import Foresight
+from penstock.control.from_settings import (
+    allocating_of,
+    pacing_of,
+    policy_of,
+    resorting_of,
+    shadow_policies,
+)
 from penstock.control.guards.standard import standard_guards
 from penstock.control.history.store import HistoryStore, RunHistory
 from penstock.control.loop import Loop
@@ -105,7 +105,7 @@ class ElasticRun:
 
     def __enter__(self) -> "ElasticRun":
         try:
-            self._policy = chosen_policy(self.settings)
+            self._policy = policy_of(self.settings)
             self._shadows = shadow_policies(self.settings)
             self._enter()
         except BaseException:
@@ -134,7 +134,7 @@ class ElasticRun:
         )
         self.session = self._session(checkpoint)
         choice, decided = self._warmed(choice, checkpoint)
-        pace = Pace(self.settings.batch_interval_s, self.place.once)
+        pace = Pace(self.settings.batch_interval_s or 0.0, self.place.once)
         self.running = self._resources.enter_context(self._queries(checkpoint, pace, choice))
         self._follower = RouteFollower(self.running)
         self._history = self._begin_history(store)
@@ -207,7 +207,7 @@ class ElasticRun:
                 self.topology.name, self._policy.name, time.time(), settings.period_s,
                 self.topology.max_latency_s, settings.slots, settings.dry_run,
                 executors_min=settings.executors_min, executors_max=settings.executors_max,
-                batch_interval_s=settings.batch_interval_s, foresight_s=settings.foresight_s,
+                batch_interval_s=settings.batch_interval_s or 0.0, foresight_s=settings.foresight_s,
                 edges=self.running.built.topology.edges,
             )
         )  # fmt: skip
@@ -239,7 +239,7 @@ class ElasticRun:
 
     def _loop_together(self) -> Loop:
         settings = self.settings
-        allocating = chosen_allocating(settings)
+        allocating = allocating_of(settings)
         self.placements = placements_of(self.running)
         ours = all(isinstance(s.reader, Generator | Streams) for s in self.topology.sources)
         actuator = SparkActuator(
@@ -263,8 +263,8 @@ class ElasticRun:
             limits, standard_guards(settings, slots), settings.period_s, settings.dry_run,
             settings.window, self._component_edges(), "time", self._step,
             self._shadows, Foresight(settings.foresight_s), allocating,
-            resorting=chosen_resorting(settings, self.topology.variants, limits.max_latency_s),
-            pacing=chosen_pacing(settings, limits.max_latency_s),
+            resorting=resorting_of(settings, self.topology.variants, limits.max_latency_s),
+            pacing=pacing_of(settings, limits.max_latency_s),
         )  # fmt: skip
 
     def _run_loop(self, loop: Loop) -> None:
