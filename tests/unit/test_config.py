@@ -61,7 +61,7 @@ def test_defaults_of_a_caller_are_below_every_source() -> None:
 
 
 def test_what_a_command_does_not_take_is_not_read_either() -> None:
-    written("[penstock]\nwindow = 0")
+    written("[penstock]\nwindow = 0\n[penstock.policy-options]\nunknown = 1")
     found = read(environment={"PENSTOCK_PERIOD": "never"}, only=["history"])
     assert found == Settings()
 

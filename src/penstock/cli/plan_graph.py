@@ -23,7 +23,7 @@ def check_picture(option: str, file: Path) -> None:
         raise InvalidInput(f"{option} is {str(file)!r}; there is no such directory.")
 
 
-@with_settings()
+@with_settings(only=("key-groups", "history"))
 def plan_graph(
     spec: Annotated[
         str,

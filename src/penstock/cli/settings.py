@@ -13,6 +13,7 @@ from penstock.config.settings import FIELD_OF
 from penstock.config.sources import from_command_line
 from penstock.control.resolved_settings import known_options, resolved_settings
 
+POLICY_TABLE = "policy-options"
 PANEL = "Options of the run (docs/options.md)"
 HISTORY_HELP = "A history: a file or an SQLAlchemy URL. Default: the option history."
 
@@ -22,7 +23,7 @@ def with_settings(
     only: Collection[str] | None = None,
     defaults: Mapping[str, Any] | None = None,
 ) -> Callable[[Callable[..., None]], Any]:
-    """Give a command `--config`, `--policy-option` and options of a run, as `settings`.
+    """Give a command `--config` and the options of a run; it gets them as `settings`.
 
     The command has a parameter `settings`, filled from the file, the environment and the command
     line, in rising precedence. It gets all options but those of `without`, or those of `only`;
@@ -31,17 +32,16 @@ def with_settings(
     offered = [
         option
         for option in known_options()
-        if option.kind != "table"
-        and option.name not in without
-        and (only is None or option.name in only)
+        if option.name not in without and (only is None or option.name in only)
     ]
     read = [option.name for option in offered]
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
         @functools.wraps(command)
         def wrapped(**given: Any) -> None:
-            file, policy_options = given.pop("config"), given.pop("policy_option") or ()
+            file = given.pop("config")
             written = {option.name: given.pop(_parameter(option)) for option in offered}
+            policy_options = written.pop(POLICY_TABLE, None) or ()
             explicit = from_command_line(
                 {name: raw for name, raw in written.items() if raw is not None}, policy_options
             )
@@ -49,7 +49,7 @@ def with_settings(
             command(**given, settings=found)
 
         own = inspect.signature(command, eval_str=True).parameters.values()
-        added = {"config": _CONFIG, "policy_option": _POLICY_OPTION} | {
+        added = {"config": _CONFIG} | {
             _parameter(option): _flag(option, defaults or {}) for option in offered
         }
         parameters = [p for p in own if p.name != "settings"]
@@ -96,6 +96,8 @@ def _parameter(option: Option) -> str:
 
 
 def _flag(option: Option, defaults: Mapping[str, Any]) -> Any:
+    if option.kind == "table":
+        return _POLICY_OPTION
     default = defaults.get(FIELD_OF[option.name], option.default)
     listed = f" Allowed: {option.allowed}." if option.choices else ""
     text = f"{option.description}{listed} Default: {default}."

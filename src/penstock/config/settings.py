@@ -48,10 +48,10 @@ class Settings:
         },
     )
     executors_min: int = _option(
-        1, "executors-min", "integer", "Fewest executors.", least=1, greatest=10_000
+        1, "executors-min", "integer", "Smallest number of executors.", least=1, greatest=10_000
     )
     executors_max: int = _option(
-        4, "executors-max", "integer", "Most executors.", least=1, greatest=10_000
+        4, "executors-max", "integer", "Largest number of executors.", least=1, greatest=10_000
     )
     slots: int = _option(
         2, "slots", "integer", "Processors of one executor.", least=1, greatest=1024
@@ -98,7 +98,7 @@ class Settings:
     )
     scale_down_window_s: float | None = _option(
         None, "scale-down-window", "duration",
-        "Scaling in goes no lower than the highest suggestion of this length of time.",
+        "Scaling in goes no lower than the highest number suggested within this time.",
         least=0.001, greatest=86_400, can_be_off=True,
     )  # fmt: skip
     catch_up_s: float | None = _option(
@@ -123,7 +123,7 @@ class Settings:
         least=1, greatest=1e12, can_be_off=True,
     )  # fmt: skip
     quota_window_s: float = _option(
-        3600.0, "quota-window", "duration", "The length of time over which the quota is counted.",
+        3600.0, "quota-window", "duration", "The time over which the quota is counted.",
         least=1, greatest=2_678_400,
     )  # fmt: skip
     excluded_times: str | None = _option(
@@ -177,13 +177,13 @@ class Settings:
     )  # fmt: skip
     resort_after_s: float = _option(
         10.0, "resort-after", "duration",
-        "How long the bound is missed with every processor in use before the last resort goes a "
-        "step further: first to a cheaper form of an operator, then to shedding.",
+        "How long the bound must be missed with every processor in use before the last resort "
+        "goes a step further: first to a cheaper form of an operator, then to shedding.",
         least=0.1, greatest=86_400,
     )  # fmt: skip
     resort_undo_after_s: float = _option(
         30.0, "resort-undo-after", "duration",
-        "How long results are in time before the last resort goes a step back.",
+        "How long results must be in time before the last resort goes a step back.",
         least=0.1, greatest=86_400,
     )  # fmt: skip
     adapt_interval: bool = _option(

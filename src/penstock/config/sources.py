@@ -75,7 +75,8 @@ def merged(
                 labels[name] = given.label
         if values["policy"] != before:
             policy_options = {}
-        policy_options |= layer.policy_options
+        if only is None or _POLICY_TABLE in only:
+            policy_options |= layer.policy_options
     return Merged(values, labels, policy_options)
 
 

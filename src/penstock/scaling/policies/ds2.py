@@ -50,7 +50,7 @@ class Ds2:
         5.0, "How long a change stops the processing.", least=0.001, greatest=3600, off=0.0
     )
     scale_down_window_s: float = option(
-        60.0, "Scaling in goes no lower than the largest need of this length of time.",
+        60.0, "Scaling in goes no lower than the largest need within this time.",
         least=0.001, greatest=86_400, off=0.0,
     )  # fmt: skip
     max_scale_down_share: float = option(

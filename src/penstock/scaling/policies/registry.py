@@ -82,9 +82,6 @@ def policy(name: str, **options: Any) -> "ScalingPolicy":
     'incremental'
     """
     made: ScalingPolicy = policy_class(name)(
-        **{
-            option: read_policy_option(name, option, raw, option)
-            for option, raw in options.items()
-        }
+        **{option: read_policy_option(name, option, raw, option) for option, raw in options.items()}
     )
     return made
