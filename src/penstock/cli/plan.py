@@ -110,16 +110,16 @@ def plan(
     from penstock.cli.plan_figure import save
 
     figures = save(out, recorded.observations, replay.observations, found, scenario.max_latency_s)
-    told = {
+    answer = {
         "run": recorded.number, "topology": recorded.run.topology, "rate": factor,
         "max_latency_s": scenario.max_latency_s, "fidelity": _fidelity(fidelity),
         "candidates": found, "advice": None if advised is None else advised.name,
         "figures": [str(figure) for figure in figures],
     }  # fmt: skip
     if as_json:
-        print_json(told)
+        print_json(answer)
     else:
-        _print(told, fidelity, found, advised)
+        _print(answer, fidelity, found, advised)
     if advised is None:
         nearest = max(found, key=lambda c: (c.in_time_share, -c.executor_seconds))
         raise Infeasible(
@@ -156,13 +156,13 @@ def _read(history: str | None, number: int | None) -> Recording:
 
     with HistoryStore(history_place(history), create=False) as store:
         runs = store.runs()
-        chosen = store.latest_run() if number is None else number
-        if chosen not in runs:
+        wanted = store.latest_run() if number is None else number
+        if wanted not in runs:
             raise InvalidInput(
                 f"--run is {number}; {store.where} holds {min(runs)} to {max(runs)}."
             )
         return Recording(
-            chosen, runs[chosen], store.read_observations(chosen), store.read_actions(chosen)
+            wanted, runs[wanted], store.read_observations(wanted), store.read_actions(wanted)
         )
 
 
@@ -203,15 +203,15 @@ def _compared(f: Fidelity) -> str:
 
 
 def _print(
-    told: dict[str, Any], fidelity: Fidelity, found: list[Candidate], advised: Candidate | None
+    answer: dict[str, Any], fidelity: Fidelity, found: list[Candidate], advised: Candidate | None
 ) -> None:
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
     print(
-        f"run {told['run']} of {one_line(told['topology'])}: load x{told['rate']:g}, bound "
-        f"{told['max_latency_s']:g} s; replayed as it was, it has {_compared(fidelity)}"
+        f"run {answer['run']} of {one_line(answer['topology'])}: load x{answer['rate']:g}, bound "
+        f"{answer['max_latency_s']:g} s; replayed as it was, it has {_compared(fidelity)}"
     )
     table = Table()
     table.add_column("policy or size")
@@ -227,6 +227,6 @@ def _print(
     if advised is not None:
         print(
             f"advice: {advised.name}, the cheapest that keeps {PROMISE:.0%} of results within "
-            f"{told['max_latency_s']:g} s"
+            f"{answer['max_latency_s']:g} s"
         )
-    print(f"figure: {told['figures'][0]}")
+    print(f"figure: {answer['figures'][0]}")

@@ -58,18 +58,18 @@ def plan_graph(
     topology = load_topology(spec)
     with tempfile.TemporaryDirectory(prefix="penstock-") as folder:
         log_file = Path(folder) / "spark.log"
-        told = explain(topology, settings.key_groups, log_file, False, plan, settings.history)
+        explained = explain(topology, settings.key_groups, log_file, False, plan, settings.history)
     components = {
         f"{component.name} by ({', '.join(component.key)})" if component.key else component.name: (
             *component.operators,
             *(() if component.name in component.operators else (component.name,)),
         )
-        for query in told.plan.queries
+        for query in explained.plan.queries
         for component in query.components
     }
-    draw_components(topology.name, told.edges, components, out)
+    draw_components(topology.name, explained.edges, components, out)
     if as_json:
-        print_json({"file": str(out), "components": components, "shuffles": told.shuffles})
+        print_json({"file": str(out), "components": components, "shuffles": explained.shuffles})
     else:
         print(f"{out}: {len(components)} components")
-        print("\n".join(told.lines()))
+        print("\n".join(explained.lines()))

@@ -142,13 +142,13 @@ def _explain(
     from penstock.spark.run.explain import explain
 
     with tempfile.TemporaryDirectory(prefix="penstock-") as folder:
-        told = explain(
+        explanation = explain(
             topology, settings.key_groups, Path(folder) / "spark.log", apart, plan, settings.history
         )
     if as_json:
-        print_json(told)
+        print_json(explanation)
     else:
-        print("\n".join(told.lines()))
+        print("\n".join(explanation.lines()))
 
 
 def run_watched(
@@ -171,8 +171,8 @@ def run_watched(
         controls.run = running
         for decision in running.plan:
             gain = decision.numbers.get("expected_gain")
-            told = "" if gain is None else f" (expected gain {gain:.0%})"
-            print(f"{decision.room}: {decision.what}{told}", file=sys.stderr)
+            expected = "" if gain is None else f" (expected gain {gain:.0%})"
+            print(f"{decision.room}: {decision.what}{expected}", file=sys.stderr)
         with suppress(KeyboardInterrupt):  # the usual way to end a run without end
             running.wait(limit_s)
         return running.finish()

@@ -143,7 +143,9 @@ def _summary(result: SimulationResult) -> dict[str, Any]:
                 "done": step.outcome is not None and step.outcome.done,
                 "reasons": [*step.decision.decision.reasons, *step.decision.guard_reasons],
                 "infeasible": step.decision.decision.infeasible,
-                "also": [{"what": told.what, "reasons": list(told.reasons)} for told in step.told],
+                "also": [
+                    {"what": other.what, "reasons": list(other.reasons)} for other in step.told
+                ],
             }
             for step in result.steps
             if step.decision is not None
