@@ -33,7 +33,7 @@ def together(
     slots = actuator.slots_per_executor()
     running.tell_parallelism(actuator.executors() * slots)
     running.tell_sources(AS_EVER)  # what another run was told does not hold for this one
-    places = settings.allocation != "none"
+    places = settings.allocation is not None
     return Controlled(
         measurer=SparkMeasurer(running, (lambda: traffic_of(placements)) if places else None),
         actuator=actuator,
