@@ -8,7 +8,6 @@ import numpy as np
 from penstock.errors import Unavailable
 from penstock.model.observation import ComponentObservation, Observation, OperatorObservation
 from penstock.spark.channels.entries import Entry
-from penstock.spark.checkpoint.identity import generators
 from penstock.spark.compile.apart_split import Part
 from penstock.spark.measure.batch_work import QueryWork, WorkReader
 from penstock.spark.measure.flows import Flow
@@ -62,9 +61,11 @@ class ApartMeasurer:
         for name in self._readers:
             self._learn(name, reports, works.get(name))
         rows = {name: sum(r.rows for r in reports if r.query == name) for name in self._readers}
+        # What waited when a source first counted may have come at any time.
+        new = {s: rows - self._available.get(s, rows) for s, rows in available.items()}
         for part in running.apart.parts:
             came = _foreign_rows(part, rows[part.query])
-            came += sum(available[s] - self._available[s] for s in generators(part.topology))
+            came += sum(new.get(s.name, 0) for s in part.topology.sources)
             came += sum(published[op] - self._published[op] for op in part.inputs.values())
             work = works.get(part.query)
             busy_s = 0.0 if work is None else work.total_busy_s
@@ -76,7 +77,7 @@ class ApartMeasurer:
         missing += [
             f"service time of {one.name}" for one in components if np.isnan(one.service_time_s)
         ]
-        arrived = sum(available.values()) - sum(self._available.values())
+        arrived = sum(new.values())
         arrived += sum(_foreign_rows(part, rows[part.query]) for part in running.apart.parts)
         nodes = self._nodes.take(missing)
         self._at_s, self._available, self._published = now_s, available, published
@@ -93,10 +94,8 @@ class ApartMeasurer:
         )
 
     def _arrived(self, now_s: float) -> dict[str, int]:
-        return {
-            name: stream.available(now_s - self._running.epoch_s)
-            for name, stream in generators(self._running.topology).items()
-        }
+        counts = {name: s.counted(now_s) for name, s in self._running.inputs.items()}
+        return {name: count[0] for name, count in counts.items() if count is not None}
 
     def _take_work(self, missing: list[str]) -> dict[str, QueryWork]:
         works: dict[str, QueryWork] = {}

@@ -32,7 +32,6 @@ from penstock.control.summary import RunSummary, summarise_run
 from penstock.fusion.proposal import parse_groups
 from penstock.model.decision import Limits, RoomDecision
 from penstock.model.observation import Observation
-from penstock.model.sources import Streams
 from penstock.model.topology import Topology
 from penstock.spark.act.actuator import SparkActuator, placements_of, traffic_of
 from penstock.spark.act.apart import ApartActuator
@@ -53,8 +52,6 @@ from penstock.spark.run.slow_loop import SlowLoop, carried_out
 from penstock.spark.run.together import Pace, RunningTopology
 from penstock.spark.run.warm_up import warm_up
 from penstock.spark.sources.program import StreamsProgram
-from penstock.spark.sources.told import AS_EVER
-from penstock.workloads.generator import Generator
 
 log = logging.getLogger(__name__)
 
@@ -241,13 +238,13 @@ class ElasticRun:
         settings = self.settings
         allocating = chosen_allocating(settings)
         self.placements = placements_of(self.running)
-        ours = all(isinstance(s.reader, Generator | Streams) for s in self.topology.sources)
+        obeying = self.running.inputs.values()
+        ours = all({"shed", "cheaper", "interval_s"} <= source.orders for source in obeying)
         actuator = SparkActuator(
             self.session, self.placements, self.running.tell_parallelism,
             self.running.tell_sources if ours else None,
         )  # fmt: skip
         self.running.tell_parallelism(actuator.executors() * actuator.slots_per_executor())
-        self.running.tell_sources(AS_EVER)  # what another run was told does not hold for this one
         measurer = SparkMeasurer(
             self.running,
             (lambda: traffic_of(self.placements)) if allocating is not None else None,

@@ -267,7 +267,9 @@ class Gate:
         if self._away:
             notes.append(f"waiting for the {self._settings.backend} backend: {self._away}")
         table = self._table
-        finished = self._lookout.looked and len(table) > 0 and bool((table.state == GONE).all())
+        # Streams may still join where none did, unless only what was there at first is read.
+        some = len(table) > 0 or self._lookout.frozen
+        finished = self._lookout.looked and some and bool((table.state == GONE).all())
         status = {
             "source": self._settings.source, "log": self._log_number, "seq": self.seq,
             "batch_rows": self._batch_rows, "at_s": now_s, "began_s": self._began_s,
