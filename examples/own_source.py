@@ -4,6 +4,8 @@ Run as `PYTHONPATH=examples penstock run examples/own_source.py --once`; tables 
 rows to them, while it runs.
 """
 
+import os
+
 from penstock import Files, Streams, Topology
 
 shops = Topology("shops", max_latency="5s")
@@ -11,7 +13,7 @@ shops.source(
     "orders",
     Streams(
         backend="sqlite_backend:SqliteTables",
-        options={"database": "shops.sqlite"},
+        options={"database": os.path.abspath("shops.sqlite")},  # executors run elsewhere
         schema="id BIGINT, cents BIGINT",
         stream_column="shop",
     ),

@@ -1,6 +1,7 @@
 """Tables of an SQLite database as streams: every table with a column `id` that grows is one."""
 
 import sqlite3
+from contextlib import closing
 
 import numpy as np
 import pyarrow as pa
@@ -47,7 +48,7 @@ class SqliteTables(Backend):
 
     def _ask(self, query, values=()):
         try:
-            with sqlite3.connect(f"file:{self._database}?mode=ro", uri=True) as connection:
+            with closing(sqlite3.connect(f"file:{self._database}?mode=ro", uri=True)) as connection:
                 return connection.execute(query, values).fetchall()
         except sqlite3.OperationalError as error:
             raise Unavailable(f"{self._database}: {error}") from error

@@ -5,11 +5,11 @@ from penstock.spark.run.together import RunningTopology
 
 
 class RouteFollower:
-    """Tells sources whose route follows how many processors there are, when that changes."""
+    """Routes rows to as many tasks as there are processors, where a route follows them."""
 
     def __init__(self, running: RunningTopology) -> None:
         self._running = running
-        self._told: dict[str, int] = {}
+        self._ordered: dict[str, int] = {}
 
     def look(self, observation: Observation | None) -> None:
         """After a period of the loop."""
@@ -18,6 +18,6 @@ class RouteFollower:
             if source.route is None or not source.route.follow or processors < 1:
                 continue
             tasks = min(source.route.partitions, processors)
-            if self._told.get(source.name) != tasks:
+            if self._ordered.get(source.name) != tasks:
                 self._running.use_tasks(source.name, tasks)
-                self._told[source.name] = tasks
+                self._ordered[source.name] = tasks
