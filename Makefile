@@ -7,7 +7,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
 
-.PHONY: help setup demo test test-kafka soak check bench bench-elastic docs clean
+.PHONY: help setup demo test test-kafka soak check bench bench-elastic reproduce docs clean
 
 help: ## Show what there is
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -42,6 +42,9 @@ bench: $(STAMP) ## All benchmarks, or one with NAME=...; one JSON object a line
 
 bench-elastic: $(STAMP) ## A plain script with and without attach, beside dynamic allocation and fixed sizes
 	@$(BIN)/python -m benchmarks elastic
+
+reproduce: $(STAMP) ## A paper's experiments, and which of its claims hold: NAME=drs, ARGS="--quick --json"
+	@$(BIN)/python -m experiments $(NAME) $(ARGS)
 
 docs: $(STAMP) ## Make the pages that are made from code
 	$(BIN)/python -m penstock.config > docs/options.md

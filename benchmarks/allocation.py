@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from experiments.allocation.workload import fluctuating
+from experiments.allocation.workloads.clusters import fluctuating
 from penstock.allocation.budget import SearchBudget
 from penstock.allocation.flux import flux
 from penstock.allocation.milp import solve_exact

@@ -1,4 +1,4 @@
-"""How long a DRS decision takes, against the paper's algorithms as they are printed (seed 003).
+"""How long a DRS decision takes, against the algorithms of Fu et al. 2017 as printed.
 
 Run: python benchmarks/drs.py
 """

@@ -10,7 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from experiments.fusion.random_topologies import group_shares, measured_graph, random_topology
+from experiments.fusion.workloads.random_topologies import (
+    group_shares,
+    measured_graph,
+    random_topology,
+)
 from penstock.fusion.components import enumerate_components
 from penstock.fusion.costs import Costs, FusionLimits
 from penstock.fusion.graph import OperatorGraph

@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming import StreamingQuery
 
-from experiments.allocation.placement_trial import Trial, slowest_to_mean
+from experiments.allocation.on_spark.placement import Trial, slowest_to_mean
 from penstock.control.actions import SetExecutors
 from penstock.control.allocating import Allocating, AllocationRules
 from penstock.spark.sources.generator_source import FORMAT

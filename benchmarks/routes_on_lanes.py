@@ -8,14 +8,14 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from experiments.routing.lane_trial import LaneCost
-from experiments.routing.overhead import NODES, TOP_K
-from experiments.routing.overhead_on_spark import (
+from experiments.routing.on_spark.lanes import LaneCost
+from experiments.routing.on_spark.r4 import (
     BOUNDS,
     ZIPF,
     frequency_aware_costs,
     pane_costs,
 )
+from experiments.routing.trials.overhead import NODES, TOP_K
 from penstock.spark.run.session import build_session
 
 TURNS = 12

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from experiments.routing.overhead import (
+from experiments.routing.trials.overhead import (
     NODES,
     PANE_ROWS,
     ROWS,

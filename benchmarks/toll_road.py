@@ -22,7 +22,8 @@ from pyspark.sql import DataFrame, SparkSession
 from penstock.cli.demo_road import demo_gantries, demo_settings, directed, road
 from penstock.model.sinks import Files
 from penstock.model.topology import Topology
-from penstock.spark.run.elastic import ElasticRun, Place
+from penstock.spark.run.elastic import ElasticRun
+from penstock.spark.run.place import Place
 
 POLICIES = ("drs", "autoscale_plus", "ds2", "incremental")
 LIMIT_S = 600

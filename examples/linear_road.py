@@ -1,4 +1,4 @@
-"""Linear road (seed 001 s.6.3): one gadget, and a network of three.
+"""Linear road (Guo and Zhou 2017, s. 6.3): one gadget, and a network of three.
 
 penstock run examples/linear_road.py:road --explain --plan examples/linear_road_plan.json
 """

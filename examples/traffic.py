@@ -1,4 +1,4 @@
-"""Where do traffic queues end? The query of seed 000 s.1.1 over generated reports.
+"""Where do traffic queues end? The query of Balkesen et al. 2013, s. 1.1, over generated reports.
 
 Windows of 60 panes, as in the paper, but of seconds instead of minutes, so that it ends soon.
 """

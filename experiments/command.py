@@ -1,17 +1,17 @@
-"""`penstock reproduce`: a paper's experiments here, and whether its claims hold."""
+"""`python -m experiments NAME`: a paper's experiments, and whether its claims hold here."""
 
 from __future__ import annotations
 
 import sys
 import time
 from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from penstock.cli.output import JsonFlag, one_line, print_json
+from penstock.cli.plotting import require_plotting
 from penstock.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -19,50 +19,61 @@ if TYPE_CHECKING:
 
     from experiments.claim import Claim
 
-PAPERS = {
-    name: f"experiments.{name}"
-    for name in ("admission", "routing", "fusion", "scaling", "drs", "allocation")
-}
-NAMES = tuple(name for name, module in PAPERS.items() if find_spec(module) is not None)
+PAPERS = ("admission", "routing", "fusion", "scaling", "drs", "allocation")
 MOST_SEEDS = 1000
 PLACES = ("sim", "spark")
 PIPE_WIDTH = 200
 
 
 def reproduce(
-    name: Annotated[str, typer.Argument(metavar="NAME", help=f"One of: {', '.join(NAMES)}.")],
-    out: Annotated[Path, typer.Option("--out", help="Where the figures go.")] = Path("figures"),
+    name: Annotated[
+        str,
+        typer.Argument(metavar="NAME", help=f"Whose experiments to run: {', '.join(PAPERS)}."),
+    ],
+    out: Annotated[
+        Path, typer.Option("--out", metavar="FOLDER", help="Where to write the figures.")
+    ] = Path("figures"),
     seeds: Annotated[
-        int, typer.Option("--seeds", min=1, max=MOST_SEEDS, help="Runs of each experiment.")
+        int,
+        typer.Option(
+            "--seeds", min=1, max=MOST_SEEDS, help="How many times to run each experiment."
+        ),
     ] = 3,
     quick: Annotated[
-        bool, typer.Option("--quick", help="Small experiments: seconds, and less to be said.")
+        bool,
+        typer.Option("--quick", help="Run small versions: seconds instead of minutes, less proof."),
     ] = False,
     where: Annotated[
         str,
-        typer.Option("--where", help="sim: without Spark; spark: what runs on Spark, minutes."),
+        typer.Option(
+            "--where",
+            metavar="|".join(PLACES),
+            help="sim: the experiments that need no Spark. spark: those that run on Spark.",
+        ),
     ] = "sim",
     as_json: Annotated[bool, JsonFlag] = False,
 ) -> None:
-    """Run a paper's experiments and say which of its claims hold here, and why not the others.
+    """Run the experiments of a paper and report which of its claims hold here.
 
-    Figures are written as PNG and SVG. A claim that does not hold is a finding, not a failure: the
-    exit code is 0.
+    Each claim comes with what was measured and, if it does not hold, the
+    reason. Figures are written as PNG and SVG. A claim that does not hold is a
+    finding, not a failure: the exit code is 0.
     """
-    if name not in NAMES:
-        raise InvalidInput(f"NAME is {name!r}; allowed: {', '.join(NAMES)}.")
+    if name not in PAPERS:
+        raise InvalidInput(f"NAME is {name!r}; allowed: {', '.join(PAPERS)}.")
     if where not in PLACES:
         raise InvalidInput(f"--where is {where!r}; allowed: {', '.join(PLACES)}.")
+    require_plotting()
     experiments = _experiments(name, where)
     _check_folder(out)
-    size = "small experiments" if quick else "the experiments"
-    print(f"{name}: running {size}, seeds 1 to {seeds} ...", file=sys.stderr)
+    size = "small versions of the experiments" if quick else "the experiments"
+    print(f"{name}: running {size} with seeds 1 to {seeds} ...", file=sys.stderr)
     began_s = time.monotonic()
     claims = experiments(out, list(range(1, seeds + 1)), quick)
     took_s = time.monotonic() - began_s
     held = sum(claim.holds for claim in claims)
     print(
-        f"{name}: {held} of {len(claims)} claims hold, {took_s:.0f} s, figures in {out}",
+        f"{name}: {held} of {len(claims)} claims hold; took {took_s:.0f} s; figures in {out}",
         file=sys.stderr,
     )
     if as_json:
@@ -72,14 +83,14 @@ def reproduce(
 
 
 def _experiments(name: str, where: str) -> Callable[[Path, Sequence[int], bool], list[Claim]]:
-    """A paper's module has `run`, and `run_on_spark` if some of its experiments run there."""
-    module = import_module(PAPERS[name])
-    if where == "spark" and not hasattr(module, "run_on_spark"):
+    """A paper's package has `run`, and `run_on_spark` if some of its experiments run there."""
+    package = import_module(f"experiments.{name}")
+    if where == "spark" and not hasattr(package, "run_on_spark"):
         raise InvalidInput(f"--where is 'spark'; {name} has no experiments there, only in 'sim'.")
-    found: Callable[[Path, Sequence[int], bool], list[Claim]] = (
-        module.run_on_spark if where == "spark" else module.run
+    run: Callable[[Path, Sequence[int], bool], list[Claim]] = (
+        package.run_on_spark if where == "spark" else package.run
     )
-    return found
+    return run
 
 
 def _check_folder(out: Path) -> None:

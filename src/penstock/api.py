@@ -42,7 +42,8 @@ class Topology(topology.Topology):
         a JSON file, "none" or "auto", and says which operators share a shuffle; without it, the
         checkpoint does. `apply` carries the checkpoint's state over to another plan.
         """
-        from penstock.spark.run.elastic import ElasticRun, Place  # Spark is only needed to run
+        from penstock.spark.run.elastic import ElasticRun  # Spark is only needed to run
+        from penstock.spark.run.place import Place
 
         limit_s = None if duration is None else parse_duration_s(duration, "duration")
         kept = None if checkpoint is None else Path(checkpoint)
@@ -67,7 +68,8 @@ class Topology(topology.Topology):
         `run.streams` lets streams join and leave, `run.rows(sink)` shows what a Memory sink holds,
         `run.wait(seconds)` waits, and leaving the context ends it.
         """
-        from penstock.spark.run.elastic import ElasticRun, Place
+        from penstock.spark.run.elastic import ElasticRun
+        from penstock.spark.run.place import Place
 
         place = Place(master, None if checkpoint is None else Path(checkpoint), once=once)
         return ElasticRun(self, _settings(options), place)

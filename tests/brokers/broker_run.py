@@ -13,7 +13,8 @@ from penstock.config import Settings
 from penstock.model.sinks import Files
 from penstock.model.sources import Admission, Streams
 from penstock.model.topology import Topology
-from penstock.spark.run.elastic import ElasticRun, Place
+from penstock.spark.run.elastic import ElasticRun
+from penstock.spark.run.place import Place
 
 ADMISSION = Admission(
     strategy="par", lane_capacity=60.0, lane_rows=40, lanes_max=3, period="1s", horizon=1

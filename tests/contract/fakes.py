@@ -113,7 +113,7 @@ class FakeHistory:
     def allocated(self, record: AllocationRecord) -> None:
         self._keep(self.allocations, record)
 
-    def told(self, decision: RoomDecision) -> None:
+    def room_decided(self, decision: RoomDecision) -> None:
         self._keep(self.elsewhere, decision)
 
     def acted(self, record: ActionRecord) -> None:
@@ -137,6 +137,7 @@ class FakePolicy:
     """Asks for prepared numbers of processors, one a call; the last one from then on."""
 
     name = "fake"
+    looks_ahead = False
 
     def __init__(self, *wanted: int | Exception) -> None:
         self.wanted = list(wanted)

@@ -22,7 +22,8 @@ from penstock.control.records import (
     FailureRecord,
     RunRecord,
 )
-from penstock.model.decision import Decision, ScalingPlan
+from penstock.model.decision import Decision, RoomDecision, ScalingPlan
+from penstock.model.plan_document import Fusion, Group, Order
 
 RUN = RunRecord("road", "incremental", 1000.0, 5.0, 5.0, slots_per_executor=2)
 DECISION = DecisionRecord(
@@ -57,6 +58,7 @@ class Opened:
     allocations: Any
     actions: Any
     failures: Any
+    room_decisions: Any
 
 
 @pytest.fixture(scope="module")
@@ -84,7 +86,7 @@ def history(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Opened]:
         fake = FakeHistory()
         yield Opened(
             fake, lambda: fake.observations, lambda: fake.decisions, lambda: fake.allocations,
-            lambda: fake.actions, lambda: fake.failures,
+            lambda: fake.actions, lambda: fake.failures, lambda: fake.elsewhere,
         )  # fmt: skip
         return
     if request.param == "sqlite":
@@ -101,6 +103,7 @@ def history(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Opened]:
             lambda: reader.read_allocations(run),
             lambda: reader.read_actions(run),
             lambda: reader.read_failures(run),
+            lambda: reader.read_room_decisions(run),
         )
 
 
@@ -173,6 +176,49 @@ def test_one_may_read_while_another_writes(history: Opened) -> None:
     assert not trouble
     assert seen == sorted(seen)
     assert len(history.observations()) == 50
+
+
+def test_plans_come_back_as_data(history: Opened) -> None:
+    fusion = Fusion((Group(("a + b", "c"), ("p, q", "(œ)")), Group(("d",), ())))
+    written = [
+        RoomDecision.of_plan(1.0, "fusion", "plan proposal", fusion, {"expected_gain": 0.5}),
+        RoomDecision.of_plan(2.0, "fusion", "plan applied", Fusion(()), {}, ("why",), "no room"),
+        RoomDecision.of_plan(3.0, "order", "plan proposal", Order(("b > c", "a")), {}),
+        RoomDecision(4.0, "routing", "osg", "routes by table 7", {"tasks": 9.0}),
+    ]
+    for one in written:
+        history.port.room_decided(one)
+    history.port.flush()
+    assert history.room_decisions() == written
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
+def test_a_history_without_plans_gets_them_when_it_is_written(
+    kind: str, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    path = tmp_path / "h.sqlite"
+    where = f"sqlite:///{path}"
+    if kind == "postgresql":
+        where = request.getfixturevalue("postgres_url")
+    old = RoomDecision(1.0, "fusion", "plan proposal", "fuse a + b by (k)", {})
+    new = RoomDecision.of_plan(2.0, "order", "plan proposal", Order(("b", "a")), {})
+    with HistoryStore(where) as store:
+        run = store.begin(RUN)
+        run.room_decided(old)
+        run.end(2.0)
+    engine = create_engine(where)
+    with engine.begin() as connection:
+        connection.execute(text("ALTER TABLE penstock_room_decisions DROP COLUMN plan"))
+        connection.execute(text("UPDATE penstock_history SET version = 4"))
+    engine.dispose()
+    with HistoryStore(where, create=False) as reader:
+        assert reader.read_room_decisions(run.run_id) == [old]
+        with HistoryStore(where) as store:
+            later = store.begin(RUN)
+            later.room_decided(new)
+            later.flush()
+            assert store.read_room_decisions(run.run_id) == [old]
+        assert reader.read_room_decisions(later.run_id) == [new]
 
 
 @pytest.mark.parametrize("kind", ["sqlite", "postgresql"])

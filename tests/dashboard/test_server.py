@@ -170,6 +170,22 @@ def test_new_periods_are_pushed_and_none_is_told_twice(site: Site) -> None:
     assert next(again)[1:] == (later, update)
 
 
+def test_a_page_that_slept_gets_the_newest_periods_alone(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = site.run.run_id
+    _, told = site.told(f"/api/runs/{run}")
+    for number in range(4, 30):
+        site.run.observed(period(number))
+        site.run.decided(decision(number))
+    site.run.flush()
+    monkeypatch.setattr("penstock.dashboard.view.MOST_READ", 5)
+    stream = events(site.ask(f"/api/runs/{run}/events?after={told['position']}"))
+    _, _, update = next(stream)
+    assert update["series"]["at_s"] == [START_S + 5 * number for number in range(25, 30)]
+    assert len(update["decisions"]) == 5
+
+
 def test_the_end_of_a_run_is_pushed(site: Site) -> None:
     run = site.run.run_id
     _, told = site.told(f"/api/runs/{run}")

@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from penstock.control.actions import SetParallelism
 from penstock.model.decision import Decision, Limits, ScalingPlan
 from penstock.model.observation import ComponentObservation, NodeObservation, Observation
 from penstock.scaling.policies.policy import ScalingContext
@@ -38,7 +39,7 @@ def test_a_resized_operator_pauses_and_others_do_not(servers: int) -> None:
     world = SimulatedWorld(scenario(pause_s=5.0, servers=2))
     world.wait_s(10.0)
     world.observe()
-    world.assign({"slow": servers})
+    world.act(SetParallelism({"slow": servers}))
     world.wait_s(10.0)
     seen = world.observe()
     assert seen is not None
@@ -58,7 +59,7 @@ def test_busy_time_is_that_of_the_rows_served_whatever_the_pauses() -> None:
     busy_s = 0.0
     for number in range(12):
         world.wait_s(4.9)
-        world.assign({"slow": 1 + number % 2})
+        world.act(SetParallelism({"slow": 1 + number % 2}))
         seen = world.observe()
         assert seen is not None
         busy_s += seen.components[1].busy_s
@@ -132,7 +133,7 @@ def test_no_row_is_lost_when_queues_are_taken_away() -> None:
     offered = busy_s = 0.0
     for number in range(19):
         world.wait_s(100.0)
-        world.assign({"serve": 1 + number % 3})
+        world.act(SetParallelism({"serve": 1 + number % 3}))
         seen = world.observe()
         assert seen is not None
         offered += seen.components[0].arrival_rate_per_s * seen.period_s

@@ -50,7 +50,7 @@ def test_each_step_of_the_last_resort_keeps_more_results_in_time() -> None:
 
 def test_it_begins_at_the_limit_and_ends_with_the_load() -> None:
     result = run(shed_at_most=0.3)
-    done = [(step.at_s, o.action) for step in result.steps for o in step.also_done]
+    done = [(step.at_s, o.action) for step in result.steps for o in step.room_outcomes]
     assert isinstance(done[0][1], UseVariants)
     first_shed = next(n for n, (_, action) in enumerate(done) if isinstance(action, ShedLoad))
     assert first_shed == 1
@@ -61,7 +61,7 @@ def test_it_begins_at_the_limit_and_ends_with_the_load() -> None:
     assert 300 < done[-1][0] < 500
     assert result.executors[-1] < 4  # and executors leave after it
     for step in result.steps:
-        for told in step.told:
+        for told in step.room_decisions:
             assert told.reasons or told.infeasible
 
 
@@ -70,7 +70,7 @@ def test_nothing_is_resorted_to_without_overload(name: str) -> None:
     calm = replace(OVERLOAD, sources=(SourceSpec("in", steps([(100, 50), (500, 120)])),))
     settings = replace(SETTINGS, shed_at_most=0.3)
     result = simulate(calm, policy(name), settings=settings)
-    assert not [step for step in result.steps if step.told]
+    assert not [step for step in result.steps if step.room_decisions]
 
 
 def test_an_interval_saves_batches_and_the_bound_keeps() -> None:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock.control.actions import SetExecutors
+from penstock.control.actions import SetExecutors, SetParallelism
 from penstock.scaling.policies.registry import policy
 from penstock.scaling.policies.static import Static
 from penstock.sim.run import simulate
@@ -37,6 +37,7 @@ def test_new_executors_take_the_start_up_delay(sharing):
     world = SimulatedWorld(scenario(sharing))
     world.wait_s(10.0)
     assert world.act(SetExecutors(3)).done
+    assert world.act(SetParallelism({"serve": 3})).done is (sharing == "space")
     assert world.executors() == 3
     world.wait_s(2.9)
     assert world.observe().processors == 1
@@ -78,6 +79,7 @@ def test_a_server_taken_away_finishes_its_row():
     )
     world = SimulatedWorld(busy)
     world.act(SetExecutors(2))
+    world.act(SetParallelism({"serve": 2}))
     world.wait_s(3.0)  # both rows are in service
     world.act(SetExecutors(1))
     world.wait_s(4.0)

@@ -18,7 +18,8 @@ from penstock.model.plan_document import Group
 from penstock.model.route import Route
 from penstock.model.sinks import Files
 from penstock.model.topology import Topology
-from penstock.spark.run.elastic import ElasticRun, Place
+from penstock.spark.run.elastic import ElasticRun
+from penstock.spark.run.place import Place
 from penstock.workloads.generator import Generator
 from soak import load
 

@@ -11,7 +11,8 @@ from pathlib import Path
 from penstock.config import Settings
 from penstock.model.sinks import Files
 from penstock.model.topology import Topology
-from penstock.spark.run.elastic import ElasticRun, Place
+from penstock.spark.run.elastic import ElasticRun
+from penstock.spark.run.place import Place
 from penstock.workloads.generator import Generator
 from penstock.workloads.profiles import constant
 

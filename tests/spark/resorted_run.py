@@ -13,7 +13,8 @@ from penstock.config import Settings
 from penstock.control.step import Step
 from penstock.model.sinks import Files
 from penstock.model.topology import Topology
-from penstock.spark.run.elastic import ElasticRun, Place
+from penstock.spark.run.elastic import ElasticRun
+from penstock.spark.run.place import Place
 from penstock.workloads.generator import Generator
 from penstock.workloads.profiles import constant
 
@@ -56,7 +57,7 @@ def topology(directory: Path) -> Topology:
 
 def tell(step: Step) -> None:
     """What the last resort decided and whether it was done."""
-    for outcome in step.also_done:
+    for outcome in step.room_outcomes:
         print("did", outcome.action, outcome.done, flush=True)
     for decision in step.observation.decided if step.observation is not None else ():
         print("told", decision.what, flush=True)

@@ -11,7 +11,8 @@ from penstock.config import Settings
 from penstock.model.sinks import Files
 from penstock.model.sources import Admission, Streams
 from penstock.model.topology import Topology
-from penstock.spark.run.elastic import ElasticRun, Place
+from penstock.spark.run.elastic import ElasticRun
+from penstock.spark.run.place import Place
 
 # PAR places every stream anew each period, so redirections are as many as can be.
 ADMISSION = Admission(

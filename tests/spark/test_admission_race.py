@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from experiments.admission.race import SETTLING_PERIODS, SHORT_PERIOD_S, run_race
+from experiments.admission.on_spark.race import SETTLING_PERIODS, SHORT_PERIOD_S, run_race
 from penstock.model.sources import Admission
 from penstock.spark.run.session import build_session
 from penstock.workloads.admission_streams import stream_workload

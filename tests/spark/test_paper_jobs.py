@@ -1,4 +1,4 @@
-"""The jobs of seed 004 as topologies: what they write equals a recomputation without Spark."""
+"""The jobs of Madsen et al. 2017 as topologies write what a recomputation without Spark does."""
 
 from collections import Counter
 from collections.abc import Iterator

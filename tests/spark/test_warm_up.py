@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from penstock.fusion.proposal import parse_groups
+from penstock.model.plan_document import Fusion
 from penstock.model.route import Route
 from penstock.model.sinks import Files
 from penstock.model.sources import Admission, Streams
@@ -40,8 +40,8 @@ def test_generated_streams_speak_for_a_plan_before_they_begin(
     )  # fmt: skip
     made = warm_up(road, spark)
     assert made is not None
-    groups = [set(group.operators) for group in parse_groups(made.what)]
-    assert {"speeds", "tolls"} in groups
+    assert isinstance(made.plan, Fusion)
+    assert {"speeds", "tolls"} in [set(group.operators) for group in made.plan.groups]
     assert "warming up" in made.reasons[-1]
     assert not out.exists()
 

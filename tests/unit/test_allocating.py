@@ -7,7 +7,6 @@ import pytest
 
 from contract.fakes import (
     FakeActuator,
-    FakeClock,
     FakeHistory,
     FakeMeasurer,
     FakePolicy,
@@ -15,11 +14,10 @@ from contract.fakes import (
 from contract.fakes import (
     observation as plain_observation,
 )
+from contract.loops import loop_over
 from penstock.control.actions import MigrationCost, MoveKeyGroups, Outcome, SetExecutors
 from penstock.control.allocating import Allocating, AllocationRules
-from penstock.control.loop import Loop
 from penstock.control.step import Step
-from penstock.model.decision import Limits
 from penstock.model.observation import (
     BatchObservation,
     ComponentObservation,
@@ -149,9 +147,9 @@ class Scene:
 
     def __init__(self, wanted: int, seen: list[Observation], total: int = 2, **more: Any) -> None:
         self.actuator, self.history = FakeActuator(total=total), FakeHistory()
-        self.loop = Loop(
-            FakeClock(), FakeMeasurer(seen), self.actuator, self.history, FakePolicy(wanted),
-            Limits(1, 8, 5.0), (), period_s=5.0, allocating=Allocating(MILP), **more,
+        self.loop = loop_over(
+            FakeMeasurer(seen), self.actuator, policy=FakePolicy(wanted), history=self.history,
+            allocating=Allocating(MILP), **more,
         )  # fmt: skip
 
     def step(self) -> Step:

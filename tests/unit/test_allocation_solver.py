@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from experiments.allocation.workload import fluctuating
+from experiments.allocation.workloads.clusters import fluctuating
 from penstock.allocation.bound import load_distance_bound
 from penstock.allocation.budget import SearchBudget
 from penstock.allocation.flux import flux

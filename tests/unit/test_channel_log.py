@@ -1,7 +1,9 @@
 """A channel keeps each batch once, for as long as any reader needs it."""
 
+import fcntl
 import json
 import os
+import threading
 from pathlib import Path
 
 import pyarrow as pa
@@ -12,6 +14,7 @@ from penstock.model.arrivals import Arrivals
 from penstock.spark.channels.chunks import read_piece, write_chunk
 from penstock.spark.channels.entries import Chunk, Entry, merged, share
 from penstock.spark.channels.log import Channel
+from penstock.spark.channels.published import PublishedLog
 
 SCHEMA = json.dumps({"type": "struct", "fields": []})
 
@@ -221,3 +224,135 @@ def test_whoever_looks_seldom_misses_nothing(channel: Channel) -> None:
         channel.advance("r", batch + 1)
     assert len(list((channel.directory / "log").iterdir())) < 6, "old entries are gone"
     assert onlooker.end_row() == 6
+
+
+def test_a_kill_between_link_and_unlink_leaves_the_published_entry_as_it_is(
+    channel: Channel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    link = os.link
+
+    def link_and_die(source: Path, target: Path) -> None:
+        link(source, target)
+        raise KeyboardInterrupt
+
+    publish(channel, 0, [[1, 2, 3, 4, 5, 6]])
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "link", link_and_die)
+        with pytest.raises(KeyboardInterrupt):
+            publish(channel, 1, [[7, 8, 9, 10]])
+    again = Channel(channel.directory)
+    assert not publish(again, 1, [[7, 8, 9, 10]])
+    assert publish(again, 2, [[11, 12]])
+    assert read(Channel(channel.directory), 6, 12) == [7, 8, 9, 10, 11, 12]
+    assert not list((channel.directory / "log").glob("*.new")), "the scratch is gone"
+    assert not list((channel.directory / "log").glob(".*")), "the scratch is gone"
+
+
+def test_what_an_older_version_left_half_published_is_not_written_to(channel: Channel) -> None:
+    publish(channel, 0, [[1, 2]])
+    log = channel.directory / "log"
+    os.link(log / "000000000000.json", log / ".w.new")
+    assert publish(Channel(channel.directory), 1, [[3]])
+    assert read(Channel(channel.directory), 0, 3) == [1, 2, 3]
+    assert [file.name for file in sorted(log.iterdir())] == [
+        "000000000000.json",
+        "000000000001.json",
+    ]
+
+
+def test_a_kill_while_the_header_is_written_does_not_stop_the_next_start(tmp_path: Path) -> None:
+    for left in ("channel.new", ".channel.json.1f2e.new", "lock"):
+        directory = tmp_path / left.strip(".")
+        directory.mkdir()
+        (directory / left).write_text("{")
+        made = Channel.create(directory, SCHEMA)
+        assert publish(made, 0, [[1]])
+        assert not list(directory.glob("*.new"))
+
+
+def test_a_reader_that_registers_while_another_advances_loses_nothing(
+    channel: Channel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The newcomer comes just when it is decided what nobody needs any more."""
+    channel.register("quick")
+    publish(channel, 0, [[0, 1]])
+    publish(channel, 1, [[2, 3]])
+    first_row: list[int] = []
+    newcomer = threading.Thread(
+        target=lambda: first_row.append(Channel(channel.directory).register("newcomer"))
+    )
+    clean = Channel._clean
+
+    def interrupted(self: Channel, passed_row: int) -> None:
+        newcomer.start()
+        newcomer.join(0.2)  # it ends at once where nothing holds it up
+        clean(self, passed_row)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Channel, "_clean", interrupted)
+        channel.advance("quick", 4)
+    newcomer.join()
+    again = Channel(channel.directory)
+    assert read(again, first_row[0], 4) == list(range(first_row[0], 4))
+
+
+def test_readers_advance_and_leave_one_at_a_time(channel: Channel) -> None:
+    channel.register("a")
+    publish(channel, 0, [[0]])
+    with (channel.directory / "lock").open("r+") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        steps = [
+            threading.Thread(target=Channel(channel.directory).advance, args=("a", 1)),
+            threading.Thread(target=Channel(channel.directory).forget, args=("b",)),
+        ]
+        for step in steps:
+            step.start()
+        for step in steps:
+            step.join(0.1)
+        assert all(step.is_alive() for step in steps)
+    for step in steps:
+        step.join()
+    assert channel.positions() == {"a": 1}
+
+
+def test_entries_published_while_the_log_is_looked_at_are_not_skipped(
+    channel: Channel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    onlooker = Channel(channel.directory)
+    publish(channel, 0, [[0]])
+    assert onlooker.end_row() == 1
+    take, missed = PublishedLog._take, []
+
+    def slow(self: PublishedLog, number: int) -> bool:
+        found = take(self, number)
+        if not found and not missed:
+            missed.append(number)
+            publish(channel, 1, [[1]])
+            publish(channel, 2, [[2]])
+        return found
+
+    with monkeypatch.context() as patched:
+        patched.setattr(PublishedLog, "_take", slow)
+        onlooker.refresh()
+    assert missed == [1]
+    assert read(onlooker, 0, 3) == [0, 1, 2]
+
+
+def test_a_listing_that_shows_a_later_entry_without_an_earlier_one_is_not_believed(
+    channel: Channel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A directory that grows while it is listed may show the last of its names only."""
+    for number in range(3):
+        publish(channel, number, [[number]])
+    listdir, seen = os.listdir, []
+
+    def partial(path: Path) -> list[str]:
+        names = listdir(path)
+        if Path(path).name == "log" and not seen:
+            seen.append(path)
+            return [name for name in names if not name.endswith("1.json")]
+        return names
+
+    monkeypatch.setattr(os, "listdir", partial)
+    assert read(Channel(channel.directory), 0, 3) == [0, 1, 2]
+    assert seen

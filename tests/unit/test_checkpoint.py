@@ -76,3 +76,14 @@ def test_a_file_in_the_way_is_refused(tmp_path: Path) -> None:
     (tmp_path / "c").write_text("")
     with pytest.raises(InvalidInput, match="cannot be used"), Checkpoint(tmp_path / "c"):
         pass
+
+
+def test_a_directory_that_was_there_keeps_its_permissions(tmp_path: Path) -> None:
+    shared = tmp_path / "shared"
+    shared.mkdir()
+    shared.chmod(0o2775)
+    with Checkpoint(shared):
+        pass
+    assert stat.S_IMODE(shared.stat().st_mode) == 0o2775
+    for ours in ("penstock", "queries"):
+        assert stat.S_IMODE((shared / ours).stat().st_mode) & 0o077 == 0

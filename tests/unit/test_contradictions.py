@@ -7,17 +7,17 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from contract.fakes import FakeActuator, FakeClock, FakeHistory, FakeMeasurer, FakePolicy
+from contract.fakes import FakeActuator, FakeHistory, FakeMeasurer, FakePolicy
+from contract.loops import loop_over
 from penstock.cli import app
 from penstock.config import Settings
 from penstock.control.actions import MoveKeyGroups, SetExecutors
 from penstock.control.allocating import Allocating, AllocationRules
 from penstock.control.guards.standard import standard_guards
 from penstock.control.history.store import HistoryStore
-from penstock.control.loop import Loop
 from penstock.control.records import RunRecord
 from penstock.dashboard.view import Range, run_document
-from penstock.model.decision import Limits, RoomDecision
+from penstock.model.decision import RoomDecision
 from penstock.model.observation import (
     BatchObservation,
     ComponentObservation,
@@ -45,9 +45,8 @@ def seen(homes: str, load_s: float = 1.0, **changes: Any) -> Observation:
 def stepped(wanted: int, observation: Observation, **more: Any) -> tuple[list[Any], str]:
     """What was done in a period, and all that the history says of it."""
     actuator, history = FakeActuator(total=2), FakeHistory()
-    loop = Loop(
-        FakeClock(), FakeMeasurer([observation]), actuator, history, FakePolicy(wanted),
-        Limits(1, 8, 5.0), more.pop("guards", ()), 5.0,
+    loop = loop_over(
+        FakeMeasurer([observation]), actuator, policy=FakePolicy(wanted), history=history,
         allocating=Allocating(AllocationRules("milp", time_limit_s=0.02)), **more,
     )  # fmt: skip
     loop.step()
@@ -105,7 +104,7 @@ def test_what_other_rooms_decide_is_in_the_history_and_on_the_page(
     with HistoryStore(where) as store:
         run = store.begin(RunRecord("road", "drs", 1000.0, 5.0, 5.0))
         run.observed(seen("12"))
-        run.told(decision)
+        run.room_decided(decision)
         run.end(1010.0)
         shown = run_document(store, run.run_id, Range())["others"]
     assert [(one["kind"], one["what"], one["reasons"]) for one in shown] == [

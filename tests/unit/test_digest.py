@@ -36,10 +36,12 @@ def test_every_room_is_told_with_its_last_reason(tmp_path: Path) -> None:
         nothing = AllocationRecord(10.0, "milp", (), 5, 5, 0, 1, 1, reasons=("even",))
         run.allocated(nothing)
         run.allocated(replace(nothing, moves=(Move("speeds", 0, "1"),), reasons=("uneven",)))
-        run.told(RoomDecision(10.0, "fusion", "plan", "fuse a + b by (k)", {}, ("cheaper",)))
-        run.told(RoomDecision(11.0, "fusion", "carried out", "fuse a + b by (k)", {}))
+        run.room_decided(
+            RoomDecision(10.0, "fusion", "plan", "fuse a + b by (k)", {}, ("cheaper",))
+        )
+        run.room_decided(RoomDecision(11.0, "fusion", "carried out", "fuse a + b by (k)", {}))
         kept = RoomDecision(12.0, "fusion", "plan", "fuse", {"expected_gain": 0.0}, ("plan kept",))
-        run.told(kept)
+        run.room_decided(kept)
         run.flush()
         told = {room.room: room for room in digest(store, run.run_id)}
     assert list(told) == ["admission", "fusion", "scaling", "allocation", "routing"]

@@ -1,4 +1,4 @@
-"""The workloads of seed 003 do real work: what they find is what is there."""
+"""The workloads of Fu et al. 2017 do real work: what they find is what is there."""
 
 from collections import Counter
 

@@ -1,12 +1,14 @@
 """Files of a batch: only what successful tasks reported is ever published."""
 
 import json
+import shutil
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.dataset as ds
 import pytest
 
+from penstock.errors import PenstockError
 from penstock.model.sinks import Files
 from penstock.spark.sinks import files as file_sink
 from penstock.spark.sinks.files import Target, TaskWriter
@@ -89,3 +91,12 @@ def test_json_keeps_large_numbers_nulls_and_nesting(tmp_path: Path) -> None:
         {"big": None, "list": None, "share": None},
     ]
     assert "NaN" not in lines[1]
+
+
+def test_a_batch_that_is_neither_staged_nor_in_place_is_not_taken_for_done(tmp_path: Path) -> None:
+    one = file_sink.target(Files(str(tmp_path)), "out", None, "q", 0)
+    file_sink.gather(one, written(one, ROWS), None)
+    shutil.rmtree(one.gathered)
+    with pytest.raises(PenstockError, match="neither") as refusal:
+        file_sink.publish(one.gathered, f"{tmp_path}/batch=0")
+    assert "\n" not in str(refusal.value)

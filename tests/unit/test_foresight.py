@@ -4,6 +4,8 @@ import math
 
 import pytest
 
+from contract.fakes import FakeActuator, FakeMeasurer, FakePolicy
+from contract.loops import loop_over
 from penstock.control.foresight import AVERAGED, MOST_GROWTH, Foresight
 from penstock.model.observation import ComponentObservation, Observation
 
@@ -20,7 +22,7 @@ def window(*rates: float) -> tuple[Observation, ...]:
 
 def test_a_rise_is_shown_as_it_will_be() -> None:
     seen = window(100, 120, 140, 160)
-    shown = Foresight(9.0).shown(seen, "drs")
+    shown = shown_by(Foresight(9.0), seen)
     assert shown[: len(seen) - 1] == seen[:-1]
     for one in shown[-AVERAGED:]:  # or a policy that averages would see a part of it
         assert one.arrival_rate_per_s == pytest.approx(220, rel=0.02)
@@ -29,19 +31,31 @@ def test_a_rise_is_shown_as_it_will_be() -> None:
 
 def test_a_fall_or_a_steady_rate_changes_nothing() -> None:
     for seen in (window(400, 300, 200, 100), window(100, 100, 100, 100)):
-        assert Foresight(9.0).shown(seen, "drs") is seen
+        assert shown_by(Foresight(9.0), seen) is seen
 
 
-def test_policies_that_forecast_see_what_was_measured() -> None:
-    seen = window(100, 120, 140, 160)
-    assert Foresight(9.0).shown(seen, "autoscale_plus") is seen
+def shown_by(foresight: Foresight, seen: tuple[Observation, ...]) -> tuple[Observation, ...]:
+    return foresight.shown(seen, foresight.rate_per_s(seen))
+
+
+@pytest.mark.parametrize("looks_ahead", [True, False])
+def test_a_policy_that_looks_ahead_sees_what_was_measured(looks_ahead: bool) -> None:
+    policy = FakePolicy(1)
+    policy.looks_ahead = looks_ahead
+    measured = list(window(100, 120, 140, 160))
+    loop = loop_over(
+        FakeMeasurer(measured), FakeActuator(), policy=policy, foresight=Foresight(9.0)
+    )
+    for _ in measured:
+        loop.step()
+    assert (policy.contexts[-1].window == tuple(measured)) is looks_ahead
 
 
 def test_too_little_or_missing_measurements_foresee_nothing() -> None:
     for seen in (window(100, 200), window(100, 120, 140, math.nan), window(0, 0, 0, 0)):
-        assert Foresight(9.0).shown(seen, "drs") is seen
+        assert shown_by(Foresight(9.0), seen) is seen
 
 
 def test_a_leap_is_believed_up_to_a_limit() -> None:
-    shown = Foresight(300.0).shown(window(1, 1, 100), "drs")
+    shown = shown_by(Foresight(300.0), window(1, 1, 100))
     assert shown[-1].arrival_rate_per_s == pytest.approx(100 * MOST_GROWTH)

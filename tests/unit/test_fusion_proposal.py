@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from penstock.errors import InvalidInput
-from penstock.fusion.proposal import describe_groups, parse_groups, propose_fusion
+from penstock.fusion.proposal import propose_fusion
 from penstock.fusion.statistics import STATE_ROW_BYTES, measured_graph
 from penstock.model.observation import (
     ComponentObservation,
@@ -15,7 +15,16 @@ from penstock.model.observation import (
     OperatorObservation,
 )
 from penstock.model.plan import Component, QueryPlan, TopologyPlan
-from penstock.model.plan_document import Group, plan_document, read_plan
+from penstock.model.plan_document import (
+    Fusion,
+    Group,
+    Order,
+    PlanChange,
+    change_document,
+    plan_document,
+    read_change,
+    read_plan,
+)
 
 KEYS = {"clean": (), "speeds": ("vehicle", "segment"), "tolls": ("segment",)}
 STREAMS = [(None, "clean"), ("clean", "speeds"), ("speeds", "tolls")]
@@ -66,10 +75,17 @@ def test_operators_that_share_a_key_are_proposed_with_the_gain_expected() -> Non
     assert again.reasons[0].startswith("plan kept")
 
 
-def test_a_proposal_can_be_read_back_from_its_line() -> None:
-    groups = (Group(("a", "b_2"), ("x", "y")), Group(("c", "d"), ("z",)))
-    assert parse_groups(describe_groups(groups)) == groups
-    assert parse_groups(describe_groups(())) == ()
+@pytest.mark.parametrize(
+    "change",
+    [
+        Fusion((Group(("a", "b_2"), ("x", "y")), Group(("c + d", "e"), ("p, q", "(z)")))),
+        Fusion(()),
+        Order(("few > many", "named")),
+    ],
+    ids=str,
+)
+def test_a_change_of_plan_survives_its_document(change: PlanChange) -> None:
+    assert read_change(json.loads(json.dumps(change_document(change))), "f") == change
 
 
 def test_a_plan_survives_a_file() -> None:

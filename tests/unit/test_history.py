@@ -17,14 +17,17 @@ from contract.same import same
 from penstock.control.actions import Outcome, SetExecutors
 from penstock.control.history import store as history_module
 from penstock.control.history.store import HistoryStore, Within
+from penstock.control.history.tables import SCHEMA_VERSION
 from penstock.control.records import ActionRecord, FailureRecord, RunRecord
 from penstock.errors import InvalidInput, PenstockError, Unavailable
+from penstock.model.decision import RoomDecision
 from penstock.model.observation import (
     ComponentObservation,
     KeyGroups,
     NodeObservation,
     Observation,
 )
+from penstock.model.plan_document import Order
 
 RUN = RunRecord("road", "static", 1000.0, 5.0, 5.0)
 
@@ -82,6 +85,63 @@ def test_another_form_of_the_history_is_refused(tmp_path: Path) -> None:
     plain.close()
     with pytest.raises(InvalidInput, match="form 99; this Penstock reads form "):
         HistoryStore(str(path))
+
+
+FORM_4 = """
+ALTER TABLE penstock_room_decisions DROP COLUMN plan;
+UPDATE penstock_history SET version = 4;
+"""
+OLD_PROPOSAL = RoomDecision(5.0, "fusion", "plan proposal", "fuse a + b by (k)", {"x": 0.5})
+
+
+def older(path: Path) -> None:
+    """A history as it was before room decisions had plans."""
+    with HistoryStore(str(path)) as store:
+        run = store.begin(RUN)
+        run.room_decided(OLD_PROPOSAL)
+        run.end(9.0)
+    plain = sqlite3.connect(path)
+    plain.executescript(FORM_4)
+    plain.commit()
+    plain.close()
+
+
+def form_of(path: Path) -> tuple[int, bool]:
+    plain = sqlite3.connect(path)
+    (version,) = plain.execute("SELECT version FROM penstock_history").fetchone()
+    columns = [row[1] for row in plain.execute("PRAGMA table_info(penstock_room_decisions)")]
+    plain.close()
+    return version, "plan" in columns
+
+
+def test_a_history_of_an_older_form_is_read_as_it_is(tmp_path: Path) -> None:
+    path = tmp_path / "h.sqlite"
+    older(path)
+    with HistoryStore(str(path), create=False) as store:
+        assert store.read_room_decisions(1) == [OLD_PROPOSAL]
+    assert form_of(path) == (4, False)
+
+
+@pytest.mark.parametrize("half_done", [False, True])
+def test_a_history_of_an_older_form_becomes_ours_when_it_is_written(
+    tmp_path: Path, half_done: bool
+) -> None:
+    path = tmp_path / "h.sqlite"
+    older(path)
+    if half_done:  # a program that ended between the two steps
+        plain = sqlite3.connect(path)
+        plain.execute("ALTER TABLE penstock_room_decisions ADD COLUMN plan JSON")
+        plain.commit()
+        plain.close()
+    decision = RoomDecision.of_plan(6.0, "order", "plan proposal", Order(("b", "a")), {"x": 1.0})
+    reader = HistoryStore(str(path), create=False)
+    with reader, HistoryStore(str(path)) as store:
+        run = store.begin(RUN)
+        run.room_decided(decision)
+        run.flush()
+        assert store.read_room_decisions(1) == [OLD_PROPOSAL]
+        assert reader.read_room_decisions(run.run_id) == [decision]
+    assert form_of(path) == (SCHEMA_VERSION, True)
 
 
 def _garbage(folder: Path) -> str:
@@ -167,6 +227,30 @@ def test_what_waits_is_bounded_by_dropping_the_oldest_periods(
         kept = store.read_observations(run.run_id)
         assert [o.at_s for o in kept] == [1002.0, 1003.0]
         assert same(kept[0], rich_observation(1002.0))
+
+
+def test_many_key_groups_count_as_many_rows_while_they_wait(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(history_module, "MOST_WAITING_ROWS", 300)
+    many = np.zeros(1_000)
+    groups = KeyGroups(many, many, np.full(1_000, "1"))
+    heavy = ComponentObservation("c", ("a",), 1.0, 1.0, 1, 1.0, key_groups=groups)
+    with HistoryStore(str(tmp_path / "h.sqlite")) as store:
+        run = store.begin(RUN)
+        with monkeypatch.context() as away:
+
+            def refuse() -> None:
+                raise OperationalError("insert", {}, Exception("away"))
+
+            away.setattr(run._engine, "begin", refuse)
+            for k in range(5):
+                run.observed(observation(1000.0 + k, components=(heavy,)))
+                with pytest.raises(OperationalError):
+                    run.flush()
+        run.flush()
+        kept = store.read_observations(run.run_id)
+    assert [o.at_s for o in kept] == [1003.0, 1004.0]
 
 
 def test_a_record_the_database_refuses_does_not_stop_later_ones(tmp_path: Path) -> None:

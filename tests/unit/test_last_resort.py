@@ -8,12 +8,13 @@ import numpy as np
 import pytest
 
 from contract.fakes import FakeActuator, FakeClock, FakeHistory, FakeMeasurer, FakePolicy
+from contract.loops import loop_over
 from penstock.config import Settings
 from penstock.control.actions import SetExecutors, ShedLoad, UseVariants
 from penstock.control.allocating import Allocating, AllocationRules
-from penstock.control.last_resort import Resorting
-from penstock.control.loop import Loop
-from penstock.control.summary import summarise_run
+from penstock.control.last_resort import LastResort
+from penstock.control.step import Step
+from penstock.control.summary import RunTally
 from penstock.errors import InvalidInput
 from penstock.model.decision import Limits
 from penstock.model.observation import (
@@ -138,10 +139,11 @@ def seen(at_s: float, late: bool, rate: float = 100.0, cost_s: float = 0.05) -> 
 class Scene:
     def __init__(self, rules: ResortRules, executors: int = 4, wanted: int = 4, **more: Any):
         self.actuator, self.history = FakeActuator(total=executors), FakeHistory()
-        self.measurer, self.clock = FakeMeasurer(), FakeClock()
-        self.loop = Loop(
-            self.clock, self.measurer, self.actuator, self.history, FakePolicy(wanted),
-            Limits(1, 4, 5.0), (), 5.0, resorting=Resorting(rules, 5.0), **more,
+        self.measurer, self.clock, self.policy = FakeMeasurer(), FakeClock(), FakePolicy(wanted)
+        self.loop = loop_over(
+            self.measurer, self.actuator, policy=self.policy, clock=self.clock,
+            history=self.history, limits=Limits(1, 4, 5.0), last_resort=LastResort(rules, 5.0),
+            **more,
         )  # fmt: skip
 
     def see(self, *observations: Observation) -> list[Any]:
@@ -171,7 +173,7 @@ def test_the_loop_undoes_it_when_the_load_falls_and_lets_no_executor_go_before()
     scene.see(*(seen(1000 + 5 * k, late=True) for k in range(4)))
     assert scene.actuator.acted == [UseVariants(("lookup",)), ShedLoad(0.2)]
     scene.actuator.acted.clear()
-    scene.loop._policy = FakePolicy(1)
+    scene.policy.wanted = [1]
     # In its cheaper form a row costs 10 ms; 20 rows a second took 1 processor in the full form.
     calm = [seen(1020 + 5 * k, late=False, rate=20.0, cost_s=0.01) for k in range(8)]
     steps = scene.see(*calm)
@@ -222,8 +224,10 @@ def test_a_summary_says_how_many_rows_were_shed() -> None:
         "120 rows shed, 120 so far",
         "30 rows shed, 150 so far",
     ]
-    periods = [replace(seen(1000.0, late=True), decided=one) for one in told]
-    assert summarise_run(periods, [], 5.0, 1, 4).shed_rows == 150
+    tally = RunTally()
+    for one in told:
+        tally.take(Step(1000.0, replace(seen(1000.0, late=True), decided=one)))
+    assert tally.summary(5.0, 1, 4).shed_rows == 150
 
 
 @pytest.mark.parametrize(

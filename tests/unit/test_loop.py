@@ -14,10 +14,10 @@ from contract.fakes import (
     FakePolicy,
     observation,
 )
+from contract.loops import loop_over
 from penstock.control.acting import executors_for
 from penstock.control.actions import SetExecutors
 from penstock.control.guards.basic import Bounds, Cooldown
-from penstock.control.loop import Loop
 from penstock.control.step import Step
 from penstock.model.decision import Limits
 from penstock.model.observation import ComponentObservation, Observation
@@ -35,9 +35,9 @@ class Scene:
         self.clock, self.history, self.policy = FakeClock(), FakeHistory(), policy
         self.actuator = actuator or FakeActuator()
         self.measurer = FakeMeasurer(measured)
-        self.loop = Loop(
-            self.clock, self.measurer, self.actuator, self.history, policy, limits, guards,
-            period_s=5.0, **more,
+        self.loop = loop_over(
+            self.measurer, self.actuator, policy=policy, limits=limits, guards=guards,
+            clock=self.clock, history=self.history, **more,
         )  # fmt: skip
 
 

@@ -3,7 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from contract.fakes import FakeActuator, FakeClock, FakeHistory, FakeMeasurer, observation
+from contract.fakes import FakeActuator, FakeHistory, FakeMeasurer, observation
+from contract.loops import loop_over
 from penstock.control.actions import SetExecutors, SetParallelism
 from penstock.control.guards.basic import Bounds
 from penstock.control.loop import Loop
@@ -19,6 +20,7 @@ class Wants:
     wanted: Mapping[str, int]
     seen: ScalingPlan | None = None
     name: str = "wants"
+    looks_ahead: bool = False
 
     def decide(self, context: ScalingContext) -> Decision[ScalingPlan]:
         self.seen = context.current
@@ -38,10 +40,10 @@ def loop(
 ) -> tuple[Loop, FakeHistory]:
     history = FakeHistory()
     measurer = FakeMeasurer([seen(1000.0 + 5 * n, a=1, b=1) for n in range(periods)])
-    made = Loop(
-        FakeClock(), measurer, actuator, history, policy, Limits(1, most, 5.0), (Bounds(),), 5.0,
-        sharing="space", given={"a": 1, "b": 1}, **more,
-    )  # type: ignore[arg-type]  # fmt: skip
+    made = loop_over(
+        measurer, actuator, policy=policy, history=history, limits=Limits(1, most, 5.0),
+        guards=(Bounds(),), sharing="space", parallelism={"a": 1, "b": 1}, **more,
+    )  # fmt: skip
     return made, history
 
 

@@ -1,4 +1,4 @@
-"""AUTOSCALE and AUTOSCALE+ on windows of measurements (seed 002 ch.5 and 6)."""
+"""AUTOSCALE and AUTOSCALE+ on windows of measurements (Kotto-Kombi 2018, ch. 5 and 6)."""
 
 import math
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""The triggers of the DRS scheduler (seed 003 s.IV-B)."""
+"""The triggers of the DRS scheduler (Fu et al. 2017, s. IV-B)."""
 
 import math
 from dataclasses import replace

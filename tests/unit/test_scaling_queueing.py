@@ -1,4 +1,4 @@
-"""Erlang's formula, traffic equations, and the two allocation algorithms of seed 003."""
+"""Erlang's formula, traffic equations, and the two allocation algorithms of Fu et al. 2017."""
 
 import itertools
 import math
@@ -18,7 +18,7 @@ from penstock.scaling.models.traffic import arrival_rates
 
 
 def exact_waiting(rate: Fraction, mu: Fraction, k: int) -> float:
-    """Equations (2) and (3) of seed 003, in exact arithmetic."""
+    """Equations (2) and (3) of Fu et al. 2017, in exact arithmetic."""
     rho = rate / (k * mu)
     terms = sum((k * rho) ** n / math.factorial(n) for n in range(k))
     tail = (k * rho) ** k / math.factorial(k)

@@ -7,18 +7,17 @@ import pytest
 
 from contract.fakes import (
     FakeActuator,
-    FakeClock,
     FakeHistory,
     FakeMeasurer,
     FakePolicy,
     observation,
 )
+from contract.loops import loop_over
 from penstock.config import Settings
 from penstock.control.actions import SetExecutors
 from penstock.control.chosen import shadow_policies
 from penstock.control.guards.basic import Bounds
 from penstock.control.history.store import HistoryStore
-from penstock.control.loop import Loop
 from penstock.control.records import RunRecord
 from penstock.errors import InvalidInput
 from penstock.model.decision import Limits
@@ -34,9 +33,9 @@ class Broken(FakePolicy):
 def test_a_shadow_decides_and_never_acts() -> None:
     actuator, history, shadow = FakeActuator(), FakeHistory(), FakePolicy(7)
     measured = FakeMeasurer([observation(1005.0), observation(1010.0)])
-    loop = Loop(
-        FakeClock(), measured, actuator, history, FakePolicy(2), Limits(1, 4, 5.0), (Bounds(),),
-        5.0, shadows=[shadow],
+    loop = loop_over(
+        measured, actuator, policy=FakePolicy(2), history=history, limits=Limits(1, 4, 5.0),
+        guards=(Bounds(),), shadows=[shadow],
     )  # fmt: skip
     first = loop.step()
     loop.step()
@@ -51,9 +50,9 @@ def test_a_shadow_decides_and_never_acts() -> None:
 
 def test_a_shadow_that_fails_is_told_and_changes_nothing() -> None:
     actuator, history = FakeActuator(), FakeHistory()
-    loop = Loop(
-        FakeClock(), FakeMeasurer([observation(1005.0)]), actuator, history, FakePolicy(2),
-        Limits(1, 4, 5.0), (Bounds(),), 5.0, shadows=[Broken(1)],
+    loop = loop_over(
+        FakeMeasurer([observation(1005.0)]), actuator, policy=FakePolicy(2), history=history,
+        limits=Limits(1, 4, 5.0), guards=(Bounds(),), shadows=[Broken(1)],
     )  # fmt: skip
     step = loop.step()
     assert actuator.acted == [SetExecutors(2)]
@@ -68,9 +67,9 @@ def test_the_history_keeps_shadows_apart(tmp_path: Path) -> None:
     )
     with HistoryStore(str(tmp_path / "h.sqlite")) as store:
         run = store.begin(begun)
-        loop = Loop(
-            FakeClock(), FakeMeasurer([observation(1005.0)]), FakeActuator(), run, FakePolicy(2),
-            Limits(1, 4, 5.0), (Bounds(),), 5.0, shadows=[FakePolicy(3)],
+        loop = loop_over(
+            FakeMeasurer([observation(1005.0)]), FakeActuator(), policy=FakePolicy(2), history=run,
+            limits=Limits(1, 4, 5.0), guards=(Bounds(),), shadows=[FakePolicy(3)],
         )  # fmt: skip
         loop.step()
         assert [r.guarded.processors for r in store.read_decisions(run.run_id)] == [2]

@@ -5,7 +5,10 @@ import time
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from pyspark.sql.types import (
     DoubleType,
     IntegerType,
@@ -17,14 +20,20 @@ from pyspark.sql.types import (
 
 from penstock.model.sources import Streams
 from penstock.spark.routes.reading import RoutedReading
+from penstock.spark.sources import reader as reader_module
+from penstock.spark.sources.backends.backend import Chunk, Positions, Ranges
+from penstock.spark.sources.backends.redis_ids import packed
 from penstock.spark.sources.batch_choice import BatchChoices, shed_rows_at
 from penstock.spark.sources.control import ControlFile
+from penstock.spark.sources.entry import Batch, no_one
 from penstock.spark.sources.generator_source import GeneratorReader
 from penstock.spark.sources.reader import PenstockReader
 from penstock.spark.sources.settings import settings_of
-from penstock.spark.sources.shedding import dropped_of_ranges, dropped_rows, kept, seed_of
+from penstock.spark.sources.shedding import Bools, dropped_of_ranges, dropped_rows, kept, seed_of
 from penstock.workloads.generator import Generator
 from penstock.workloads.profiles import steps
+
+NO_ROWS = pa.RecordBatch.from_pydict({})
 
 
 @pytest.mark.parametrize("share", [0.05, 0.2, 0.9])
@@ -52,6 +61,64 @@ def test_rows_of_many_streams_are_counted_as_they_are_dropped() -> None:
         for f, n, s in zip(first, counts, seeds, strict=True)
     ]
     assert dropped_of_ranges(first, counts, 0.2, seeds) == sum(each)
+
+
+def sample_before(first: int, count: int, share: float, seed: int) -> Bools:
+    """How the sample was drawn when places had to be below 2^63: checkpoints rest on it."""
+    place = np.arange(first, first + count, dtype=np.uint64)
+    with np.errstate(over="ignore"):
+        mixed = place * np.uint64(0x9E3779B97F4A7C15)
+        mixed = mixed + np.uint64(seed) * np.uint64(0xD1342543DE82EF95)
+        mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        mixed = mixed ^ (mixed >> np.uint64(31))
+    return (mixed >> np.uint64(11)) * 2.0**-53 >= share
+
+
+@given(st.integers(0, 2**62), st.integers(0, 500), st.floats(0.01, 0.99), st.integers(0, 2**32 - 1))
+def test_places_that_could_be_drawn_before_give_the_same_sample(
+    first: int, count: int, share: float, seed: int
+) -> None:
+    assert (kept(first, count, share, seed) == sample_before(first, count, share, seed)).all()
+
+
+@given(
+    st.integers(-(2**63), 2**63 - 1),
+    st.integers(-(2**63), 2**63 - 1),
+    st.lists(st.integers(0, 300), min_size=1, max_size=4),
+    st.floats(0.01, 0.99),
+    st.text(),
+)
+def test_rows_of_any_position_are_shed_alike_where_they_are_counted_and_where_they_are_read(
+    major: int, minor: int, counts: list[int], share: float, name: str
+) -> None:
+    """The log counts a batch as a whole; a task reads it in chunks, and again after a failure."""
+    start = Positions(np.array([major]), np.array([minor]))
+    rows = sum(counts)
+    batch = Batch(1, np.array([0]), np.array([0]), start, start, np.array([rows]), no_one())
+    ranges = Ranges([name], start, start, np.array([rows]))
+
+    def task() -> list[bool]:
+        place = reader_module._first_places(ranges.start).tolist()
+        chunks = [Chunk(NO_ROWS, np.array([0]), np.array([count])) for count in counts]
+        return [
+            bool(kept_row)
+            for chunk in chunks
+            for kept_row in reader_module._kept(chunk, ranges, place, share)
+        ]
+
+    read = task()
+    assert read == task()
+    assert len(read) == rows
+    assert read.count(False) == reader_module._dropped(batch, [name], share)
+
+
+@pytest.mark.parametrize("hour", range(24))
+def test_redis_ids_of_every_hour_can_be_shed(hour: int) -> None:
+    ms = 1_763_337_600_000 + 3_600_000 * hour
+    start = packed(np.array([ms]), np.array([5]), np.array([0]))
+    (first,) = reader_module._first_places(start)
+    assert len(kept(int(first), 100, 0.5, seed_of("cabs"))) == 100
 
 
 def reader(orders: Path, forms: tuple[str, ...] = ()) -> GeneratorReader:

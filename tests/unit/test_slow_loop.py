@@ -1,11 +1,18 @@
-"""Proposals of the slow loop: the newest word on an order holds."""
+"""Proposals of the slow loop: kept as data, and the newest word on an order holds."""
 
+import logging
 from dataclasses import replace
+from pathlib import Path
 
+import pytest
+
+from penstock.control.history.store import HistoryStore
+from penstock.control.records import RunRecord
 from penstock.fusion.order import StatelessOperator, swapped_unduly
 from penstock.model.decision import RoomDecision
 from penstock.model.observation import ComponentObservation, Observation, OperatorObservation
 from penstock.model.plan import Component, QueryPlan, TopologyPlan
+from penstock.model.plan_document import Fusion, Group, Order
 from penstock.model.sinks import Memory
 from penstock.model.topology import Topology
 from penstock.spark.compile.assembler import Sharing
@@ -13,7 +20,16 @@ from penstock.spark.compile.builder import BuiltQuery, BuiltTopology
 from penstock.spark.compile.fused import Fused
 from penstock.spark.compile.inspection import Survey
 from penstock.spark.handles.analysed_plan import Columns, OperatorAnalysis
-from penstock.spark.run.slow_loop import ORDER, PERIODS, SlowLoop, carried_out
+from penstock.spark.run.plan_choice import chosen_plan
+from penstock.spark.run.slow_loop import (
+    HORIZON_S,
+    MOST_PERIODS,
+    ORDER,
+    PERIODS,
+    SlowLoop,
+    carried_out,
+    proposed,
+)
 
 
 def built() -> BuiltTopology:
@@ -70,10 +86,88 @@ def test_the_gain_expected_is_told_of_what_a_start_takes_up() -> None:
         QueryPlan("q", parts, ("out",)), None, (), {}, Sharing((), {}), (fused,)  # type: ignore[arg-type]
     )  # fmt: skip
     taken = replace(made, queries=(query,), orders=(("right", "left"),))
-    gains = {"fuse left + one + two by (a)": 0.9, "right > left": 0.3}
+    gains = {
+        Fusion((Group(("left", "one", "two"), ("a",)),)): 0.9,
+        Order(("right", "left")): 0.3,
+    }
     told = [(d.room, d.what, d.numbers) for d in carried_out(taken, gains)]
     assert told == [
         ("fusion", "fuse one + two by (a)", {"expected_gain": 0.9}),
         ("order", "right > left", {"expected_gain": 0.3}),
     ]
-    assert [d.numbers for d in carried_out(taken, {"fuse one + two by (b)": 0.9})] == [{}, {}]
+    other = {Fusion((Group(("one", "two"), ("b",)),)): 0.9}
+    assert [d.numbers for d in carried_out(taken, other)] == [{}, {}]
+
+
+RUN = RunRecord("steps", "static", 1000.0, 5.0, 5.0)
+ODD = "p, q"  # a column's name may hold anything
+
+
+def keyed() -> BuiltTopology:
+    """Two operators that group by the same, oddly named column."""
+    made = Topology("steps", max_latency="5s")
+    made.source("rows", object())
+    made.add("left", "SELECT * FROM rows", "rows", key=ODD)
+    made.add("right", "SELECT * FROM left", "left", key=ODD)
+    made.sink("out", "right", Memory())
+    analysis = OperatorAnalysis((frozenset({ODD}),), True, True)
+    survey = Survey({"left": analysis, "right": analysis}, {}, frozenset(), {}, {})
+    return BuiltTopology(TopologyPlan(()), (), {}, {}, survey, made)
+
+
+def test_a_proposal_comes_back_from_the_history_as_it_was_made(tmp_path: Path) -> None:
+    with HistoryStore(str(tmp_path / "h.sqlite")) as store:
+        run = store.begin(RUN)
+        loop = SlowLoop(keyed(), run.room_decided)
+        loop.look(period(1005.0, 1.0, 1.0))
+        made = loop.propose()
+        run.flush()
+        assert made is not None
+        assert made.what == "fuse left + right by (p, q)"
+        assert store.read_room_decisions(run.run_id) == [made]
+        found = proposed(store, "steps")
+        choice = chosen_plan("auto", False, store, "steps", tmp_path)
+    assert found.groups == (Group(("left", "right"), (ODD,)),)
+    assert found.expected_gains == {made.plan: made.numbers["expected_gain"]}
+    assert choice.plan == found.groups
+
+
+def test_what_was_proposed_last_holds_though_it_was_proposed_before(tmp_path: Path) -> None:
+    fused, alone = Fusion((Group(("left", "right"), (ODD,)),)), Fusion(())
+    with HistoryStore(str(tmp_path / "h.sqlite")) as store:
+        run = store.begin(RUN)
+        for number, plan in enumerate((fused, alone, fused)):
+            gain = {"expected_gain": 0.1 * number}
+            run.room_decided(RoomDecision.of_plan(1.0, "fusion", "plan proposal", plan, gain))
+        run.flush()
+        found = proposed(store, "steps")
+    assert found.groups == fused.groups
+    assert found.expected_gains == {fused: 0.2}
+
+
+def test_a_proposal_that_is_only_text_is_said_to_be_old_and_left(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    text = RoomDecision(1.0, "fusion", "plan proposal", "fuse a + b by (k)", {"expected_gain": 0.5})
+    with HistoryStore(str(tmp_path / "h.sqlite")) as store:
+        run = store.begin(RUN)
+        run.room_decided(text)
+        run.flush()
+        with caplog.at_level(logging.WARNING):
+            choice = chosen_plan("auto", False, store, "steps", tmp_path)
+    assert choice.plan is None
+    (said,) = caplog.messages
+    assert "holds its proposal for steps as text, the form of an earlier Penstock" in said
+
+
+def test_the_slow_loop_holds_a_bounded_part_of_a_run() -> None:
+    loop = SlowLoop(built(), lambda _: None)
+    for number in range(MOST_PERIODS + PERIODS):
+        loop.look(period(0.1 * number, 0.9, 0.1))
+    assert len(loop.window) == MOST_PERIODS
+    late_s = 10 * HORIZON_S
+    for number in range(3):
+        loop.look(period(late_s + HORIZON_S / 2 * number, 0.9, 0.1))
+    assert [one.at_s for one in loop.window] == [
+        late_s, late_s + HORIZON_S / 2, late_s + HORIZON_S
+    ]  # fmt: skip

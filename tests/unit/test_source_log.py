@@ -1,5 +1,7 @@
 """The admission log: what Spark may ask for again is there, and a torn tail is not."""
 
+import errno
+import os
 from pathlib import Path
 
 import numpy as np
@@ -104,4 +106,49 @@ def test_committed_segments_are_removed(tmp_path: Path, monkeypatch: pytest.Monk
     log.close()
     log, table = restored(tmp_path, 12)
     assert table.position.minor.tolist() == [120]
+    log.close()
+
+
+def test_a_log_that_lacks_the_wanted_entry_is_left_as_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Later segments may be all that is left to a person who mends it."""
+    written(tmp_path, 3)
+    log, table = restored(tmp_path, 3)
+    log.roll(table.snapshot(3))
+    log.append(batch(4))
+    log.close()
+    first, later = sorted(tmp_path.glob("*.segment"))
+    first.write_bytes(first.read_bytes()[:-7])
+    before = later.read_bytes()
+    log = AdmissionLog(tmp_path)
+    with pytest.raises(DamagedLog, match="holds no entry 3"):
+        log.open(StreamTable().snapshot(0), 3)
+    log.close()
+    assert later.read_bytes() == before
+
+
+def test_an_entry_that_could_not_be_written_whole_does_not_spoil_the_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written(tmp_path, 2)
+    log, _ = restored(tmp_path, 2)
+
+    write = os.write
+    half: list[int] = []
+
+    def half_then_full(file: int, data: bytes) -> int:
+        if half:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        half.append(1)
+        return write(file, bytes(data)[: len(data) // 2])
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "write", half_then_full)
+        with pytest.raises(OSError, match="No space left"):
+            log.append(batch(3))
+    log.append(batch(3))
+    log.close()
+    log, table = restored(tmp_path, 3)
+    assert table.position.minor.tolist() == [30]
     log.close()

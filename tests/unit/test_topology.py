@@ -1,12 +1,14 @@
 """What a topology refuses before anything starts, and in what words."""
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
 from penstock.errors import InvalidInput, InvalidTopology
+from penstock.model.channels import FromChannel
 from penstock.model.durations import parse_duration_s
-from penstock.model.sinks import Files, Memory
+from penstock.model.sinks import Files, Memory, Sink, ToChannel
 from penstock.model.topology import Topology
 
 
@@ -143,3 +145,57 @@ def test_the_decorator_declares_and_returns_the_function() -> None:
 )
 def test_durations_as_people_write_them(text: str | float, seconds: float) -> None:
     assert parse_duration_s(text, "field") == seconds
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        (Files("out/a"), Files("out/a")),
+        (Files("out/a"), Files("out/b/../a/")),
+        (Files("out/a"), Files("./out/a")),
+        (Files("/data/out"), Files("file:///data/out")),
+        (Files("/data/out"), Files("file:/data/out/inner")),
+        (Files("/data/some out"), Files("file:///data/some%20out")),
+        (Files("out/a"), Files("out/a/inner")),
+        (Files("out/a/inner"), Files("out/a")),
+        (Files("s3://bucket/out"), Files("s3://bucket/out/")),
+        (Files("out/a"), ToChannel("out/a")),
+        (ToChannel("out/a"), ToChannel("out/a")),
+    ],
+)
+def test_two_sinks_of_one_directory_are_refused(first: Sink, second: Sink) -> None:
+    made = road()
+    made.sink("one", "fast", first)
+    made.sink("two", "fast", second)
+    with pytest.raises(InvalidTopology, match=r"sink 'two': .* sink 'one'") as refusal:
+        made.check()
+    assert "\n" not in str(refusal.value)
+
+
+def test_a_sink_where_a_channel_is_read_is_refused() -> None:
+    made = road()
+    made.source("rows", FromChannel("out/channel", "me"))
+    made.sink("copy", "rows", Files("out/channel/data"))
+    with pytest.raises(InvalidTopology, match=r"sink 'copy': .* source 'rows'"):
+        made.check()
+
+
+def test_a_sink_of_another_spelling_through_a_symbolic_link_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "alias").symlink_to(tmp_path / "real")
+    made = road()
+    made.sink("one", "fast", Files(str(tmp_path / "real/out")))
+    made.sink("two", "fast", Files(str(tmp_path / "alias/out")))
+    with pytest.raises(InvalidTopology, match="sink 'two'"):
+        made.check()
+
+
+def test_sinks_side_by_side_are_welcome() -> None:
+    made = road()
+    made.source("rows", FromChannel("out/channel", "me"))
+    made.sink("one", "fast", Files("out/a"))
+    made.sink("two", "fast", Files("out/ab"))
+    made.sink("three", "rows", ToChannel("out/other"))
+    made.sink("four", "fast", Files("s3://bucket/a"))
+    made.sink("five", "fast", Files("s3://other/a"))
+    made.check()

@@ -1,1 +1,1 @@
-"""Streams to lanes (seed 000)."""
+"""Streams to lanes (Balkesen et al. 2013)."""

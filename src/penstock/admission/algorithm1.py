@@ -1,10 +1,11 @@
-"""Algorithm 1 of seed 000 s.2.2: who leaves, who is new, and where they go.
+"""Algorithm 1 of Balkesen et al. 2013, s. 2.2: who leaves, who is new, and where they go.
 
 Overloaded lanes give streams away, the others take streams in as far as they accept any; streams
 to be placed are sorted by the strategy and packed by best fit; what fits nowhere opens new lanes.
 A lane that is left without streams is retired.
 
-Differs from seed 000 s.2.2: an overloaded lane that gave all its streams away takes streams again.
+Differs from Balkesen et al. 2013, s. 2.2: an overloaded lane that gave all its streams away takes
+streams again.
 """
 
 from dataclasses import dataclass

@@ -1,4 +1,7 @@
-"""ARD, average rate decreasing (seed 000 s.6.1.2): overloaded lanes give their fastest first."""
+"""ARD, average rate decreasing: overloaded lanes give their fastest first.
+
+Balkesen et al. 2013, s. 6.1.2.
+"""
 
 from dataclasses import dataclass
 

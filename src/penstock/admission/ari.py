@@ -1,4 +1,7 @@
-"""ARI, average rate increasing (seed 000 s.6.1.2): overloaded lanes give their slowest first."""
+"""ARI, average rate increasing: overloaded lanes give their slowest first.
+
+Balkesen et al. 2013, s. 6.1.2.
+"""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,6 @@
-"""Best fit into lanes, as one would do it stream by stream, but in runs (seed 000 s.2.1, ref. [6]).
+"""Best fit into lanes, as one would do it stream by stream, but in runs.
+
+Balkesen et al. 2013, s. 2.1, ref. [6].
 
 Each item goes to the lane with the least room that still has enough; if none has, a new lane is
 opened. Given in decreasing order of size this is BFD, and then two heaps suffice: `open` lanes

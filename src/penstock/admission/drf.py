@@ -1,10 +1,10 @@
-"""DRF, delta rate forecasting (seed 000 s.2.5 without meta-data, s.6.1.2).
+"""DRF, delta rate forecasting (Balkesen et al. 2013, s. 2.5 without meta-data, s. 6.1.2).
 
 Streams leave an overloaded lane in decreasing order of their expected rise, X_{t+k} - X_{t+1},
 until what the rest will need fits. Rates are forecasts by Holt's linear trend.
 
-Differs from seed 000 s.2.5: a stream counts with the larger of its forecasts for t+1 and t+k, so
-that capacity holds all the way to the horizon; the paper leaves open which it sums.
+Differs from Balkesen et al. 2013, s. 2.5: a stream counts with the larger of its forecasts for t+1
+and t+k, so that capacity holds all the way to the horizon; the paper leaves open which it sums.
 """
 
 from dataclasses import dataclass, field

@@ -1,4 +1,6 @@
-"""PAR, plain average rate (seed 000 s.6.1.2): bin packing from scratch at every period.
+"""PAR, plain average rate: bin packing from scratch at every period.
+
+Balkesen et al. 2013, s. 6.1.2.
 
 All streams are moveable and all lanes count as empty; rates are those of the last period. Near
 the fewest lanes, and nearly every stream is redirected.

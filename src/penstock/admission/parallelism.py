@@ -1,4 +1,7 @@
-"""Query and merge nodes for the rate that is coming (seed 000 s.3.2, eq. 1a and 1b)."""
+"""Query and merge nodes for the rate that is coming.
+
+Balkesen et al. 2013, s. 3.2, eq. 1a and 1b.
+"""
 
 import math
 from dataclasses import dataclass

@@ -1,4 +1,7 @@
-"""The four open points of Algorithm 1 (seed 000 s.2.2), and the parts strategies share."""
+"""The four open points of Algorithm 1, and the parts strategies share.
+
+Balkesen et al. 2013, s. 2.2.
+"""
 
 from typing import Protocol
 
@@ -59,7 +62,8 @@ class Keeping:
 def late_or_too_full(situation: Situation) -> Bools:
     """Overloaded: its queue says it is later than the bound, or its streams need more than it has.
 
-    Differs from seed 000 s.2.5: unless asked otherwise, load counts too, as in step 1 of fig. 5.
+    Differs from Balkesen et al. 2013, s. 2.5: unless asked otherwise, load counts too, as in step 1
+    of fig. 5.
     """
     problem = situation.problem
     latency_s = queue_latency_s(problem.queue_rows, problem.lane_capacity_per_s)

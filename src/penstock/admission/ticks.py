@@ -1,7 +1,7 @@
 """Rates as whole ticks of a lane's capacity, so that sums are exact whatever their order.
 
-A lane has 2^40 ticks. The tolerance is the epsilon of seed 000 s.2.1: ten streams of a tenth of a
-lane fill it, though ten times 0.1 in floats is not 1.
+A lane has 2^40 ticks. The tolerance is the epsilon of Balkesen et al. 2013, s. 2.1: ten streams of
+a tenth of a lane fill it, though ten times 0.1 in floats is not 1.
 """
 
 import numpy as np

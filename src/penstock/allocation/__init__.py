@@ -1,1 +1,1 @@
-"""Key groups to nodes (seed 004)."""
+"""Key groups to nodes (Madsen et al. 2017)."""

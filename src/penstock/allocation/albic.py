@@ -1,4 +1,6 @@
-"""ALBIC: balance load while key groups that talk much come together (seed 004 Algorithm 2).
+"""ALBIC: balance load while key groups that talk much come together.
+
+Madsen et al. 2017, Algorithm 2.
 
 1. A pair scores when out(g_i, g_j) > avg(g_i) sF, with avg(g_i) the output of g_i over the number
    of key groups of its downstream operators.
@@ -34,7 +36,7 @@ from penstock.allocation.traffic import Traffic
 class AlbicOptions:
     """The paper's maxLD, maxPL, stepPL and sF.
 
-    Differs from seed 004 Algorithm 2: `pairs_per_round` may exceed the paper's one pair.
+    Differs from Madsen et al. 2017, Algorithm 2: `pairs_per_round` may exceed the paper's one pair.
     """
 
     max_load_distance: float = 10.0
@@ -157,8 +159,9 @@ def _join(
             node = int(homes[loads[homes].argmin()])  # cases 1 and 3
         else:
             node = int(homes[0] if first else homes[1])  # case 2
-        # Differs from seed 004 Algorithm 2: a pair too heavy for any node within maxLD is passed
-        # over; tried first again in every round, it would keep all others from being joined.
+        # Differs from Madsen et al. 2017, Algorithm 2: a pair too heavy for any node within maxLD
+        # is passed over; tried first again in every round, it would keep all others from being
+        # joined.
         if problem.load[members].sum() > room:
             continue
         cost = float(problem.move_cost[members[problem.home[members] != node]].sum())

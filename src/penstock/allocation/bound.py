@@ -10,7 +10,7 @@ equal in number, so for every lambda in [-1/2, 1/2] the number of moves is at le
 (a Lagrangian bound). The smallest d for which that is within the budget is the bound. Where moves
 differ in cost, the dearest-load-per-cost key groups, taken in fractions, give the least cost of
 leaving or entering each window instead. Reference: the relaxation is ours; the program it bounds
-is seed 004 s.4.3.1.
+is Madsen et al. 2017, s. 4.3.1.
 """
 
 import math

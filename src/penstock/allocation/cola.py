@@ -2,8 +2,8 @@
 
 All key groups start as one piece. The heaviest piece is cut in two by balanced graph partitioning
 until the pieces, heaviest first to the lightest node, reach the wanted load distance or cannot be
-cut. The present placement and migrations play no part. Reference: Khandekar et al. 2009 as told in
-seed 004 s.2.1.
+cut. The present placement and migrations play no part. Reference: Khandekar et al. 2009 as
+described in Madsen et al. 2017, s. 2.1.
 """
 
 import heapq

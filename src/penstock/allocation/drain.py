@@ -1,6 +1,7 @@
 """What is left of the budget takes key groups off draining nodes.
 
-Reference: seed 004 s.4.3.1, second term of the objective (load on nodes marked for removal).
+Reference: Madsen et al. 2017, s. 4.3.1, second term of the objective (load on nodes marked for
+removal).
 """
 
 import numpy as np

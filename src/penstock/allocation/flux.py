@@ -2,8 +2,10 @@
 
 Nodes are sorted by load, descending; the first gives its biggest key group that lowers the
 variance of the pair to the last, the second to the last but one, and so on; passes repeat while the
-budget lasts and something moves. Reference: Shah et al. 2003 as told in seed 004 s.2.2.
-Differs from seed 004 s.2.2: a draining node comes first and gives whatever the variance.
+budget lasts and something moves. Reference: Shah et al. 2003 as described in Madsen et al. 2017,
+s. 2.2.
+Differs from Madsen et al. 2017, s. 2.2: a draining node comes first and gives whatever the
+variance.
 """
 
 import numpy as np

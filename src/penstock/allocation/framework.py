@@ -1,4 +1,6 @@
-"""The adaptation framework: allocate in thought, scale, allocate again (seed 004 Algorithm 1).
+"""The adaptation framework: allocate in thought, scale, allocate again.
+
+Madsen et al. 2017, Algorithm 1.
 
 Nodes marked for removal in earlier rounds that are empty are given back. A placement is planned;
 the scaling policy sees what it would achieve and may add or mark nodes, in which case it is

@@ -4,7 +4,7 @@ The search looks for a placement inside a window around the mean a little narrow
 distance found; when it has one, the window narrows. Within a window the sum of squared excesses
 falls by best exchanges at the violating nodes (neighbourhood.py); where that stalls, some moves
 that share a node are taken back home, which frees budget, and the repair starts again.
-Reference: the objective is seed 004 s.4.3.1; the search is ours.
+Reference: the objective is Madsen et al. 2017, s. 4.3.1; the search is ours.
 """
 
 import math

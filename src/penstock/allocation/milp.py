@@ -1,4 +1,4 @@
-"""The mixed-integer program of seed 004 s.4.3.1, solved by HiGHS.
+"""The mixed-integer program of Madsen et al. 2017, s. 4.3.1, solved by HiGHS.
 
     min  w_1 d - w_2 (d_u + d_l)
     (1)  each key group is on one node
@@ -10,8 +10,8 @@ with d, d_u, d_l as in Table 2. Here upper = d - d_u and lower = d - d_l are var
 and only moves are binary variables: a key group that moves nowhere is at home. Key groups may go to
 nodes that stay (Lemma 1), node loads are divided by capacity, and a further resource is one more
 constraint like (3) with its own limit.
-Differs from seed 004 s.4.3.1: constraint (5), d <= mean, is left out, as a node above twice the
-mean that the budget cannot relieve would make the program infeasible.
+Differs from Madsen et al. 2017, s. 4.3.1: constraint (5), d <= mean, is left out, as a node above
+twice the mean that the budget cannot relieve would make the program infeasible.
 """
 
 import math

@@ -1,6 +1,7 @@
 """Balanced graph partitioning with METIS: parts of even weight, little traffic between them.
 
-Reference: Karypis and Kumar 1998, as used in seed 004 s.4.3.2 (step 2) and in COLA (s.2.1).
+Reference: Karypis and Kumar 1998, as used in Madsen et al. 2017, s. 4.3.2 (step 2) and in COLA
+(s. 2.1).
 """
 
 import numpy as np

@@ -2,8 +2,8 @@
 
 Tuples of a key group go to whichever of its two nodes has less work so far, so its load is split
 without moving state; in exchange both halves of its state must be merged, on the node of the first
-choice, at a cost the balancing does not see. Reference: Nasir et al. 2015 as told in seed 004 s.2.2
-and s.5.2.1.
+choice, at a cost the balancing does not see. Reference: Nasir et al. 2015 as described in Madsen
+et al. 2017, s. 2.2 and s.5.2.1.
 """
 
 from dataclasses import dataclass

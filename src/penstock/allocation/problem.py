@@ -24,7 +24,10 @@ def summed_by(key: Ints, value: Floats, keys: int) -> Floats:
 
 @dataclass(frozen=True)
 class Resource:
-    """A further resource, limited but not balanced (seed 004 s.4.3.1, multi-dimensional load)."""
+    """A further resource, limited but not balanced.
+
+    Madsen et al. 2017, s. 4.3.1, multi-dimensional load.
+    """
 
     name: str
     use: Floats  # for each key group
@@ -71,7 +74,8 @@ class AllocationProblem:
     def mean(self) -> float:
         """The load every open node would have if work were a fluid.
 
-        Differs from seed 004 Table 2: not rounded up, so that the distance has no unit in it.
+        Differs from Madsen et al. 2017, Table 2: not rounded up, so that the distance has no unit
+        in it.
         """
         return float(self.load.sum() / self.capacity[self.open].sum())
 
@@ -90,8 +94,9 @@ class AllocationProblem:
     def must_drain(self) -> bool:
         """Whether the budget pays for emptying every draining node in this round.
 
-        Differs from seed 004 Lemma 2: with key groups that cannot be split the least distance may
-        keep one on a draining node for ever, so draining is demanded as soon as it is affordable.
+        Differs from Madsen et al. 2017, Lemma 2: with key groups that cannot be split the least
+        distance may keep one on a draining node for ever, so draining is demanded as soon as it is
+        affordable.
         """
         leaving = (self.home != NOWHERE) & ~self.open[self.home]
         forced = leaving | ((self.pinned != NOWHERE) & (self.pinned != self.home))
@@ -122,7 +127,7 @@ class AllocationProblem:
 
 @dataclass(frozen=True)
 class Distance:
-    """How far a placement is from balance (seed 004 s.4.3.1).
+    """How far a placement is from balance (Madsen et al. 2017, s. 4.3.1).
 
     `upper` and `lower` are the paper's d - d_u and d - d_l; `upper` counts draining nodes too, as
     constraint (3) does.

@@ -1,4 +1,4 @@
-"""The resource-aware scheduler that seed 002 relies on (ch. 4 s.1.3.3), and its two relatives.
+"""The resource-aware scheduler of Kotto-Kombi 2018, ch. 4 s. 1.3.3, and its two relatives.
 
 Tasks (here key groups) with reservations of processor and memory are placed one after another,
 neighbours in the graph of traffic close after each other, each on the node that is best by the

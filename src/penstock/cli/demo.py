@@ -35,7 +35,8 @@ def demo(
     from penstock.cli.run import summary_lines
     from penstock.control.history.digest import digest
     from penstock.control.history.store import HistoryStore
-    from penstock.spark.run.elastic import ElasticRun, Place
+    from penstock.spark.run.elastic import ElasticRun
+    from penstock.spark.run.place import Place
 
     _empty(out)
     gantries = demo_gantries()

@@ -94,6 +94,8 @@ def _run_number(store: HistoryStore, wanted: int | None) -> int:
 def _read(
     store: HistoryStore, run: int, kinds: tuple[Kind, ...], last: str | None
 ) -> dict[str, list[Any]]:
+    from penstock.control.history.store import Within
+    from penstock.control.history.tail import newest_s
     from penstock.model.durations import parse_duration_s
 
     readers: dict[Kind, Callable[..., list[Any]]] = {
@@ -106,14 +108,12 @@ def _read(
         Kind.actions: store.read_actions,
         Kind.failures: store.read_failures,
     }
-    found = {str(kind): readers[kind](run) for kind in kinds}
     if last is None:
-        return found
-    length_s = parse_duration_s(last, "--last")
-    newest_s = max((item.at_s for items in found.values() for item in items), default=0.0)
+        return {str(kind): readers[kind](run) for kind in kinds}
+    since_s = newest_s(store, run) - parse_duration_s(last, "--last")
     return {
-        kind: [item for item in items if item.at_s >= newest_s - length_s]
-        for kind, items in found.items()
+        str(kind): [one for one in readers[kind](run, Within(since_s)) if one.at_s >= since_s]
+        for kind in kinds
     }
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from penstock.cli.output import JsonFlag, one_line, print_json
+from penstock.cli.plotting import MISSING, can_plot
 from penstock.cli.settings import with_settings
 from penstock.config import Settings
 from penstock.errors import Infeasible, InvalidInput
@@ -99,9 +100,14 @@ def plan(
     sizes = sizes_between(scenario.cluster.min_executors, scenario.cluster.max_executors)
     found = [c for c, _ in candidates(scenario, settings, policies, sizes)]
     advised = best(found, PROMISE)
-    from penstock.cli.plan_figure import save
+    figures: list[Path] = []
+    if can_plot():
+        from penstock.cli.plan_figure import save
 
-    figures = save(out, recorded.observations, replay.observations, found, scenario.max_latency_s)
+        bound_s = scenario.max_latency_s
+        figures = save(out, recorded.observations, replay.observations, found, bound_s)
+    else:
+        print(f"penstock: {MISSING}", file=sys.stderr)
     told = {
         "run": recorded.number, "topology": recorded.run.topology, "rate": factor,
         "max_latency_s": scenario.max_latency_s, "fidelity": _fidelity(fidelity),
@@ -223,4 +229,5 @@ def _print(
             f"advice: {advised.name}, the cheapest that keeps {PROMISE:.0%} of results within "
             f"{told['max_latency_s']:g} s"
         )
-    print(f"figure: {told['figures'][0]}")
+    if told["figures"]:
+        print(f"figure: {told['figures'][0]}")

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from penstock.cli.output import JsonFlag, print_json
+from penstock.cli.plotting import require_plotting
 from penstock.cli.settings import with_settings
 from penstock.config import Settings
 from penstock.errors import InvalidInput
@@ -16,11 +17,12 @@ FORMATS = (".svg", ".png", ".pdf")
 
 
 def check_picture(option: str, file: Path) -> None:
-    """Refuse a file that no picture can be written to."""
+    """Refuse a file that no picture can be written to, and any where nothing can draw one."""
     if file.suffix not in FORMATS:
         raise InvalidInput(f"{option} is {str(file)!r}; its ending must be {' or '.join(FORMATS)}.")
     if not file.absolute().parent.is_dir():
         raise InvalidInput(f"{option} is {str(file)!r}; there is no such directory.")
+    require_plotting()
 
 
 @with_settings()
@@ -44,11 +46,12 @@ def plan_graph(
     """Draw a topology's graph: operators of one component in one colour, shuffles between them."""
     import tempfile
 
+    check_picture("--out", out)
+
     from penstock.cli.drawing import draw_components
     from penstock.spark.compile.topology_file import load_topology
     from penstock.spark.run.explain import explain
 
-    check_picture("--out", out)
     topology = load_topology(spec)
     with tempfile.TemporaryDirectory(prefix="penstock-") as folder:
         log_file = Path(folder) / "spark.log"

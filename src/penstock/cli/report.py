@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from penstock.cli.output import one_line
+from penstock.cli.plotting import MISSING, can_plot
 
 if TYPE_CHECKING:
     from penstock.control.step import Step
@@ -32,13 +33,17 @@ def write_report(path: Path, title: str, steps: Sequence[Step], summary: RunSumm
         for name, value in _figures(summary)
     )
     decisions = "".join(f"<li>{html.escape(one_line(line))}</li>" for line in summary.decisions)
+    first = summary.earlier_decisions + 1
+    plots = f"<p>{html.escape(MISSING)}</p>"
+    if can_plot():
+        plots = _svg(draw(observations, steps, summary))
     path.write_text(
         f"<!doctype html><html lang='en'><meta charset='utf-8'>"
         f"<meta name='viewport' content='width=device-width'>"
         f"<title>{html.escape(title)}</title><style>{STYLE}</style>"
         f"<h1>{html.escape(title)}</h1><table>{rows}</table>"
-        f"{_svg(draw(observations, steps, summary))}"
-        f"<h2>Decisions</h2><ol>{decisions or '<li>none</li>'}</ol></html>\n",
+        f"{plots}"
+        f"<h2>Decisions</h2><ol start='{first}'>{decisions or '<li>none</li>'}</ol></html>\n",
         encoding="utf-8",
     )
 

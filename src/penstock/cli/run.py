@@ -24,6 +24,7 @@ from penstock.config import Settings
 if TYPE_CHECKING:
     from penstock.control.summary import RunSummary
     from penstock.model.topology import Topology
+    from penstock.spark.run.place import Place
 
 
 @with_settings()
@@ -89,7 +90,7 @@ def run(
     if explained:
         _explain(topology, settings, as_json, apart, plan)
         return
-    from penstock.spark.run.elastic import Place
+    from penstock.spark.run.place import Place
 
     place = Place(
         master, checkpoint, once=once, apart=apart, processors=given, plan=plan, apply=apply
@@ -133,16 +134,15 @@ def _explain(
 def run_watched(
     topology: Topology,
     settings: Settings,
-    place: object,
+    place: Place,
     limit_s: float | None,
     controls: Controls,
 ) -> RunSummary:
     """Run under a live view; Ctrl-C ends the run, not the summary."""
     from penstock.cli.live import LiveView
-    from penstock.spark.run.elastic import ElasticRun, Place
+    from penstock.spark.run.elastic import ElasticRun
     from penstock.spark.sources.running.kinds import running_sources
 
-    assert isinstance(place, Place)
     bounded = [source.rows_in_all for source in running_sources(topology).values()]
     total = sum(rows or 0 for rows in bounded) if bounded and all(bounded) else None
     view = LiveView(topology.name, topology.max_latency_s, total)
@@ -169,4 +169,6 @@ def summary_lines(summary: RunSummary) -> list[str]:
         *([f"shed: {summary.shed_rows:,} rows more"] if summary.shed_rows else []),
         f"reconfigurations: {summary.reconfigurations}",
     ]
+    if summary.earlier_decisions:
+        lines.append(f"  {summary.earlier_decisions} earlier ones: penstock history --changes")
     return lines + [f"  {line}" for line in summary.decisions]

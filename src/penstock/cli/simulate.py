@@ -138,7 +138,7 @@ def _summary(result: SimulationResult) -> dict[str, Any]:
                 "done": step.outcome is not None and step.outcome.done,
                 "reasons": [*step.decision.decision.reasons, *step.decision.guard_reasons],
                 "infeasible": step.decision.decision.infeasible,
-                "also": [{"what": told.what, "reasons": list(told.reasons)} for told in step.told],
+                "also": [{"what": d.what, "reasons": list(d.reasons)} for d in step.room_decisions],
             }
             for step in result.steps
             if step.decision is not None
@@ -150,7 +150,7 @@ def _print_lines(result: SimulationResult) -> None:
     from datetime import UTC
 
     for step in result.steps:
-        if not (step.carried_out or step.told):
+        if not (step.carried_out or step.room_decisions):
             continue
         print(one_line(step.line(UTC)))
     s = _summary(result)

@@ -91,7 +91,27 @@ class SetInterval:
         return f"batch interval -> {self.seconds:.3g} s"
 
 
-Action = SetExecutors | SetParallelism | MoveKeyGroups | UseVariants | ShedLoad | SetInterval
+@dataclass(frozen=True)
+class SetRouteTasks:
+    """Let routed sources deal their rows to so many tasks each, from the next batch on."""
+
+    NAME: ClassVar[str] = "route_tasks"
+
+    tasks: Mapping[str, int]
+
+    def __str__(self) -> str:
+        return f"route tasks -> {', '.join(f'{name} {n}' for name, n in self.tasks.items())}"
+
+
+Action = (
+    SetExecutors
+    | SetParallelism
+    | MoveKeyGroups
+    | UseVariants
+    | ShedLoad
+    | SetInterval
+    | SetRouteTasks
+)
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,6 @@
-"""Key groups in the loop: allocate in thought, scale, allocate again, drain (seed 004 Algorithm 1).
+"""Key groups in the loop: allocate in thought, scale, allocate again, drain.
+
+Madsen et al. 2017, Algorithm 1.
 
 What is planned is data; the loop carries it out. Nodes to be removed are marked and emptied over as
 many rounds as the migration budget takes; only then may they leave.
@@ -231,7 +233,10 @@ def _left(table: KeyGroupTable, leaving: tuple[str, ...], moves: tuple[Move, ...
 
 
 def waits_for(record: AllocationRecord | None, moved: Outcome | None, change: int) -> str | None:
-    """Why the number of executors must not change yet: seed 004 scales what placement cannot."""
+    """Why the number of executors must not change yet.
+
+    Madsen et al. 2017 scale only what placement cannot solve.
+    """
     if record is None:
         return None
     if change > 0:

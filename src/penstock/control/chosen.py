@@ -4,8 +4,8 @@ from dataclasses import fields
 
 from penstock.config import Settings
 from penstock.control.allocating import Allocating, AllocationRules
-from penstock.control.batch_interval import Pacing
-from penstock.control.last_resort import Resorting
+from penstock.control.batch_interval import BatchInterval
+from penstock.control.last_resort import LastResort
 from penstock.errors import InvalidInput
 from penstock.scaling.last_resort import ResortRules
 from penstock.scaling.policies.policy import ScalingPolicy
@@ -65,19 +65,19 @@ def _with_options(name: str, settings: Settings, slots: int | None) -> ScalingPo
     return policy(name, **{k: v for k, v in offered.items() if k in wanted})
 
 
-def chosen_resorting(
+def chosen_last_resort(
     settings: Settings, variants: tuple[str, ...], max_latency_s: float
-) -> Resorting | None:
+) -> LastResort | None:
     """The last resort; None where the user allows none: no cheaper form, and nothing to shed."""
     rules = ResortRules(
         variants, settings.shed_at_most, settings.resort_after_s, settings.resort_calm_s
     )
-    return Resorting(rules, max_latency_s) if rules.allows_anything else None
+    return LastResort(rules, max_latency_s) if rules.allows_anything else None
 
 
-def chosen_pacing(settings: Settings, max_latency_s: float) -> Pacing | None:
+def chosen_batch_interval(settings: Settings, max_latency_s: float) -> BatchInterval | None:
     """What chooses the interval of batches; None where they go as the settings say."""
-    return Pacing(max_latency_s) if settings.adapt_interval else None
+    return BatchInterval(max_latency_s) if settings.adapt_interval else None
 
 
 def chosen_allocating(settings: Settings) -> Allocating | None:

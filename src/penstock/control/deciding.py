@@ -2,16 +2,16 @@
 
 import math
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
 
 from penstock.control.actions import MoveKeyGroups, SetExecutors
-from penstock.control.foresight import Foresight
-from penstock.control.guards.basic import Guard, GuardContext, apply_guards
+from penstock.control.controlled import Controlled
+from penstock.control.guards.basic import GuardContext, apply_guards
 from penstock.control.ports import Actuator
 from penstock.control.records import DecisionRecord
-from penstock.model.decision import Limits, ScalingPlan
+from penstock.control.rooms import Rooms
+from penstock.model.decision import ScalingPlan
 from penstock.model.observation import Observation
 from penstock.scaling.policies.policy import ScalingContext, ScalingPolicy
 
@@ -47,24 +47,23 @@ class Cluster:
 class Deciding:
     """Observations, suggestions and acts so far, and decisions made on them."""
 
-    def __init__(
-        self,
-        limits: Limits,
-        guards: Sequence[Guard],
-        edges: tuple[tuple[str, str], ...],
-        sharing: Literal["time", "space"],
-        window: int,
-        foresight: Foresight | None,
-        divides: bool,
-    ) -> None:
-        """`divides`: components have processors of their own, so an executor may be shared."""
-        self._limits, self._guards, self._foresight = limits, tuple(guards), foresight
-        self._edges, self._sharing, self._divides = edges, sharing, divides
+    def __init__(self, controlled: Controlled, rooms: Rooms, window: int) -> None:
+        self._controlled, self._guards, self._foresight = (
+            controlled,
+            tuple(rooms.guards),
+            rooms.foresight,
+        )
         self._window: deque[Observation] = deque(maxlen=window)
         self._suggested: deque[tuple[float, int]] = deque(maxlen=MOST_REMEMBERED)
         self._used: deque[tuple[float, float]] = deque(maxlen=MOST_REMEMBERED)
-        self._parallelism: dict[str, int] = {}
+        self.parallelism: dict[str, int] = dict(controlled.parallelism)  # as last given
         self._last_act_at_s: float | None = None
+        self._foreseen_per_s = math.nan  # at the horizon; anew with each observation
+
+    @property
+    def divides(self) -> bool:
+        """Whether components have processors of their own, so that an executor may be shared."""
+        return self._controlled.sharing == "space"
 
     @property
     def newest(self) -> Observation:
@@ -72,14 +71,16 @@ class Deciding:
         return self._window[-1]
 
     def saw(self, observation: Observation) -> None:
-        """Keep an observation to decide on."""
+        """Keep an observation to decide on, and look ahead from it."""
         self._window.append(observation)
+        if self._foresight is not None:
+            self._foreseen_per_s = self._foresight.rate_per_s(tuple(self._window))
 
-    def acted(self, at_s: float, parallelism: dict[str, int] | None = None) -> None:
-        """Something was changed; components have this parallelism until it is measured."""
+    def acted(self, at_s: float, parallelism: Mapping[str, int] | None = None) -> None:
+        """Something was changed; components have this parallelism now."""
         self._last_act_at_s = at_s
         if parallelism is not None:
-            self._parallelism = parallelism
+            self.parallelism = dict(parallelism)
 
     def decide(
         self,
@@ -90,20 +91,20 @@ class Deciding:
         shadow: bool = False,
     ) -> DecisionRecord:
         """What a policy suggests and what may be done of it."""
-        current = self._current(cluster)
-        window, foreseen = tuple(self._window), None
-        if self._foresight is not None:
-            rate_per_s = self._foresight.rate_per_s(window)
-            foreseen = rate_per_s if math.isfinite(rate_per_s) else None
-            window = self._foresight.shown(window, policy.name)
+        controlled, current = self._controlled, self._current(cluster)
+        foreseen = self._foreseen_per_s if math.isfinite(self._foreseen_per_s) else None
         decision = policy.decide(
             ScalingContext(
-                window, current, self._limits, self._edges, self._sharing,
+                self._shown_to(policy),
+                current,
+                controlled.limits,
+                controlled.edges,
+                controlled.sharing,
                 changed_at_s=self._last_act_at_s,
             )
-        )  # fmt: skip
+        )
         # Whole executors first, so that guards do not argue about a part of one.
-        slots = 1 if self._divides else cluster.slots
+        slots = 1 if self.divides else cluster.slots
         whole = -(-decision.plan.processors // slots) * slots
         if not shadow:
             self._suggested.append((at_s, whole))
@@ -112,19 +113,32 @@ class Deciding:
             self._guards,
             ScalingPlan(decision.plan.parallelism, whole),
             GuardContext(
-                at_s, current, self._limits, self.newest, self._last_act_at_s, self._sharing,
-                tuple(self._suggested), tuple(self._used),
+                at_s,
+                current,
+                controlled.limits,
+                self.newest,
+                self._last_act_at_s,
+                controlled.sharing,
+                tuple(self._suggested),
+                tuple(self._used),
             ),
-        )  # fmt: skip
+        )
         return DecisionRecord(
             at_s, policy.name, current, decision, guarded.plan, guarded.reasons, dry_run, shadow,
             foreseen,
         )  # fmt: skip
 
+    def _shown_to(self, policy: ScalingPolicy) -> tuple[Observation, ...]:
+        window = tuple(self._window)
+        if self._foresight is None or policy.looks_ahead:
+            return window
+        return self._foresight.shown(window, self._foreseen_per_s)
+
     def _current(self, cluster: Cluster) -> ScalingPlan:
         """What runs: with processors of their own, what components were given, used or not."""
-        # As measured; what was last decided where it was not measured yet.
         measured = {c.name: c.parallelism for c in self.newest.components}
-        running = {**self._parallelism, **measured}
-        given = sum(running.values()) if self._divides else cluster.executors * cluster.slots
-        return ScalingPlan(running, given)
+        if self.divides:
+            given = {**measured, **self.parallelism}
+            return ScalingPlan(given, sum(given.values()))
+        # As measured; what was last decided where it was not measured yet.
+        return ScalingPlan({**self.parallelism, **measured}, cluster.executors * cluster.slots)

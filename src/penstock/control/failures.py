@@ -1,4 +1,4 @@
-"""The border between the loop and whatever may fail behind a port or a policy."""
+"""What stands between the loop and whatever may fail behind a port or in a policy."""
 
 import logging
 from collections.abc import Callable
@@ -11,8 +11,8 @@ log = logging.getLogger(__name__)
 Result = TypeVar("Result")
 
 
-class Border:
-    """Calls that never raise: a failure is told in one line and kept for the period's record."""
+class Attempts:
+    """Calls that never raise: a failure is logged in one line and kept for the period's record."""
 
     def __init__(self) -> None:
         self.failures: list[FailureRecord] = []  # of this period

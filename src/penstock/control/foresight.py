@@ -15,8 +15,6 @@ from penstock.forecast.forecaster import Forecaster
 from penstock.forecast.holt import Holt
 from penstock.model.observation import Observation
 
-# They fit a trend to the window by themselves: a rate from the future would bend it twice.
-FORESEEING = frozenset({"autoscale", "autoscale_plus"})
 LEAST_OBSERVATIONS = 3  # a line through two points says nothing about the third
 MOST_OBSERVATIONS = 20
 AVERAGED = 3  # observations that a policy smooths over
@@ -42,18 +40,19 @@ class Foresight:
         expected = float(self.forecaster.forecast(rates, (steps,))[0, 0])
         return min(expected, MOST_GROWTH * known[-1].arrival_rate_per_s)
 
-    def shown(self, window: tuple[Observation, ...], policy: str) -> tuple[Observation, ...]:
-        """The window as a policy should see it."""
-        expected = self.rate_per_s(window)
-        if policy in FORESEEING or not expected > window[-1].arrival_rate_per_s > 0:
+    def shown(
+        self, window: tuple[Observation, ...], expected_per_s: float
+    ) -> tuple[Observation, ...]:
+        """The window as a policy should see it that does not look ahead by itself."""
+        if not expected_per_s > window[-1].arrival_rate_per_s > 0:
             return window
         newest = window[-1]
-        growth = expected / newest.arrival_rate_per_s
+        growth = expected_per_s / newest.arrival_rate_per_s
         components = tuple(
             replace(one, arrival_rate_per_s=one.arrival_rate_per_s * growth)
             for one in newest.components
         )
-        ahead = replace(newest, arrival_rate_per_s=expected, components=components)
+        ahead = replace(newest, arrival_rate_per_s=expected_per_s, components=components)
         # Beside one that is foreseen, the last ones measured would weigh most in a mean.
         others = replace(ahead, latency=None, batches=None)
         return (*window[:-1], *[others] * (AVERAGED - 1), ahead)

@@ -7,7 +7,6 @@ import math
 from dataclasses import dataclass
 
 from penstock.control.actions import Action, Outcome, ShedLoad, UseVariants
-from penstock.control.guards.steadiness import offered_load
 from penstock.model.decision import Decision, RoomDecision
 from penstock.model.observation import Observation
 from penstock.scaling.last_resort import (
@@ -24,13 +23,13 @@ KEPT_SHARE = 0.95  # of results within the bound: the promise is kept
 
 @dataclass(frozen=True)
 class ResortStep:
-    """A plan that is not the present one, or cannot be enough; and how it is told."""
+    """A plan that is not the present one, or cannot be enough; and its record."""
 
     plan: ResortPlan
-    told: RoomDecision
+    decision: RoomDecision
 
 
-class Resorting:
+class LastResort:
     """Takes steps of the last resort and undoes them."""
 
     def __init__(self, rules: ResortRules, max_latency_s: float) -> None:
@@ -164,7 +163,7 @@ def _row_cost_s(seen: Observation) -> float:
     """Processor-seconds of a row of the sources, over all components."""
     rate, batches = seen.arrival_rate_per_s, seen.batches
     if rate > 0:
-        return offered_load(seen) / rate
+        return seen.offered_load / rate
     if batches is None or not batches.mean_rows > 0:
         return math.nan
     # Nothing arrives any more, and what waits is still worked off.

@@ -16,7 +16,7 @@ THREAD = "penstock-loop"
 AGAIN_AFTER_S = 1.0
 
 
-class KeptLoop:
+class LoopThread:
     """Runs until the function ends by itself or the clock is stopped."""
 
     def __init__(

@@ -1,8 +1,8 @@
 """When key groups may move for balance alone: a move delays a batch, so not while that would hurt.
 
-Seed 004 moves state to keep nodes even; in a period in which processors are short or results late,
-a delay costs more than some unevenness does. What cannot wait is moved all the same: what is on
-nodes that are to be removed, and what makes one node much heavier than the others.
+Madsen et al. 2017 move state to keep nodes even; in a period in which processors are short or
+results late, a delay costs more than some unevenness does. What cannot wait is moved all the same:
+what is on nodes that are to be removed, and what makes one node much heavier than the others.
 """
 
 from penstock.control.records import AllocationRecord, DecisionRecord

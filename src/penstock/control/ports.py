@@ -59,8 +59,8 @@ class History(Protocol):
     def allocated(self, record: AllocationRecord) -> None:
         """Keep where key groups should live, and why."""
 
-    def told(self, decision: RoomDecision) -> None:
-        """Keep a decision that is not one of scaling or placement."""
+    def room_decided(self, decision: RoomDecision) -> None:
+        """Keep a decision of another room than scaling and placement."""
 
     def acted(self, record: ActionRecord) -> None:
         """Keep what was done and what it cost."""

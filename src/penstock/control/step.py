@@ -24,8 +24,8 @@ class Step:
     failures: tuple[FailureRecord, ...] = ()
     allocation: AllocationRecord | None = None
     moved: Outcome | None = None  # what came of its moves
-    told: tuple[RoomDecision, ...] = ()  # the last resort, the interval of batches
-    also_done: tuple[Outcome, ...] = ()  # what came of those
+    room_decisions: tuple[RoomDecision, ...] = ()  # the last resort, the interval
+    room_outcomes: tuple[Outcome, ...] = ()  # what came of those
 
     @property
     def carried_out(self) -> bool:
@@ -37,7 +37,7 @@ class Step:
         """Whether other executors, another division of them or other homes were wanted."""
         moves = self.allocation is not None and bool(self.allocation.moves)
         more = self.executors_wanted != self.executors_before
-        return more or self.divided is not None or moves or bool(self.told)
+        return more or self.divided is not None or moves or bool(self.room_decisions)
 
     def line(self, zone: tzinfo | None = None) -> str:
         """The decision in one line; the time is local unless a zone is given."""
@@ -58,10 +58,10 @@ class Step:
     def _others(self) -> list[str]:
         """What else was decided, and whether it was done."""
         said = []
-        for decision in self.told:
+        for decision in self.room_decisions:
             reasons = [*decision.reasons, *([decision.infeasible] if decision.infeasible else [])]
             said.append(f"{decision.what} ({decision.policy}): {'; '.join(reasons)}")
-        said += [f"{o.action}: not done: {o.detail}" for o in self.also_done if not o.done]
+        said += [f"{o.action}: not done: {o.detail}" for o in self.room_outcomes if not o.done]
         return said
 
     def _moves(self) -> str:

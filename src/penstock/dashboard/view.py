@@ -86,7 +86,11 @@ def run_document(store: HistoryStore, run: int, wanted: Range) -> dict[str, Any]
 def update_document(
     store: HistoryStore, run: int, since: Position, until: Position
 ) -> dict[str, Any]:
-    """What the page must add to what it has: the same form, with the new periods alone."""
+    """What the page must add to what it has: the same form, with the new periods alone.
+
+    A page that slept for a week gets the newest of them, as many as it would show.
+    """
+    since = Position(*map(max, zip(astuple(since), astuple(_newest_events(until)), strict=True)))
     told = news(store, run, since, until)
     record, end = record_of(store, run), since.observations
     before = store.read_observations(run, Within(span=(end - 1, end)))
@@ -110,7 +114,7 @@ def newest(observations: Sequence[Observation]) -> Observation | None:
 
 
 def _newest_events(now: Position) -> Position:
-    """From where decisions are read: a page shows no more of them, however long the run."""
+    """From where rows are read: a page shows no more of them, however long the run."""
     return Position(*(max(0, number - MOST_READ) for number in astuple(now)))
 
 

@@ -1,4 +1,4 @@
-"""The rate that meta-data leads one to expect, X^m of seed 000 s.2.4 and 2.5.
+"""The rate that meta-data leads one to expect, X^m of Balkesen et al. 2013, s. 2.4 and 2.5.
 
 The most telling knowledge decides, in this order:
 

@@ -1,4 +1,4 @@
-"""Holt's linear trend over all streams at once (seed 000 s.2.3).
+"""Holt's linear trend over all streams at once (Balkesen et al. 2013, s. 2.3).
 
     L_t = alpha X_t + (1 - alpha) (L_{t-1} + T_{t-1})
     T_t = gamma (L_t - L_{t-1}) + (1 - gamma) T_{t-1}

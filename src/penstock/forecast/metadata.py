@@ -1,4 +1,4 @@
-"""What is known of streams beforehand (seed 000 s.2.4, fig. 4), as columns.
+"""What is known of streams beforehand (Balkesen et al. 2013, s. 2.4, fig. 4), as columns.
 
 Ten characteristics, any subset of them; NaN (or no transition) is "not known". Times are counted
 in periods of the controller, from the moment a stream joined.

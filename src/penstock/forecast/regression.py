@@ -1,7 +1,7 @@
 """Least squares of one variable, kept by its sums, so that points can be added and taken away.
 
 y = intercept + slope x, from n, sum x, sum y, sum xx, sum xy, sum yy of the points, each relative
-to the first point's x to keep differences of large times exact (seed 002 ch.5 s.3.1).
+to the first point's x to keep differences of large times exact (Kotto-Kombi 2018, ch. 5 s. 3.1).
 """
 
 import math

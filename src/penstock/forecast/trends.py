@@ -1,4 +1,4 @@
-"""Trends of many series at once, by least squares (seed 002 ch.5 s.3.1, ch.6 s.2.1).
+"""Trends of many series at once, by least squares (Kotto-Kombi 2018, ch. 5 s. 3.1, ch. 6 s. 2.1).
 
 Each row of `series` holds equally spaced measurements x = 1 .. n; the trend gives the next n.
 

@@ -1,1 +1,1 @@
-"""Operators to components (seed 001; the Order step of seed 002)."""
+"""Operators to components (Guo and Zhou 2017; the Order step of Kotto-Kombi 2018)."""

@@ -59,7 +59,7 @@ _STREAM: Schema = {
 SCHEMA: Schema = {
     "$schema": "https://json-schema.org/draft/2020-12/schema",
     "title": "fusion",
-    "description": "Which operators should run as one component (seed 001).",
+    "description": "Which operators should run as one component (Guo and Zhou 2017).",
     "type": "object",
     "required": ["algorithm", "operators", "streams"],
     "additionalProperties": False,

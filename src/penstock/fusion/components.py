@@ -1,4 +1,7 @@
-"""Enumeration of components, level by level, that stops before it explodes (seed 001 s.5.2)."""
+"""Enumeration of components, level by level, that stops before it explodes.
+
+Guo and Zhou 2017, s. 5.2.
+"""
 
 from dataclasses import dataclass
 
@@ -25,7 +28,7 @@ def enumerate_components(
     by each compatible neighbour finds all of size s + 1. A size that would exceed the count is
     left out as a whole, so the limit can be stated as a size.
 
-    Differs from seed 001 s.5.2: the limit k of Enumerate(G, k) is found from the count.
+    Differs from Guo and Zhou 2017, s. 5.2: the limit k of Enumerate(G, k) is found from the count.
     """
     level: dict[Members, int] = {1 << p: bits for p, bits in enumerate(graph.key_bits)}
     reach: dict[Members, Members] = {1 << p: graph.neighbours[p] for p in range(graph.size)}

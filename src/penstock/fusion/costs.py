@@ -1,4 +1,7 @@
-"""The cost of a fusion plan: communication and adaptation, in rows (seed 001 s.4, eq. 1)."""
+"""The cost of a fusion plan: communication and adaptation, in rows.
+
+Guo and Zhou 2017, s. 4, eq. 1.
+"""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

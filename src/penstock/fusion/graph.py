@@ -1,4 +1,7 @@
-"""The operator graph with its statistics windows: what may be fused (seed 001 s.2.2 and s.3.1)."""
+"""The operator graph with its statistics windows: what may be fused.
+
+Guo and Zhou 2017, s. 2.2 and s. 3.1.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -114,7 +117,7 @@ class OperatorGraph:
         return pieces
 
     def is_component(self, members: Members) -> bool:
-        """Definition 1 of seed 001: connected, and compatible."""
+        """Definition 1 of Guo and Zhou 2017: connected, and compatible."""
         return (
             members != 0
             and self.shared_key_bits(members) != 0

@@ -1,4 +1,7 @@
-"""Greedy fusion: move one operator at a time while the cost falls (seed 001 s.5.1, Algorithm 1)."""
+"""Greedy fusion: move one operator at a time while the cost falls.
+
+Guo and Zhou 2017, s. 5.1, Algorithm 1.
+"""
 
 import math
 from collections.abc import Sequence
@@ -158,8 +161,8 @@ def improve(costs: Costs, limits: FusionLimits, plan: Sequence[Members]) -> list
     negative, delta1 + psi_i + psi_j bounds the profit, so only moves whose bound exceeds the best
     profit found are priced.
 
-    Differs from seed 001 s.5.1: what is left of i may fall apart, and is then priced and kept as
-    its connected pieces; an operator may also move to a component of its own.
+    Differs from Guo and Zhou 2017, s. 5.1: what is left of i may fall apart, and is then priced and
+    kept as its connected pieces; an operator may also move to a component of its own.
     """
     walk = _Walk(costs, limits, list(plan))
     scale = costs.graph.total_rows + float(walk.state_moves.sum())

@@ -1,4 +1,7 @@
-"""The initial plan of Algorithm 1: a depth-first walk that fuses along it (seed 001 s.5.1)."""
+"""The initial plan of Algorithm 1: a depth-first walk that fuses along it.
+
+Guo and Zhou 2017, s. 5.1.
+"""
 
 from penstock.fusion.costs import Costs, FusionLimits
 from penstock.fusion.members import Members
@@ -11,7 +14,7 @@ def initial_plan(costs: Costs, limits: FusionLimits) -> list[Members]:
     joins the component of that operator when the keys stay compatible, and starts its own
     otherwise. Walks start at the operators that nothing feeds.
 
-    Differs from seed 001 s.5.1: joining must also respect beta and the size limit.
+    Differs from Guo and Zhou 2017, s. 5.1: joining must also respect beta and the size limit.
     """
     graph = costs.graph
     downstreams: list[list[int]] = [[] for _ in range(graph.size)]

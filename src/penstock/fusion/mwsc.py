@@ -1,4 +1,7 @@
-"""The cheapest plan as an exact set partition (seed 001 s.5.2, Algorithm 2, with eq. 1's cost)."""
+"""The cheapest plan as an exact set partition.
+
+Guo and Zhou 2017, s. 5.2, Algorithm 2, with eq. 1's cost.
+"""
 
 from dataclasses import dataclass
 
@@ -28,8 +31,8 @@ def mwsc(costs: Costs, limits: FusionLimits) -> Partition:
     all up to a size, those of the greedy plan and of the best choice of attributes; the bound then
     comes from the attributes and holds for components of every size.
 
-    Differs from seed 001 s.5.2: eq. 3's weights psi_i + l - phi_i count l once per component, see
-    `mwsc_literal`.
+    Differs from Guo and Zhou 2017, s. 5.2: eq. 3's weights psi_i + l - phi_i count l once per
+    component, see `mwsc_literal`.
     """
     graph = costs.graph
     found = enumerate_components(graph, limits.max_component_size, limits.max_pool)

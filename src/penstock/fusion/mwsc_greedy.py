@@ -1,4 +1,7 @@
-"""The greedy set cover over enumerated components (seed 001 s.5.2, after Cormen ch. 35)."""
+"""The greedy set cover over enumerated components.
+
+Guo and Zhou 2017, s. 5.2, after Cormen ch. 35.
+"""
 
 import heapq
 
@@ -17,7 +20,8 @@ def mwsc_greedy(costs: Costs, limits: FusionLimits) -> list[Members]:
     cost of eq. 1. A weight per operator only rises as others are covered, so a heap with stale
     entries finds the least one.
 
-    Differs from seed 001 s.5.2: weights psi + cut / 2 in place of psi + l - phi (see mwsc_literal).
+    Differs from Guo and Zhou 2017, s. 5.2: weights psi + cut / 2 in place of psi + l - phi (see
+    mwsc_literal).
     """
     pool = component_pool(costs, limits)
     # Streams at an operator, each counted at both ends: less twice the inner ones is the cut.

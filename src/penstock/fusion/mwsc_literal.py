@@ -1,4 +1,4 @@
-"""Set cover with the weights as the paper prints them (seed 001 s.5.2, eq. 2 and 3)."""
+"""Set cover with the weights as the paper prints them (Guo and Zhou 2017, s. 5.2, eq. 2 and 3)."""
 
 from penstock.fusion.costs import Costs, FusionLimits
 from penstock.fusion.members import Members

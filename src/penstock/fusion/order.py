@@ -1,7 +1,7 @@
 """Order: commuting stateless operators so that cheap and selective ones run first.
 
-Seed 002 ch. 3 s.1.2.1 (when a swap is safe, definition 10) and ch. 4 s.1.3.1 and 2.1.1 (the Order
-step of the ORACL loop).
+Kotto-Kombi 2018, ch. 3 s. 1.2.1 (when a swap is safe, definition 10) and ch. 4 s. 1.3.1 and 2.1.1
+(the Order step of the ORACL loop).
 """
 
 import math
@@ -77,7 +77,7 @@ def swapped_unduly(
 def work_per_row_s(run: Iterable[StatelessOperator]) -> float:
     """sum over i of cost_i times the product of the selectivities before i.
 
-    Selectivities are taken to be independent of each other, as seed 002 asks of a swap. An
+    Selectivities are taken to be independent of each other, as Kotto-Kombi 2018 asks of a swap. An
     operator that was not measured counts as free and as passing every row.
     """
     reaching, work = 1.0, 0.0

@@ -1,8 +1,8 @@
 """Operators parallelised one by one and their instances placed by a sparse cut (COLA's baseline).
 
-Seed 001 s.1 and s.6.1 compare with this: every operator has its own key and parallelism, the graph
-of instances is cut into as many parts as there are nodes, and a row stays local only when the
-instances at both ends of its stream happen to share a node.
+Guo and Zhou 2017, s. 1 and 6.1, compare with this: every operator has its own key and parallelism,
+the graph of instances is cut into as many parts as there are nodes, and a row stays local only when
+the instances at both ends of its stream happen to share a node.
 """
 
 from dataclasses import dataclass

@@ -12,7 +12,10 @@ from penstock.model.observation import Floats
 
 @dataclass(frozen=True)
 class Pool:
-    """Components (Omega of seed 001 s.5.2), lone operators first, with psi and phi of each."""
+    """Components, lone operators first, with psi and phi of each.
+
+    Omega of Guo and Zhou 2017, s. 5.2.
+    """
 
     components: tuple[Members, ...]
     adaptation: Floats  # psi
@@ -56,8 +59,9 @@ def without_redundant(
 ) -> list[Members]:
     """A plan from a cover: an operator in several components stays where it saves most.
 
-    Seed 001 s.5.2 discards redundant operators and does not say from which component; here each
-    stays with the component it exchanges most rows with, and what falls apart is kept in pieces.
+    Guo and Zhou 2017, s. 5.2, discard redundant operators and do not say from which component; here
+    each stays with the component it exchanges most rows with, and what falls apart is kept in
+    pieces.
     """
     graph = costs.graph
     left = list(cover)

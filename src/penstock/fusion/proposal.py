@@ -1,6 +1,5 @@
 """Another plan than the present one, if it is worth a restart: the slow loop's decision."""
 
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -12,8 +11,6 @@ from penstock.model.decision import Decision
 from penstock.model.plan_document import Group
 
 LEAST_GAIN = 0.05  # share of the present cost below which a plan is left as it is
-NOTHING = "fuse nothing"
-_GROUP = re.compile(r"fuse ([\w +]+) by \(([^()]*)\)")
 
 
 @dataclass(frozen=True)
@@ -61,24 +58,6 @@ def propose_fusion(
         return Decision(Proposal(kept, before, before), (reason, *decision.reasons))
     reason = f"expected gain {proposal.gain:.1%}: cost {before:.6g} -> {proposal.cost:.6g} rows"
     return Decision(proposal, (reason, *decision.reasons), decision.infeasible)
-
-
-def describe_groups(groups: Sequence[Group]) -> str:
-    """Groups as a line for a person, which `parse_groups` reads back.
-
-    >>> describe_groups([Group(("speeds", "tolls"), ("direction", "segment"))])
-    'fuse speeds + tolls by (direction, segment)'
-    """
-    parts = [f"fuse {' + '.join(group.operators)} by ({', '.join(group.key)})" for group in groups]
-    return "; ".join(parts) or NOTHING
-
-
-def parse_groups(text: str) -> tuple[Group, ...]:
-    """The groups of a line made by `describe_groups`."""
-    return tuple(
-        Group(tuple(found[1].split(" + ")), tuple(found[2].split(", ")))
-        for found in _GROUP.finditer(text)
-    )
 
 
 def _partition(graph: OperatorGraph, parts: list[list[int]]) -> list[Members]:

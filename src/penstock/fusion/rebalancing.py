@@ -12,7 +12,9 @@ Flags = NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class RebalancingRule:
-    """When a component is rescaled and rebalanced (seed 001 s.2.1 names both, and gives no rule).
+    """When a component is rescaled and rebalanced.
+
+    Guo and Zhou 2017, s. 2.1, name both and give no rule.
 
     `capacity_rows` is what one instance takes in a window; `tolerance` is how far an instance may
     be from the mean before key groups are moved.
@@ -23,7 +25,9 @@ class RebalancingRule:
 
 
 def state_moves(load_rows: Floats, state_rows: Floats, rule: RebalancingRule) -> Floats:
-    """psi of many components at once: rows of state moved over all windows (seed 001 s.4.1).
+    """psi of many components at once: rows of state moved over all windows.
+
+    Guo and Zhou 2017, s. 4.1.
 
     Both histograms are components x windows x key groups. Each component starts with its key
     groups hashed over the instances its first window needs. In each window it takes

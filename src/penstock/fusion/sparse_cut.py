@@ -56,8 +56,9 @@ def operator_groups(graph: OperatorGraph, parts: int) -> list[Members]:
 def sparse_cut(costs: Costs, limits: FusionLimits) -> tuple[list[Members], str]:
     """COLA's grouping made into a plan: METIS cuts, then keys decide what of a group is fused.
 
-    The cut knows only loads, as in COLA (seed 001 s.6.1). A group whose operators share no key
-    cannot be partitioned as one, so it is taken apart along its heaviest streams into components.
+    The cut knows only loads, as in COLA (Guo and Zhou 2017, s. 6.1). A group whose operators share
+    no key cannot be partitioned as one, so it is taken apart along its heaviest streams into
+    components.
     """
     graph = costs.graph
     size = limits.max_component_size or OPERATORS_PER_GROUP

@@ -1,4 +1,4 @@
-"""The statistics windows of seed 001 s.2.2, from what was observed of a run.
+"""The statistics windows of Guo and Zhou 2017, s. 2.2, from what was observed of a run.
 
 The rows of a stream are those that left its upstream; how they divide over key groups is taken
 from the work of the groups that received them. State is observed in bytes and counted in rows of

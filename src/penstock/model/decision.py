@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
+from penstock.model.plan_document import PlanChange
+
 PlanT = TypeVar("PlanT")
 
 
@@ -35,19 +37,29 @@ class ScalingPlan:
 
 @dataclass(frozen=True)
 class RoomDecision:
-    """A decision that was taken where it is carried out, as it was told afterwards.
+    """A decision of another room than scaling and placement, for the history.
 
     A source's runner makes tables of routes, for one: the loop does not decide that, but it
-    remembers it with its own.
+    remembers it with its own. A change of plan is data in `plan`, which is what later starts read;
+    `what` is then its text.
     """
 
     at_s: float
     room: str  # such as routing
     policy: str
-    what: str
+    what: str  # for a person
     numbers: Mapping[str, float]
     reasons: tuple[str, ...] = ()
     infeasible: str | None = None
+    plan: PlanChange | None = None
+
+    @classmethod
+    def of_plan(
+        cls, at_s: float, room: str, policy: str, plan: PlanChange, numbers: Mapping[str, float],
+        reasons: tuple[str, ...] = (), infeasible: str | None = None,
+    ) -> "RoomDecision":  # fmt: skip
+        """A decision on a plan, told by its text."""
+        return cls(at_s, room, policy, str(plan), numbers, reasons, infeasible, plan)
 
 
 @dataclass(frozen=True)

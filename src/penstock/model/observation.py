@@ -192,6 +192,15 @@ class Observation:
     decided: tuple[RoomDecision, ...] = ()  # since the observation before; kept as decisions
 
     @property
+    def offered_load(self) -> float:
+        """Processors that what arrives keeps busy; NaN when some component's is not known."""
+        return sum(
+            component.arrival_rate_per_s * component.service_time_s
+            for component in self.components
+            if component.arrival_rate_per_s != 0
+        )
+
+    @property
     def processors(self) -> int:
         """Slots of the nodes that are not draining."""
         return sum(node.slots for node in self.nodes if not node.draining)

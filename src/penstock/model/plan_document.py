@@ -1,4 +1,4 @@
-"""Plans as JSON documents: what a checkpoint records and what `--plan FILE.json` holds."""
+"""Plans as JSON documents: in a checkpoint, in `--plan FILE.json`, and proposed in a history."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -14,6 +14,55 @@ class Group:
 
     operators: tuple[str, ...]
     key: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Fusion:
+    """Which operators run as one component; those of no group run as they are declared.
+
+    >>> str(Fusion((Group(("speeds", "tolls"), ("direction", "segment")),)))
+    'fuse speeds + tolls by (direction, segment)'
+    >>> str(Fusion(()))
+    'fuse nothing'
+    """
+
+    groups: tuple[Group, ...]
+
+    def __str__(self) -> str:
+        parts = [f"fuse {' + '.join(g.operators)} by ({', '.join(g.key)})" for g in self.groups]
+        return "; ".join(parts) or "fuse nothing"
+
+
+@dataclass(frozen=True)
+class Order:
+    """Stateless operators that follow each other, upstream first.
+
+    >>> str(Order(("few", "named")))
+    'few > named'
+    """
+
+    operators: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return " > ".join(self.operators)
+
+
+PlanChange = Fusion | Order  # what the slow loop proposes and a start takes up
+
+
+def change_document(change: PlanChange) -> dict[str, Any]:
+    """A change of plan as JSON values."""
+    if isinstance(change, Order):
+        return {"order": list(change.operators)}
+    groups = [{"operators": list(g.operators), "key": list(g.key)} for g in change.groups]
+    return {"components": groups}
+
+
+def read_change(document: Any, where: str) -> PlanChange:
+    """The change of plan of its document."""
+    if isinstance(document, Mapping) and "order" in document:
+        return Order(_texts(document, "order", where))
+    return Fusion(_groups(document, where))
 
 
 def plan_document(plan: TopologyPlan) -> dict[str, Any]:
@@ -32,14 +81,18 @@ def read_plan(document: Any, where: str) -> TopologyPlan | tuple[Group, ...]:
             tuple(str(reason) for reason in document.get("reasons", ())),
         )
     if isinstance(document, Mapping) and "components" in document:
-        return tuple(
-            Group(_texts(part, "operators", at), _texts(part, "key", at))
-            for n, part in enumerate(_list(document, "components", where))
-            for at in (f"{where}: components[{n}]",)
-        )
+        return _groups(document, where)
     raise InvalidInput(
         f"{where}: there is neither 'queries' (a whole plan) nor 'components' (as `penstock advise "
         "fusion` answers)."
+    )
+
+
+def _groups(given: Any, where: str) -> tuple[Group, ...]:
+    return tuple(
+        Group(_texts(part, "operators", at), _texts(part, "key", at))
+        for n, part in enumerate(_list(given, "components", where))
+        for at in (f"{where}: components[{n}]",)
     )
 
 

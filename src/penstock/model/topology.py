@@ -12,6 +12,7 @@ import networkx as nx
 
 from penstock.errors import InvalidTopology
 from penstock.model.channels import Feedback
+from penstock.model.directories import check_directories
 from penstock.model.durations import parse_duration_s
 from penstock.model.route import Route
 from penstock.model.sinks import OUTPUT_MODES, Sink
@@ -298,6 +299,9 @@ class Topology:
                     f"{', '.join(known)}."
                 )
         self._check_paths()
+        uses = [(f"source {name!r}", source.reader) for name, source in self._sources.items()]
+        uses += [(f"sink {name!r}", binding.sink) for name, binding in self._sinks.items()]
+        check_directories(uses)
 
     def _check_paths(self) -> None:
         graph = self.graph()

@@ -1,1 +1,1 @@
-"""Tuples to partitions (seed 000 s.4, OSG of seed 002 ch. 6)."""
+"""Tuples to partitions (Balkesen et al. 2013, s. 4, OSG of Kotto-Kombi 2018, ch. 6)."""

@@ -45,7 +45,8 @@ _BY_PANE: tuple[str, ...] = ("panes", "rate-aware-panes")
 SCHEMA: Schema = {
     "$schema": "https://json-schema.org/draft/2020-12/schema",
     "title": "routing",
-    "description": "How evenly rows are spread over nodes (seed 000 s.4; OSG of seed 002 ch.6).",
+    "description": "How evenly rows are spread over nodes (Balkesen et al. 2013, s. 4; OSG of "
+    "Kotto-Kombi 2018, ch. 6).",
     "type": "object",
     "required": ["method", "nodes"],
     "additionalProperties": False,

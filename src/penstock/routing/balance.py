@@ -7,7 +7,9 @@ from penstock.model.observation import Floats, Ints
 
 
 def load_ratio(load: ArrayLike) -> float:
-    """Standard deviation over mean of the nodes' loads (seed 000 s.6.4.1); 0 without any load.
+    """Standard deviation over mean of the nodes' loads; 0 without any load.
+
+    Balkesen et al. 2013, s. 6.4.1.
 
     >>> load_ratio([10, 10, 10])
     0.0

@@ -1,7 +1,8 @@
 """What each value costs, learnt from completed rows by two count-min sketches.
 
-Seed 002 ch.6 s.4.1 (OSG, after Rivetti et al. 2016): one sketch counts occurrences, one adds up
-completion times; both have the same hash functions, so a value has one cell in each row of both.
+Kotto-Kombi 2018, ch. 6 s. 4.1 (OSG, after Rivetti et al. 2016): one sketch counts occurrences, one
+adds up completion times; both have the same hash functions, so a value has one cell in each row of
+both.
 """
 
 from dataclasses import dataclass

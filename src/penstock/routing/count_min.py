@@ -1,4 +1,6 @@
-"""The count-min sketch (Cormode and Muthukrishnan 2005), as OSG uses it (seed 002 ch.6 s.4.1).
+"""The count-min sketch (Cormode and Muthukrishnan 2005), as OSG uses it.
+
+Kotto-Kombi 2018, ch. 6 s. 4.1.
 
 DataSketches has one too, but it takes one item a call; this one takes columns.
 """
@@ -59,7 +61,7 @@ class CountMinShape:
         return np.zeros(self.rows * self.columns)
 
 
-DEFAULT_SHAPE = CountMinShape()  # both 0.05, as in seed 002 ch.6 table 1
+DEFAULT_SHAPE = CountMinShape()  # both 0.05, as in Kotto-Kombi 2018, ch. 6 table 1
 
 
 @dataclass(frozen=True)

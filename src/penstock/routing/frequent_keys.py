@@ -1,4 +1,6 @@
-"""The most frequent keys of a lane and period, as a sketch that merges (seed 000 s.4.1, 6.4.4).
+"""The most frequent keys of a lane and period, as a sketch that merges.
+
+Balkesen et al. 2013, s. 4.1, 6.4.4.
 
 The sketch is the frequent-items sketch of Apache DataSketches: with 2**12 counters a count is
 wrong by less than 0.1% of all rows, whatever the stream.
@@ -39,7 +41,8 @@ class KeyCounts:
 class FrequentKeys:
     """Counts keys; those of several lanes are merged into the counts of all of them.
 
-    Differs from seed 000 s.4.1: the split nodes' counts are merged, so that all use one table.
+    Differs from Balkesen et al. 2013, s. 4.1: the split nodes' counts are merged, so that all use
+    one table.
     """
 
     def __init__(self, counters_log2: int = COUNTERS_LOG2) -> None:

@@ -1,4 +1,7 @@
-"""OSG row by row: each goes to the task that will be free first (seed 002 ch.6 s.4.1)."""
+"""OSG row by row: each goes to the task that will be free first.
+
+Kotto-Kombi 2018, ch. 6 s. 4.1.
+"""
 
 import heapq
 from dataclasses import dataclass

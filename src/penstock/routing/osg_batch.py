@@ -3,7 +3,7 @@
 Greedy over rows in any order ends within (2 - 1/n) of the best makespan, and over rows from the
 costliest to the cheapest within (4/3 - 1/(3n)) (Graham 1969). Rows of one estimated cost are
 alike, and a cost sketch has few distinct estimates, so whole classes are dealt at once.
-Differs from seed 002 ch.6 s.4.1: it sees the batch, where OSG sees one row at a time.
+Differs from Kotto-Kombi 2018, ch. 6 s. 4.1: it sees the batch, where OSG sees one row at a time.
 """
 
 import numpy as np

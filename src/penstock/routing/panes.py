@@ -1,4 +1,4 @@
-"""Panes, and plain panes dealt round robin (seed 000 s.4.2)."""
+"""Panes, and plain panes dealt round robin (Balkesen et al. 2013, s. 4.2)."""
 
 import math
 

@@ -1,4 +1,7 @@
-"""Plain hashing, the baseline: hash(key) modulo the number of nodes (seed 000 s.6.4.3)."""
+"""Plain hashing, the baseline: hash(key) modulo the number of nodes.
+
+Balkesen et al. 2013, s. 6.4.3.
+"""
 
 import numpy as np
 

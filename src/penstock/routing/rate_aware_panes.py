@@ -1,10 +1,11 @@
 """Rate-aware panes: the excess of a large pane goes to nodes whose panes were small.
 
-Seed 000 s.4.2. With m and d the mean and standard deviation of the sizes of recent panes, a pane
-of more than m + d rows is cut: m rows stay with the node whose turn it is, and the rows beyond go
-to the next nodes in turn, more of them to those that had small panes: all are filled to one level
-of what they got in the last round, in which each node had one pane of its own.
-Differs from seed 000 s.4.2: the excess goes to all nodes below that level, not to the next alone.
+Balkesen et al. 2013, s. 4.2. With m and d the mean and standard deviation of the sizes of recent
+panes, a pane of more than m + d rows is cut: m rows stay with the node whose turn it is, and the
+rows beyond go to the next nodes in turn, more of them to those that had small panes: all are filled
+to one level of what they got in the last round, in which each node had one pane of its own.
+Differs from Balkesen et al. 2013, s. 4.2: the excess goes to all nodes below that level, not to the
+next alone.
 """
 
 import math

@@ -1,4 +1,7 @@
-"""Consistent hashing with virtual nodes (seed 000 s.4.1, after Karger et al. 1997)."""
+"""Consistent hashing with virtual nodes.
+
+Balkesen et al. 2013, s. 4.1, after Karger et al. 1997.
+"""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -22,7 +25,7 @@ class Ring:
 
     A node that joins takes keys only for itself, and one that leaves gives up only its own. The
     number of keys for each node varies by about 1 / sqrt(virtual_nodes).
-    Differs from seed 000 s.4.1: a key's place is the first 16 bits of its hash.
+    Differs from Balkesen et al. 2013, s. 4.1: a key's place is the first 16 bits of its hash.
     """
 
     nodes: tuple[int, ...]  # ids from 0 to 2**31; ring_of(n) gives them as 0 to n - 1

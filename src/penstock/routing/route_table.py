@@ -60,7 +60,8 @@ class RouteTable:
     Turns follow the row's number n, which begins anew every 16384 rows: part floor(p frac(n phi)),
     phi the golden ratio. The rows of a key are spread evenly at any regular distance from each
     other, and nothing is counted. The node of each entry at each turn stands in a table.
-    Differs from seed 000 s.4.1: turns go by the row's number in the batch, not the key's own.
+    Differs from Balkesen et al. 2013, s. 4.1: turns go by the row's number in the batch, not the
+    key's own.
     """
 
     ring: Ring

@@ -1,4 +1,4 @@
-"""Frequent keys cut into parts in proportion to their frequency (seed 000 s.4.1)."""
+"""Frequent keys cut into parts in proportion to their frequency (Balkesen et al. 2013, s. 4.1)."""
 
 from dataclasses import dataclass
 
@@ -21,7 +21,8 @@ class SplitRule:
     rows of the last of the K keys, the finest cut that keeps p_i in proportion.
     `load_bound`: a part goes to the first node after its hash that stays within (1 + load_bound)
     times the mean load; None: to the first, as in the paper.
-    Differs from seed 000 s.4.1: parts avoid full nodes (after Mirrokni et al. 2018) by default.
+    Differs from Balkesen et al. 2013, s. 4.1: parts avoid full nodes (after Mirrokni et al. 2018)
+    by default.
     """
 
     top_k: int = 100

@@ -1,1 +1,1 @@
-"""Components to parallelism (seeds 002 and 003)."""
+"""Components to parallelism (Kotto-Kombi 2018; Fu et al. 2017)."""

@@ -1,4 +1,4 @@
-"""Activity levels of operators and what follows from them (seed 002 ch.5 s.3 to 5).
+"""Activity levels of operators and what follows from them (Kotto-Kombi 2018, ch. 5 s. 3 to 5).
 
     EstimInput   rows expected in the next Delta, pending ones included           (2), (3)
     Capacity     Delta x degree / latency, brought forward by its persistence     (4), (5)
@@ -6,8 +6,9 @@
 
 The persistence is the lag-one covariance over the variance, times the last deviation.
 
-Differs from seed 002 ch.5 (5): epsilon is in rows; a plain covariance is in rows squared.
-Differs from seed 002 ch.5 (3): pending is of the last iteration, as in (1), not of the coming one.
+Differs from Kotto-Kombi 2018, ch. 5 (5): epsilon is in rows; a plain covariance is in rows squared.
+Differs from Kotto-Kombi 2018, ch. 5 (3): pending is of the last iteration, as in (1), not of the
+coming one.
 """
 
 from dataclasses import dataclass

@@ -1,4 +1,6 @@
-"""The last resort, the Custom step of seed 002 s.4: less work for each row, then fewer rows.
+"""The last resort: less work for each row, then fewer rows.
+
+The Custom Locally step of Kotto-Kombi 2018, ch. 4 s. 1.3.4.
 
 When every processor that may be had is in use and the bound is still missed, operators go over to
 the cheaper form that the user gave them, the heaviest first; when that is not enough, a share of
@@ -6,8 +8,8 @@ the rows is shed, never more than the user allowed. Both are undone when the loa
 reverse order: rows that are shed are lost for good, while a cheaper form still answers for every
 row, so shedding comes last and goes first.
 
-Differs from seed 002: shedders stand at the sources only, where a row has cost nothing yet, not
-between operators (Tatbul et al. place them by the error of each query).
+Differs from Kotto-Kombi 2018: shedders stand at the sources only, where a row has cost nothing yet,
+not between operators (Tatbul et al. place them by the error of each query).
 """
 
 import math

@@ -2,7 +2,8 @@
 
 A component behind a congested one sees only what that one can serve. The rows it gets for each
 row its upstreams served say what it will get once they keep up: the traffic equations with these
-ratios, fed by what comes to the first components, give the offered rates (seed 003 s.I and III).
+ratios, fed by what comes to the first components, give the offered rates (Fu et al. 2017, s. I and
+III).
 """
 
 import math

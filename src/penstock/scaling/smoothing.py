@@ -1,4 +1,4 @@
-"""Smoothing of measurements over the intervals of a window (seed 003 s.IV-A).
+"""Smoothing of measurements over the intervals of a window (Fu et al. 2017, s. IV-A).
 
 D(n) = alpha D(n - 1) + (1 - alpha) d(n)          alpha-weighted, alpha in [0, 1)
 D(n) = (1 / w) sum of the last w measurements     window

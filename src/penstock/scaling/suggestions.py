@@ -1,4 +1,4 @@
-"""What a policy of seed 002 suggests for each operator, and the plan that follows."""
+"""What a policy of Kotto-Kombi 2018 suggests for each operator, and the plan that follows."""
 
 import math
 from collections.abc import Sequence

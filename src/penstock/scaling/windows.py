@@ -1,8 +1,8 @@
 """The monitoring window of AUTOSCALE as columns: one row per operator, one column a measurement.
 
-Seed 002 ch.5 s.2: rows received in each measurement interval, rows pending at the end of the last
-one, processing latency per row without waiting, parallelism degree. An iteration of the window
-lasts Delta; estimates are for the next Delta.
+Kotto-Kombi 2018, ch. 5 s. 2: rows received in each measurement interval, rows pending at the end of
+the last one, processing latency per row without waiting, parallelism degree. An iteration of the
+window lasts Delta; estimates are for the next Delta.
 """
 
 import math
@@ -164,7 +164,10 @@ def _pending(
 
 
 def _selectivity(measured: _Columns, upstreams: Sequence[Sequence[int]]) -> Floats:
-    """Rows out per row processed (seed 002 ch.5 eq. 7); from the downstreams where not measured."""
+    """Rows out per row processed; from the downstreams where not measured.
+
+    Kotto-Kombi 2018, ch. 5 eq. 7.
+    """
     known = np.isfinite(measured.served_rate_per_s) & (measured.served_rate_per_s > 0)
     processed = np.where(known, measured.served_rate_per_s, 0.0).sum(axis=1)
     emitted = np.where(known, measured.emission_rate_per_s, 0.0).sum(axis=1)

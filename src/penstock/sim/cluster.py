@@ -19,11 +19,12 @@ class Node:
 
 
 class Cluster:
-    """All nodes there ever were."""
+    """The nodes there are, and how long those that left were there."""
 
     def __init__(self, spec: ClusterSpec) -> None:
         self._spec = spec
         self._nodes = [Node(f"node-{n}", spec.slots, 0.0) for n in range(spec.executors)]
+        self._named, self._left_node_seconds = spec.executors, 0.0
 
     @property
     def executors(self) -> int:
@@ -48,9 +49,11 @@ class Cluster:
 
         Those named are given up first, then nodes that still start, then the youngest.
         """
+        self._forget(now_s)
         change = total - self.executors
         for _ in range(change):
-            name = f"node-{len(self._nodes)}"
+            name = f"node-{self._named}"
+            self._named += 1
             self._nodes.append(Node(name, self._spec.slots, now_s + self._spec.startup_s))
         kept = [index for index, node in enumerate(self._nodes) if not node.draining]
 
@@ -70,9 +73,15 @@ class Cluster:
             if node.draining and math.isinf(node.gone_at_s):
                 self._nodes[index] = replace(node, gone_at_s=max(at_s, node.live_at_s))
 
+    def _forget(self, now_s: float) -> None:
+        """Keep no more than the time of nodes that are gone: over weeks there are very many."""
+        gone = [node for node in self._nodes if node.gone_at_s <= now_s]
+        self._left_node_seconds += sum(node.gone_at_s - node.live_at_s for node in gone)
+        self._nodes = [node for node in self._nodes if node.gone_at_s > now_s]
+
     def node_seconds(self, until_s: float) -> float:
-        """Time for which nodes were there, added over all of them."""
-        return sum(
+        """Time for which nodes were there, added over all of them, until the present or later."""
+        return self._left_node_seconds + sum(
             max(0.0, min(node.gone_at_s, until_s) - node.live_at_s)
             for node in self._nodes
             if node.live_at_s < until_s

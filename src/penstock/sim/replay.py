@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from typing import ClassVar
 
 import numpy as np
 
@@ -67,6 +68,8 @@ class Candidate:
 @dataclass(frozen=True)
 class Recorded:
     """Does what was done, at the ends of the periods in which it was done."""
+
+    looks_ahead: ClassVar[bool] = False
 
     at_s: tuple[float, ...]
     processors: tuple[int, ...]

@@ -1,5 +1,6 @@
 """A scenario under the real loop and a policy, from its start to its end."""
 
+from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
@@ -7,11 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock.config import Settings
-from penstock.control.chosen import chosen_allocating, chosen_pacing, chosen_resorting
+from penstock.control.assembly import assemble_loop, rooms_for
+from penstock.control.controlled import Controlled
 from penstock.control.foresight import Foresight
 from penstock.control.guards.basic import Guard
-from penstock.control.guards.standard import standard_guards
-from penstock.control.loop import Loop
 from penstock.control.ports import History
 from penstock.control.records import ActionRecord, AllocationRecord, DecisionRecord, FailureRecord
 from penstock.control.step import Step
@@ -78,7 +78,7 @@ class Forgetful:
     def allocated(self, record: AllocationRecord) -> None:
         """Forget."""
 
-    def told(self, decision: RoomDecision) -> None:
+    def room_decided(self, decision: RoomDecision) -> None:
         """Forget."""
 
     def acted(self, record: ActionRecord) -> None:
@@ -101,48 +101,39 @@ def simulate(
     on_step: Callable[[Step], None] | None = None,
     shadows: Sequence[ScalingPolicy] = (),
     foresight: Foresight | None = None,
+    keep: bool = True,
 ) -> SimulationResult:
     """Run a scenario from start to end; deterministic from the scenario's seed.
 
     Period and executors are the scenario's; `settings` gives cooldowns, steps and the window, and
-    `guards` replaces the standard ones.
+    `guards` replaces the standard ones. Without `keep` the result has no steps and no latencies,
+    so that its size does not grow with the scenario; `on_step` sees each step either way.
     """
     settings = replace(settings or Settings(), period_s=scenario.period_s)
-    if guards is None:
-        guards = standard_guards(settings, scenario.cluster.slots)
-    world = SimulatedWorld(scenario)
-    steps = list[Step]()
+    world = SimulatedWorld(scenario, keep)
+    steps: deque[Step] = deque(maxlen=None if keep else 0)
 
-    def keep(step: Step) -> None:
+    def look(step: Step) -> None:
         steps.append(step)
-        if scenario.sharing == "space" and step.decision is not None and not settings.dry_run:
-            wanted = step.decision.guarded.parallelism
-            # While executors start, what is measured is less than what was assigned: a decision
-            # to keep it is none to give the rest up.
-            if wanted != step.decision.current.parallelism:
-                world.assign(wanted)
         if on_step is not None:
             on_step(step)
 
-    loop = Loop(
-        clock=world,
+    subject = Controlled(
         measurer=world,
         actuator=world,
-        history=history or Forgetful(),
-        policy=policy,
-        limits=scenario.limits,
-        guards=guards,
-        period_s=scenario.period_s,
-        dry_run=settings.dry_run,
-        window=settings.window,
+        limits=replace(scenario.limits, max_latency_s=settings.aim * scenario.limits.max_latency_s),
         edges=world.network.component_edges(),
         sharing=scenario.sharing,
-        on_step=keep,
-        shadows=shadows,
+        parallelism=world.parallelism(),
+        cheaper_forms=scenario.variants,
+    )
+    rooms = replace(
+        rooms_for(settings, subject, policy=policy, guards=guards),
+        shadows=tuple(shadows),
         foresight=foresight,
-        allocating=chosen_allocating(settings),
-        resorting=chosen_resorting(settings, scenario.variants, scenario.max_latency_s),
-        pacing=chosen_pacing(settings, scenario.max_latency_s),
+    )
+    loop = assemble_loop(
+        settings, subject, rooms, clock=world, history=history or Forgetful(), on_step=look
     )
     loop.run()
     rest = world.observe()  # what is left when the duration is not a multiple of the period

@@ -1,5 +1,6 @@
 """The simulated cluster behind the ports of the loop: its clock, its measurer and its actuator."""
 
+from collections import deque
 from collections.abc import Mapping
 from dataclasses import replace
 
@@ -12,6 +13,8 @@ from penstock.control.actions import (
     Outcome,
     SetExecutors,
     SetInterval,
+    SetParallelism,
+    SetRouteTasks,
     ShedLoad,
     UseVariants,
 )
@@ -38,12 +41,12 @@ class SimulatedWorld:
     It is Clock, Measurer and Actuator at once. Time starts at 0.
     """
 
-    def __init__(self, scenario: Scenario) -> None:
+    def __init__(self, scenario: Scenario, keep_results: bool = True) -> None:
         self.scenario = scenario
         self.network = Network(scenario)
         self.cluster = Cluster(scenario.cluster)
         self.arrived_rows = 0
-        self.results = list[Results]()
+        self.results: deque[Results] = deque(maxlen=None if keep_results else 0)
         self._placement: SimulatedPlacement | None = None
         rng = np.random.default_rng(scenario.seed)
         self._engine: SpaceSharing | TimeSharing
@@ -57,7 +60,6 @@ class SimulatedWorld:
             )  # fmt: skip
         self._apart = scenario.sharing == "space"
         self._wanted = {operator.name: operator.processors for operator in scenario.operators}
-        self._loads_s = dict.fromkeys(self.network.operators, 0.0)
         self._tally = Tally.of(self.network.operators)
         self._observed_at_s = 0.0
         self._stopped = False
@@ -115,7 +117,6 @@ class SimulatedWorld:
             batches=None if self._apart else observed_batches(tally.batches),
             missing=() if known else ("operators", "components"),
         )
-        self._loads_s = {name: counts.work_s for name, counts in tally.operators.items()}
         self._tally, self._observed_at_s = Tally.of(self.network.operators), now_s
         return observation
 
@@ -126,6 +127,9 @@ class SimulatedWorld:
         cannot = {}
         if self._placement is None:
             cannot[MoveKeyGroups.NAME] = "the scenario has no key groups (cluster.key_groups)"
+        cannot[SetRouteTasks.NAME] = "simulated sources have no routes"
+        if not self._apart:
+            cannot[SetParallelism.NAME] = "processors are shared in time; only 'space' divides them"
         if self._apart:
             for kind in (UseVariants, ShedLoad, SetInterval):
                 cannot[kind.NAME] = "processors are shared in space; only 'time' has batches"
@@ -142,18 +146,17 @@ class SimulatedWorld:
     def act(self, action: Action) -> Outcome:
         """Carry an action out: new executors come after the start-up delay, surplus ones drain.
 
-        Processors shared in space are divided anew by the work of the last period; `assign` says
-        otherwise.
+        Processors shared in space stay as they were given, as far as there are slots for them.
         """
         if isinstance(action, MoveKeyGroups):
             return self._move(action)
         if isinstance(action, UseVariants | ShedLoad | SetInterval):
             return self._tell(action)
+        if isinstance(action, SetParallelism):
+            return self._assign(action)
         if not isinstance(action, SetExecutors) or action.total < 1:
             return Outcome(action, done=False, detail="only SetExecutors of at least 1 is possible")
         change = self.cluster.scale(action.total, self.now_s(), action.leaving)
-        weights = self._loads_s if any(self._loads_s.values()) else self._wanted
-        self._wanted = divided(action.total * self.scenario.cluster.slots, weights)
         self.cluster.release(self._fit())
         delay_s = self.scenario.cluster.startup_s
         detail = f"{change} new, live in {delay_s:g} s" if change > 0 else f"{-change} drained"
@@ -215,15 +218,17 @@ class SimulatedWorld:
             by_component[name] = by_component.get(name, 0.0) + work_s[operator.name]
         return self._placement.stretch(by_component, nodes)
 
-    def assign(self, parallelism: Mapping[str, int]) -> None:
-        """Say how processors shared in space are divided; those of a sum too large wait for slots.
+    def parallelism(self) -> dict[str, int]:
+        """Processors that components were given; those of a sum too large wait for slots."""
+        return dict(self._wanted) if self._apart else {}
 
-        An operator that is not named keeps what it has.
-        """
-        for name, processors in parallelism.items():
-            if name in self._wanted:
-                self._wanted[name] = max(1, processors)
-        self._fit()
+    def _assign(self, action: SetParallelism) -> Outcome:
+        if not self._apart:
+            return Outcome(action, False, self.unavailable()[action.NAME])
+        known = {name: n for name, n in action.parallelism.items() if name in self._wanted}
+        self._wanted |= {name: max(1, processors) for name, processors in known.items()}
+        self.cluster.release(self._fit())
+        return Outcome(action, True, "as far as there are slots")
 
     def _fit(self) -> float:
         """Hand out the slots there are; returns when slots that were taken away are idle."""

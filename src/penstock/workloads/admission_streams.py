@@ -1,4 +1,4 @@
-"""The six workloads of seed 000 s.6.1.1, and the rising one of s.6.5: streams with their rates.
+"""Streams with their rates: the workloads of Balkesen et al. 2013, s. 6.1.1 and 6.5.
 
     constw   every stream at one rate, Poisson arrivals
     psfcw    pairs that jump between low and high, opposite to each other: the total is constant

@@ -1,4 +1,6 @@
-"""Values that cost a task more than others, as in seed 002 ch.6 s.4.2: each row waits by its key.
+"""Values that cost a task more than others: each row waits by its key.
+
+As in Kotto-Kombi 2018, ch. 6 s. 4.2.
 
 Alone in its file because executors import it.
 """

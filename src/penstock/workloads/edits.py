@@ -1,4 +1,4 @@
-"""Real job 1 of seed 004: the articles that are edited most, over a generated stream of edits.
+"""Job 1 of Madsen et al. 2017: the articles edited most, over a generated stream of edits.
 
 Popularity follows Zipf's law, as edits of Wikipedia do. Edits carry no place, so they are spread
 evenly over the cells of a map, as in the paper.

@@ -1,4 +1,4 @@
-"""Real jobs 2 to 4 of seed 004 as topologies over the flights of 2013, replayed day by day.
+"""Jobs 2 to 4 of Madsen et al. 2017 as topologies over the flights of 2013, day by day.
 
 Job 2 sums the delays of each plane, job 3 also those of each route, and job 4 joins flights with
 the rain at their origin and sums what each courier loses in it. Planes are known beforehand and are

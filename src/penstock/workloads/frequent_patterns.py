@@ -1,4 +1,4 @@
-"""Frequent pattern detection over a window of tweets, with the loop of seed 003 s.V-A.
+"""Frequent pattern detection over a window of tweets, with the loop of Fu et al. 2017, s. V-A.
 
 tweets -> generate -> detect -> report, where detect also hears what it told itself: a change of one
 itemset concerns others, which live in other key groups. It runs apart only.

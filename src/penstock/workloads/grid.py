@@ -1,4 +1,7 @@
-"""Tiles of the earth's surface: the grid function of the traffic query (seed 000 s.1.1)."""
+"""Tiles of the earth's surface: the grid function of the traffic query.
+
+Balkesen et al. 2013, s. 1.1.
+"""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Linear road, after seed 001 s.6.3: one gadget, or a network of them.
+"""Linear road, after Guo and Zhou 2017, s. 6.3: one gadget, or a network of them.
 
 A gadget is an expressway between two vertices of a road network. The paper counts seven operators
 with source and sink, and adds the traffic operator; figures 1 and 6 give the keys:

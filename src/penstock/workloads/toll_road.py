@@ -1,4 +1,4 @@
-"""A toll road, after the linear-road idea of seed 001: what the demo runs.
+"""A toll road, after the linear-road idea of Guo and Zhou 2017: what the demo runs.
 
 Vehicles report their position; each report waits for a slow look-up of the vehicle's account; from
 there the road learns the speed and volume of each segment, its toll, and where accidents are.

@@ -1,4 +1,4 @@
-"""Traffic watched by its vehicles: the query of seed 000 s.1.1, with reports made up for it.
+"""Traffic watched by its vehicles: Balkesen et al. 2013, s. 1.1, with generated reports.
 
 SELECT getGridCoordinates(Long, Lat, @precision) AS AreaID, COUNT(*), AVG(Speed), MAX(Speed),
 isQueueEnd(*) FROM Input [RANGE 60 MINUTE SLIDE 1 MINUTE] WHERE ReportType = 'traffic' GROUP BY

@@ -16,7 +16,7 @@ Floats = NDArray[np.float64]
 
 HEIGHT, WIDTH = 96, 128
 LOGO = 24  # pixels of a side
-LOGOS = 16  # as in seed 003 s.V-B
+LOGOS = 16  # as in Fu et al. 2017, s. V-B
 PATCH = 16  # pixels of a side that a feature describes, in 4 x 4 cells of 8 directions
 DIRECTIONS = 8
 LENGTH = 4 * 4 * DIRECTIONS

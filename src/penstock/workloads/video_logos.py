@@ -1,4 +1,4 @@
-"""Video logo detection, the chain of seed 003 s.V-A: frames -> extract -> match -> aggregate.
+"""Video logo detection (Fu et al. 2017, s. V-A): frames -> extract -> match -> aggregate.
 
 Frames are made up, features are really computed and matched. Waiting may be added to each operator
 to stand for hardware that a machine has not: it keeps a processor busy, but no core.

@@ -24,7 +24,7 @@ class UtilisationBand:
         newest = context.newest
         if suggested.processors == context.current.processors or newest is None:
             return Guarded(suggested)
-        used = offered_load(newest) / max(1, context.current.processors)
+        used = newest.offered_load / max(1, context.current.processors)
         if not self.low < self.high or not self.low <= used <= self.high:
             return Guarded(suggested)
         if _late(newest, context.limits.max_latency_s):
@@ -70,7 +70,7 @@ class CatchUp:
         if newest is None or not newest.arrival_rate_per_s > 0:
             return Guarded(suggested)
         behind = newest.backlog_rows - newest.arrival_rate_per_s * limits.max_latency_s
-        load = offered_load(newest)
+        load = newest.offered_load
         if not (behind > 0 and load > 0):
             return Guarded(suggested)
         per_row_s = load / newest.arrival_rate_per_s
@@ -83,15 +83,6 @@ class CatchUp:
             f"{self.within_s:g} s"
         )
         return Guarded(resized(suggested, raised, context.sharing), (reason,))
-
-
-def offered_load(observation: Observation) -> float:
-    """Processors that what arrives keeps busy; NaN when some component's is not known."""
-    return sum(
-        component.arrival_rate_per_s * component.service_time_s
-        for component in observation.components
-        if component.arrival_rate_per_s != 0
-    )
 
 
 def _late(observation: Observation, bound_s: float) -> bool:

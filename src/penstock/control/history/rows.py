@@ -21,6 +21,7 @@ from penstock.control.actions import (
     SetExecutors,
     SetInterval,
     SetParallelism,
+    SetRouteTasks,
     ShedLoad,
     UseVariants,
 )
@@ -45,6 +46,7 @@ from penstock.model.observation import (
     OperatorObservation,
     SourceObservation,
 )  # fmt: skip
+from penstock.model.plan_document import change_document, read_change
 
 Row = RowMapping
 Part = OperatorObservation | ComponentObservation | NodeObservation
@@ -106,26 +108,34 @@ def _read_json_number(part: dict[str, Any]) -> dict[str, Any]:
 
 
 def room_decision_row(decision: RoomDecision, run_id: int) -> dict[str, Any]:
-    """The row of a decision taken elsewhere."""
+    """The row of a decision of another room; a plan is kept as data, and its text is not."""
+    plan = decision.plan
     return {
         "run_id": run_id,
         "at_s": _number(decision.at_s),
         "room": decision.room,
         "policy": decision.policy,
-        "what": _text(decision.what),
+        "what": _text(decision.what) if plan is None else "",
         "numbers": {name: _number(value) for name, value in decision.numbers.items()},
         "reasons": [_text(reason) for reason in decision.reasons],
         "infeasible": decision.infeasible,
+        "plan": None if plan is None else change_document(plan),
     }
 
 
 def read_room_decision(row: Row) -> RoomDecision:
-    """The decision of its row."""
+    """The decision of its row; those of an older form have no plan, whatever they decided."""
     numbers = {name: math.nan if v is None else float(v) for name, v in row["numbers"].items()}
-    return RoomDecision(
-        row["at_s"], row["room"], row["policy"], row["what"], numbers, tuple(row["reasons"]),
-        row["infeasible"],
-    )  # fmt: skip
+    reasons, document = tuple(row["reasons"]), row.get("plan")
+    if document is None:
+        return RoomDecision(
+            row["at_s"], row["room"], row["policy"], row["what"], numbers, reasons,
+            row["infeasible"],
+        )  # fmt: skip
+    plan = read_change(document, f"plan of a {row['room']} decision")
+    return RoomDecision.of_plan(
+        row["at_s"], row["room"], row["policy"], plan, numbers, reasons, row["infeasible"]
+    )
 
 
 def _prefixed(
@@ -313,6 +323,8 @@ def _arguments(outcome: Outcome) -> dict[str, Any]:
         return {"share": float(action.share)}
     if isinstance(action, SetInterval):
         return {"seconds": float(action.seconds)}
+    if isinstance(action, SetRouteTasks):
+        return {"tasks": {source: int(tasks) for source, tasks in action.tasks.items()}}
     return {"total": int(action.total), "leaving": list(action.leaving)}
 
 
@@ -347,6 +359,8 @@ def read_action(row: Row) -> ActionRecord:
         action = ShedLoad(given["share"])
     elif row["action"] == SetInterval.NAME:
         action = SetInterval(given["seconds"])
+    elif row["action"] == SetRouteTasks.NAME:
+        action = SetRouteTasks(given["tasks"])
     else:
         action = SetExecutors(given["total"], tuple(given.get("leaving", ())))
     took = _floats(row, "took_s")

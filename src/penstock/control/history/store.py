@@ -4,7 +4,7 @@ One writer for each run (the loop), any number of readers. A period is one trans
 """
 
 import threading
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -39,7 +39,9 @@ from penstock.model.decision import RoomDecision
 from penstock.model.observation import AdmissionRecord, Observation
 
 MOST_NAMED = 500  # numbers in one statement; databases have limits
-MOST_WAITING_ROWS = 100_000  # kept while the database is away; then the oldest periods go
+# Kept while the database is away, of about a kilobyte each; then the oldest periods go.
+MOST_WAITING_ROWS = 100_000
+GROUPS_OF_A_ROW = 10  # key groups that need as much room as a row without any
 
 Record = TypeVar("Record")
 
@@ -199,7 +201,7 @@ class RunHistory:
         """Keep an allocation."""
         self._keep(t.allocations, rows.allocation_row(record, self.run_id))
 
-    def told(self, decision: RoomDecision) -> None:
+    def room_decided(self, decision: RoomDecision) -> None:
         """Keep a decision that was taken outside of the loop, such as a proposed plan."""
         self._keep(t.room_decisions, rows.room_decision_row(decision, self.run_id))
 
@@ -219,7 +221,7 @@ class RunHistory:
                 by_table[table].append(row)
             try:
                 with self._engine.begin() as connection:
-                    for table in t.metadata.sorted_tables:
+                    for table in t.PARENTS_FIRST:
                         if table in by_table:
                             connection.execute(insert(table), by_table[table])
             except (OperationalError, InterfaceError, TimeoutError):
@@ -243,10 +245,19 @@ class RunHistory:
 
     def _shorten(self) -> None:
         """Drop the oldest periods whole: a part without its observation could not be written."""
-        while len(self._waiting) > MOST_WAITING_ROWS:
-            del self._waiting[0]
-            while self._waiting and self._waiting[0][0] is not t.observations:
-                del self._waiting[0]
+        kept = deque(self._waiting)
+        size = sum(_size(row) for _, row in kept)
+        while size > MOST_WAITING_ROWS:
+            size -= _size(kept.popleft()[1])
+            while kept and kept[0][0] is not t.observations:
+                size -= _size(kept.popleft()[1])
+        self._waiting = list(kept)
+
+
+def _size(row: dict[str, Any]) -> int:
+    """What a row needs while it waits, in rows without key groups."""
+    groups = row.get("key_groups")
+    return 1 if groups is None else 1 + len(groups["load_s"]) // GROUPS_OF_A_ROW
 
 
 def _fetch(
@@ -259,7 +270,8 @@ def _fetch(
     order = table.c.seq if "seq" in table.c else table.c.id
     if table is t.allocations and not inspect(connection).has_table(table.name):
         return []  # written before there were any
-    query: Select[Any] = select(table).where(table.c.run_id == run).order_by(order)
+    columns = t.columns_of(connection, table) if table is t.room_decisions else table.c
+    query: Select[Any] = select(*columns).where(table.c.run_id == run).order_by(order)
     if within.since_s is not None:
         query = query.where(table.c.at_s >= within.since_s)
     if within.until_s is not None:

@@ -5,6 +5,7 @@ are joined by (run_id, seq), which the one writer of a run counts, so a period i
 asking the database for keys.
 """
 
+import json
 import os
 import re
 from pathlib import Path
@@ -31,15 +32,21 @@ from sqlalchemy import (
     inspect,
     make_url,
     select,
+    text,
+    update,
 )  # fmt: skip
 from sqlalchemy.engine import URL
 from sqlalchemy.engine.interfaces import DBAPIConnection
 from sqlalchemy.exc import ArgumentError, DatabaseError, NoSuchModuleError
 from sqlalchemy.pool import ConnectionPoolEntry, StaticPool
+from sqlalchemy.schema import CreateColumn
 
 from penstock.errors import InvalidInput, Unavailable
 
-SCHEMA_VERSION = 4
+SCHEMA_VERSION = 5
+# Forms that are read as they are, and become ours when they are opened to be written: form 4 has
+# no plans of room decisions.
+OLDER_VERSIONS = (4,)
 SQLITE_BUSY_S = 5.0  # readers never block in WAL mode; this is for a second writer
 
 CREATION_ATTEMPTS = 12  # several programs may find the same database empty at once
@@ -177,14 +184,20 @@ room_decisions = _event(
     Column("numbers", JSON, nullable=False),
     Column("reasons", JSON, nullable=False),
     Column("infeasible", Text),
+    # {"components": [{"operators": [...], "key": [...]}, ...]} or {"order": [...]}: `what` is
+    # then empty, as its text is made when it is shown.
+    Column("plan", JSON(none_as_null=True)),
 )
 failures = _event(
     "failures", Column("stage", Text, nullable=False), Column("message", Text, nullable=False)
 )
 
 
+PARENTS_FIRST = tuple(metadata.sorted_tables)  # the order in which rows can be written
+
+
 def connect(where: str, create: bool) -> Engine:
-    """An engine on a history of our version; an empty database becomes one if `create`."""
+    """An engine on a history; with `create` an empty or older database becomes one of our form."""
     url = _url(where)
     file = Path(url.database) if url.drivername.startswith("sqlite") and url.database else None
     if file is not None and str(file) != ":memory:":
@@ -194,7 +207,7 @@ def connect(where: str, create: bool) -> Engine:
     try:
         engine.connect().close()  # an absent server is found out once, not at every attempt
         if create:
-            _make_if_empty(engine)
+            _make(engine)
         _check_version(engine, shown)
     except DatabaseError as error:
         engine.dispose()
@@ -226,16 +239,23 @@ def _url(where: str) -> URL:
 def _engine(url: URL, writing: bool) -> Engine:
     try:
         if not url.drivername.startswith("sqlite"):
-            return create_engine(url, pool_pre_ping=True)
+            return create_engine(url, pool_pre_ping=True, json_serializer=_dense)
         if url.database in (None, "", ":memory:"):
             sharing = {"check_same_thread": False}
-            return create_engine(url, poolclass=StaticPool, connect_args=sharing)
-        engine = create_engine(url, connect_args={"timeout": SQLITE_BUSY_S})
+            return create_engine(
+                url, poolclass=StaticPool, connect_args=sharing, json_serializer=_dense
+            )
+        engine = create_engine(url, connect_args={"timeout": SQLITE_BUSY_S}, json_serializer=_dense)
     except ImportError as error:
         raise Unavailable(f"history: the database driver is not installed ({error}).") from error
     if writing:  # looking at a database must not change it
         event.listen(engine, "connect", _write_ahead)
     return engine
+
+
+def _dense(value: Any) -> str:
+    """JSON without blanks: key groups are long lists, written every period."""
+    return json.dumps(value, separators=(",", ":"))
 
 
 def _write_ahead(connection: DBAPIConnection, _: ConnectionPoolEntry) -> None:
@@ -259,20 +279,41 @@ def _touch_private(file: Path, create: bool) -> None:
         raise InvalidInput(f"history {file} cannot be made: {error.strerror}.") from error
 
 
-def _make_if_empty(engine: Engine) -> None:
-    """The tables where there are none; the version comes last, so with it all are there."""
+def _make(engine: Engine) -> None:
+    """Tables and columns where they are missing; the version comes last, so with it all are there.
+
+    Programs that write an older form at the moment may go on: new columns may be left out.
+    """
     for attempts_left in reversed(range(CREATION_ATTEMPTS)):
         try:
             with engine.begin() as connection:
                 found = _found_version(connection)
-                if found in (None, SCHEMA_VERSION):
+                if found in (None, SCHEMA_VERSION, *OLDER_VERSIONS):
                     metadata.create_all(connection)  # also tables that came to the form later
                 if found is None:
                     connection.execute(insert(version), {"version": SCHEMA_VERSION})
+                if found in OLDER_VERSIONS:
+                    _add_column(connection, room_decisions.c.plan)
+                    connection.execute(update(version), {"version": SCHEMA_VERSION})
             return
         except DatabaseError:
             if not attempts_left:
                 raise
+
+
+def columns_of(connection: Connection, table: Table) -> list[Column[Any]]:
+    """The columns that a table has in this database, which may be of an older form."""
+    present = {column["name"] for column in inspect(connection).get_columns(table.name)}
+    return [column for column in table.c if column.name in present]
+
+
+def _add_column(connection: Connection, column: Column[Any]) -> None:
+    """A column that came to the form later; not every database takes both steps as one."""
+    table = column.table
+    assert isinstance(table, Table)
+    if column not in columns_of(connection, table):
+        kind = CreateColumn(column).compile(dialect=connection.dialect)
+        connection.execute(text(f"ALTER TABLE {table.name} ADD COLUMN {kind}"))
 
 
 def _check_version(engine: Engine, shown: str) -> None:
@@ -280,7 +321,7 @@ def _check_version(engine: Engine, shown: str) -> None:
         found = _found_version(connection)
     if found is None:
         raise InvalidInput(f"{shown} holds no history of Penstock.")
-    if found != SCHEMA_VERSION:
+    if found not in (SCHEMA_VERSION, *OLDER_VERSIONS):
         raise InvalidInput(
             f"{shown} is a history of form {found}; this Penstock reads form {SCHEMA_VERSION}."
         )

@@ -81,6 +81,17 @@ def position(store: HistoryStore, run: int) -> Position:
     return Position(*(int(number or 0) for number in row))
 
 
+def newest_s(store: HistoryStore, run: int) -> float:
+    """When the newest thing that a run holds was seen, decided or done; 0 where it holds none."""
+    newest = [
+        select(func.max(table.c.at_s)).where(table.c.run_id == run).scalar_subquery()
+        for table in (t.observations, t.decisions, t.room_decisions, t.actions, t.failures)
+    ]
+    with store.reading() as connection:
+        row = connection.execute(select(*newest)).one()
+    return max((float(at_s) for at_s in row if at_s is not None), default=0.0)
+
+
 @dataclass(frozen=True)
 class Worst:
     """The periods of a part of a run by number, each with its greatest latency (NaN: none)."""

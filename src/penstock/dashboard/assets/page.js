@@ -151,6 +151,11 @@ function forget() {
   if (span.last !== null) while (times[old] < times.at(-1) - span.last) old += 1;
   if (old === 0) return;
   for (const values of Object.values(state.series)) values.splice(0, old);
+  for (const kept of Object.values(state.wanted)) {
+    let past = 0;
+    while (kept.at_s[past] < times[0]) past += 1;
+    for (const values of Object.values(kept)) values.splice(0, past);
+  }
   let gone = 0;
   while (state.forecast.at_s[gone] < times[0]) gone += 1;
   for (const values of Object.values(state.forecast)) values.splice(0, gone);

@@ -1,4 +1,4 @@
-"""Correction of a model's latency by what was measured (seed 003 s.III-B and V-C1).
+"""Correction of a model's latency by what was measured (Fu et al. 2017, s. III-B and V-C1).
 
     measured = offset + factor x estimate, by least squares over the pairs of a run
 

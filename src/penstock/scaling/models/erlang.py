@@ -1,4 +1,4 @@
-"""Erlang's delay formula, stable for thousands of processors (seed 003 eq. 2 and 3).
+"""Erlang's delay formula, stable for thousands of processors (Fu et al. 2017, eq. 2 and 3).
 
 Powers and factorials overflow beyond some 170 processors, so the delay is built from Erlang's
 loss recursion. With a = lambda / mu processors' worth of load and I(k) = 1 / B(k, a):

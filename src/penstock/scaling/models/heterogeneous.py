@@ -1,4 +1,4 @@
-"""AssignProcessors for processors of unequal speed (seed 003 s.III-A leaves the how open).
+"""AssignProcessors for processors of unequal speed (Fu et al. 2017, s. III-A, leave the how open).
 
 A component that holds k processors of total speed V serves like k processors of speed V / k:
 

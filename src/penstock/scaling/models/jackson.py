@@ -1,4 +1,4 @@
-"""The latency models `mmk` and `gigk`: an open network of queues (seed 003 s.III).
+"""The latency models `mmk` and `gigk`: an open network of queues (Fu et al. 2017, s. III).
 
     E[T](k) = (1 / lambda_0) sum_i lambda_i E[T_i](k_i)                  (4)
     E[T_i](k_i) = (a_i + s_i) / 2 E[Q_i](M/M/k_i) + 1 / mu_i             (5, Whitt; 1 for mmk)
@@ -9,9 +9,11 @@ order of their gain. All gains of a component come from one recursion; sorting t
 every allocation, so MinProcessors (Algorithm 2) costs one sort too instead of a call of
 AssignProcessors for each processor added.
 
-Differs from seed 003 Algorithm 1: stops at K_max; its loop condition hands out one more.
-Differs from seed 003 Algorithm 2: the lower bound weighs each service time by its visit ratio.
-Differs from seed 003 s.III-B: processors without a gain in double precision go by utilisation.
+Differs from Fu et al. 2017, Algorithm 1: stops at K_max; its loop condition hands out one more.
+Differs from Fu et al. 2017, Algorithm 2: the lower bound weighs each service time by its visit
+ratio.
+Differs from Fu et al. 2017, s. III-B: processors without a gain in double precision go by
+utilisation.
 """
 
 import heapq

@@ -3,7 +3,7 @@
 With gamma_j the rows that come to j from outside and r_ij the rows i sends to j for each row it
 serves (below one for a filter, above one for a splitter),
 
-    lambda_j = gamma_j + sum_i lambda_i r_ij            (seed 003 s.III-A)
+    lambda_j = gamma_j + sum_i lambda_i r_ij            (Fu et al. 2017, s. III-A)
 
 The solution exists and is finite when what goes round in loops dies out.
 """

@@ -1,18 +1,24 @@
-"""AUTOSCALE: parallelism from the trend of each operator's input (seed 002 ch.5).
+"""AUTOSCALE: parallelism from the trend of each operator's input (Kotto-Kombi 2018, ch. 5).
 
 Variants of the consistency check (s.4 and 6):
   gal       operators below a critical one take what it will emit into account (10)
   local     each operator by its own history (LocalOnly)
   straight  only the kind of action upstream counts (Table 3)
 
-Differs from seed 002 ch.5 (8): Capacity is already of one iteration, so not multiplied by Delta.
-Differs from seed 002 ch.5 (8): a critical operator emits with its coming degree, as s.4.3.1 wants.
-Differs from seed 002 ch.5 s.3.1: no memory between decisions, so sums are taken over the window.
-Differs from seed 002 ch.5 Algorithm 1: `operators` is emptied at the start, not `sources`.
-Differs from seed 002 ch.5 Algorithm 1: an operator is checked when a parent of its own is critical.
+Differs from Kotto-Kombi 2018, ch. 5 (8): Capacity is already of one iteration, so not multiplied by
+Delta.
+Differs from Kotto-Kombi 2018, ch. 5 (8): a critical operator emits with its coming degree, as
+s. 4.3.1 wants.
+Differs from Kotto-Kombi 2018, ch. 5 s. 3.1: no memory between decisions, so sums are taken over the
+window.
+Differs from Kotto-Kombi 2018, ch. 5 Algorithm 1: `operators` is emptied at the start, not
+`sources`.
+Differs from Kotto-Kombi 2018, ch. 5 Algorithm 1: an operator is checked when a parent of its own is
+critical.
 """
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -42,6 +48,8 @@ VARIANTS = ("gal", "local", "straight")
 @dataclass(frozen=True)
 class Autoscale:
     """Preventive scaling by linear trends; the paper's parameters as defaults."""
+
+    looks_ahead: ClassVar[bool] = True  # it fits a trend to the window by itself
 
     variant: str = "gal"
     combine: str = "max"

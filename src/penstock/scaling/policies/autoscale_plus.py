@@ -1,17 +1,21 @@
-"""AUTOSCALE+: one pass, the best of three trends, CPU under concurrency (seed 002 ch.6 s.2).
+"""AUTOSCALE+: one pass, the best of three trends, CPU under concurrency.
+
+Kotto-Kombi 2018, ch. 6 s. 2.
 
     EstimInput = combine(EstimR, sum of the parents' EstimOutput) + pending           (1)
     Capacity of a task = Delta / latency x UtilCPU                                   (5)
     idealK = EstimInput / Capacity; keep k while beta k <= idealK <= k               (6) to (8)
     otherwise the least k' with EstimInput <= k' Delta / latency x reservation x alpha   (9), (10)
 
-Differs from seed 002 ch.6 (5): that is one task's capacity; an operator's is that times its tasks.
-Differs from seed 002 ch.6 (9): the bound is on k', not on the present k.
+Differs from Kotto-Kombi 2018, ch. 6 (5): that is one task's capacity; an operator's is that times
+its tasks.
+Differs from Kotto-Kombi 2018, ch. 6 (9): the bound is on k', not on the present k.
 """
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -31,7 +35,8 @@ _BY_TREND = tuple(f"{kind} trend" for kind in KINDS)
 def usable_cpu(used: float, reserved: float, others_used: Sequence[float], alpha: float) -> float:
     """Share of a CPU one task can use beside the others on it (3).
 
-    Differs from seed 002 ch.6 (3): at most the whole CPU, and all of it for a task that is alone.
+    Differs from Kotto-Kombi 2018, ch. 6 (3): at most the whole CPU, and all of it for a task that
+    is alone.
 
     >>> round(usable_cpu(0.5, 0.4, [0.4], alpha=0.3), 2)
     0.75
@@ -47,6 +52,8 @@ class AutoscalePlus:
     `alpha` is the margin kept on CPU (the paper's experiments take 0.3), `beta` the lower end of
     the working interval, `cpu_reservation` what each task has reserved of its CPU.
     """
+
+    looks_ahead: ClassVar[bool] = True  # it fits a trend to the window by itself
 
     combine: str = "max"
     window_s: float = 90.0

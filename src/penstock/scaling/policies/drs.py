@@ -1,4 +1,6 @@
-"""DRS: the fewest processors that keep the bound, or the best use of a fixed number (seed 003).
+"""DRS: the fewest processors that keep the bound, or the best use of a fixed number.
+
+Fu et al. 2017.
 
 Three things make it act (s.IV-B), none of them sooner than T_ra after the last change:
   shortage    the latency is above T_max (or the model sees it coming): MinProcessors
@@ -8,6 +10,7 @@ Three things make it act (s.IV-B), none of them sooner than T_ra after the last 
 
 import math
 from dataclasses import dataclass, field, replace
+from typing import ClassVar
 
 from penstock.errors import InvalidInput
 from penstock.model.decision import Decision, ScalingPlan
@@ -26,12 +29,14 @@ _MOST_LOW = 0.75  # of the bound; nearer to it nothing is a surplus
 
 @dataclass(frozen=True)
 class Drs:
-    """Seed 003's scheduler over a latency model.
+    """The scheduler of Fu et al. 2017 over a latency model.
 
     `model`: "auto" takes microbatch where processors are shared in time and mmk in space.
     `objective`: "latency" solves (8), "processors" solves (6) with all that are allowed.
     `min_latency_share`: T_min over T_max. `reallocate_after_s`: T_ra.
     """
+
+    looks_ahead: ClassVar[bool] = False
 
     model: str = "auto"
     objective: str = "latency"
@@ -103,8 +108,8 @@ class Drs:
     def _low_s(self, context: ScalingContext, inputs: Inputs) -> float:
         """T_min.
 
-        Differs from seed 003 s.IV-B: a batch takes its time on any number of processors, so where
-        they are shared in time T_min is not below what is about the best that can be had.
+        Differs from Fu et al. 2017, s. IV-B: a batch takes its time on any number of processors, so
+        where they are shared in time T_min is not below what is about the best that can be had.
         """
         bound = context.limits.max_latency_s
         low_s = self.min_latency_share * bound

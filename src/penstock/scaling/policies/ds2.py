@@ -14,6 +14,7 @@ the scale-down window, and not while a backlog is being worked off.
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 from penstock.errors import InvalidInput
 from penstock.model.decision import Decision, ScalingPlan
@@ -35,6 +36,8 @@ class _Need:
 @dataclass(frozen=True)
 class Ds2:
     """True processing rates against a target capacity with head-room and catch-up."""
+
+    looks_ahead: ClassVar[bool] = False
 
     target_utilisation: float = 0.7
     utilisation_band: float = 0.3

@@ -1,14 +1,17 @@
 """The incremental policy: one processor more above a threshold, one less below another.
 
-The load ratio is input rate over throughput (seed 002 ch.7 s.1, `incr`): scale out by one when it
-exceeds `max_ratio`, in by one when it falls below `min_ratio`. Throughput is parallelism x service
-rate: a ratio of input to what was actually processed could never fall below min.
+The load ratio is input rate over throughput (Kotto-Kombi 2018, ch. 7 s. 1, `incr`): scale out by
+one when it exceeds `max_ratio`, in by one when it falls below `min_ratio`. Throughput is
+parallelism x service rate: a ratio of input to what was actually processed could never fall below
+min.
 
-Differs from seed 002 ch.7 s.1: throughput is capacity; input over rows processed never goes low.
-Differs from seed 002 ch.7 s.1: no scale-in that would lift the ratio above max at once.
+Differs from Kotto-Kombi 2018, ch. 7 s. 1: throughput is capacity; input over rows processed never
+goes low.
+Differs from Kotto-Kombi 2018, ch. 7 s. 1: no scale-in that would lift the ratio above max at once.
 """
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from penstock.errors import InvalidInput
 from penstock.model.decision import Decision, ScalingPlan
@@ -23,6 +26,8 @@ class Incremental:
 
     `step` is what can be added or taken at once: a processor, or the processors of one executor.
     """
+
+    looks_ahead: ClassVar[bool] = False
 
     min_ratio: float = 0.5
     max_ratio: float = 0.8

@@ -64,7 +64,14 @@ def _processors(observation: Observation) -> int:
 
 
 class ScalingPolicy(Protocol):
-    """Suggests processors; bounds, cooldowns and steps are the guards' business."""
+    """Suggests processors; bounds, cooldowns and steps are the guards' business.
+
+    One that looks ahead by itself is shown what was measured, the others what is foreseen.
+    """
+
+    @property
+    def looks_ahead(self) -> bool:
+        """Whether it fits a trend to the window by itself."""
 
     @property
     def name(self) -> str:

@@ -1,4 +1,6 @@
-"""The reinforcement-learning policy: input rates to degrees, from a knowledge base (seed 002 ch.7).
+"""The reinforcement-learning policy: input rates to degrees, from a knowledge base.
+
+Kotto-Kombi 2018, ch. 7.
 
 The base is trained beforehand on representative load (`Knowledge.learnt`) and refined by the
 window's own periods. As in the experiments of ch.7 s.4 the rate is the mean over recent history,
@@ -7,6 +9,7 @@ so brief peaks hardly show, and rows that wait do not count.
 
 import math
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 from penstock.model.decision import Decision, ScalingPlan
 from penstock.scaling.demand import demands, gaps_of
@@ -18,6 +21,8 @@ from penstock.scaling.policies.policy import ScalingContext
 @dataclass(frozen=True)
 class Rlearn:
     """Looks up the most valued degree for the recent mean rate."""
+
+    looks_ahead: ClassVar[bool] = False
 
     knowledge: Knowledge = field(default_factory=Knowledge)
     window_s: float = 60.0

@@ -9,6 +9,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import ClassVar
 
 from penstock.errors import InvalidInput
 from penstock.model.decision import Decision, ScalingPlan
@@ -23,6 +24,8 @@ _MOST_ROUNDS = 20  # a million executors
 @dataclass(frozen=True)
 class SparkDra:
     """spark.dynamicAllocation's timeouts, with Spark's defaults."""
+
+    looks_ahead: ClassVar[bool] = False
 
     backlog_timeout_s: float = 1.0
     sustained_timeout_s: float = 1.0

@@ -1,6 +1,7 @@
-"""The static policy: what runs, stays (seed 002 ch.7 s.1)."""
+"""The static policy: what runs, stays (Kotto-Kombi 2018, ch. 7 s. 1)."""
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from penstock.model.decision import Decision, ScalingPlan
 from penstock.scaling.plans import hold
@@ -10,6 +11,8 @@ from penstock.scaling.policies.policy import ScalingContext
 @dataclass(frozen=True)
 class Static:
     """Never changes anything."""
+
+    looks_ahead: ClassVar[bool] = False
 
     @property
     def name(self) -> str:

@@ -5,8 +5,8 @@ An executor that is to leave is emptied first, so that no task waits for one tha
 
 import logging
 import time
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
 
 from pyspark.sql import SparkSession
 
@@ -18,6 +18,7 @@ from penstock.control.actions import (
     Outcome,
     SetExecutors,
     SetInterval,
+    SetRouteTasks,
     ShedLoad,
     UseVariants,
 )
@@ -26,9 +27,21 @@ from penstock.model.observation import GroupTraffic
 from penstock.spark import handles
 from penstock.spark.act.executors import SparkExecutors
 from penstock.spark.act.placement import Moved, Placement, cannot_place
-from penstock.spark.run.together import RunningTopology
 
 log = logging.getLogger(__name__)
+
+
+class Sources(Protocol):
+    """Sources that look at each batch at what is wanted of them."""
+
+    def tell_parallelism(self, processors: int) -> None:
+        """Let stateless work behind them use so many tasks."""
+
+    def tell_sources(self, what: dict[str, Any]) -> None:
+        """Say something else than before: shedding, cheaper forms, the interval of batches."""
+
+    def use_tasks(self, source: str, tasks: int) -> None:
+        """Deal the rows of a routed source to so many tasks."""
 
 
 class SparkActuator:
@@ -38,17 +51,14 @@ class SparkActuator:
         self,
         session: SparkSession,
         placements: Sequence[Placement],
-        resized: Callable[[int], None] | None = None,
-        tell: Callable[[dict[str, Any]], None] | None = None,
+        sources: Sources | None = None,
+        all_ours: bool = False,
     ) -> None:
-        """`resized` hears how many processors there are once their number has changed.
-
-        `tell` passes something on to the sources; without it they cannot be told anything.
-        """
+        """`sources` follow the number of processors; if `all_ours`, they also shed and the like."""
         self._session = session
         self._executors = SparkExecutors(session)
-        self._placements = placements  # of an attached session, they come and go
-        self._resized, self._tell = resized, tell
+        self._placements = placements  # they come and go, with the queries
+        self._sources, self._all_ours = sources, all_ours
         self._cannot_place = cannot_place(session)
 
     def unavailable(self) -> Mapping[str, str]:
@@ -56,9 +66,11 @@ class SparkActuator:
         reasons = dict(self._executors.unavailable())
         if self._cannot_place:
             reasons[MoveKeyGroups.NAME] = self._cannot_place
-        if self._tell is None:
+        if self._sources is None or not self._all_ours:
             for kind in (ShedLoad, UseVariants, SetInterval):
                 reasons[kind.NAME] = "sources that are not Penstock's own cannot be told"
+        if self._sources is None:
+            reasons[SetRouteTasks.NAME] = "sources that are not Penstock's own have no routes"
         return reasons
 
     def executors(self) -> int:
@@ -73,11 +85,11 @@ class SparkActuator:
         """Carry an action out; waits, with a limit, until it is seen to be so."""
         if isinstance(action, MoveKeyGroups):
             return self._move(action)
-        if isinstance(action, ShedLoad | UseVariants | SetInterval):
-            return self._told_sources(action)
+        if isinstance(action, ShedLoad | UseVariants | SetInterval | SetRouteTasks):
+            return self._tell_sources(action)
         cannot = self._executors.unavailable() or not self._placements or self._cannot_place
         if cannot or not isinstance(action, SetExecutors):
-            return self._told(self._executors.act(action))
+            return self._spread(self._executors.act(action))
         leaving = self._who_leaves(action)
         try:
             for placement in self._placements if leaving else ():
@@ -85,28 +97,33 @@ class SparkActuator:
         except PenstockError as reason:
             log.warning("executors %s leave before they are empty: %s", leaving, reason)
         try:
-            return self._told(self._executors.act(SetExecutors(action.total, leaving)))
+            return self._spread(self._executors.act(SetExecutors(action.total, leaving)))
         finally:
             for placement in self._placements:
                 placement.stay()
 
-    def _told(self, outcome: Outcome) -> Outcome:
+    def _spread(self, outcome: Outcome) -> Outcome:
         """Stateless work follows from the next batch on; it needs no restart."""
-        if outcome.done and self._resized is not None:
-            self._resized(self.executors() * self.slots_per_executor())
+        if outcome.done and self._sources is not None:
+            self._sources.tell_parallelism(self.executors() * self.slots_per_executor())
         return outcome
 
-    def _told_sources(self, action: ShedLoad | UseVariants | SetInterval) -> Outcome:
-        """Sources look at each batch at what they were told; nothing waits for it."""
-        if self._tell is None:
+    def _tell_sources(
+        self, action: ShedLoad | UseVariants | SetInterval | SetRouteTasks
+    ) -> Outcome:
+        """Sources look at each batch at what is wanted of them; nothing waits for it."""
+        if self._sources is None or action.NAME in self.unavailable():
             return Outcome(action, False, self.unavailable()[action.NAME])
         if isinstance(action, ShedLoad):
-            self._tell({"shed": action.share})
+            self._sources.tell_sources({"shed": action.share})
         elif isinstance(action, UseVariants):
-            self._tell({"cheaper": list(action.operators)})
+            self._sources.tell_sources({"cheaper": list(action.operators)})
+        elif isinstance(action, SetInterval):
+            self._sources.tell_sources({"interval_s": action.seconds})
         else:
-            self._tell({"interval_s": action.seconds})
-        return Outcome(action, True, "sources were told; it holds from the next batch on")
+            for source, tasks in action.tasks.items():
+                self._sources.use_tasks(source, tasks)
+        return Outcome(action, True, "sources know; it holds from the next batch on")
 
     def _who_leaves(self, action: SetExecutors) -> tuple[str, ...]:
         """Those named, and the youngest where they are too few."""
@@ -152,18 +169,6 @@ class SparkActuator:
                 f"{', '.join(sorted(known)) or 'none yet'}."
             )
         return found
-
-
-def placements_of(running: RunningTopology) -> list[Placement]:
-    """One for each query of a topology, told of its batches; none where nothing can be placed."""
-    if cannot_place(running.session):
-        return []
-    by_query = {
-        query.plan.name: Placement(running.session, started, query.plan)
-        for query, started in zip(running.built.queries, running.queries, strict=True)
-    }
-    running.before_batch.append(lambda query, _: by_query[query].boundary())
-    return list(by_query.values())
 
 
 def traffic_of(placements: Sequence[Placement]) -> tuple[GroupTraffic, ...]:

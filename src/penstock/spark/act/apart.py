@@ -2,17 +2,27 @@
 
 import time
 from collections.abc import Mapping
+from typing import Protocol
 
 from penstock.control.actions import Action, Outcome, SetParallelism
 from penstock.control.ports import Actuator
 from penstock.errors import PenstockError
-from penstock.spark.run.apart import RunningApart
+
+
+class Divided(Protocol):
+    """Components that have processors of their own."""
+
+    def parallelism(self) -> dict[str, int]:
+        """Processors that each component was given last."""
+
+    def set_parallelism(self, wanted: Mapping[str, int]) -> None:
+        """Give components other numbers; each holds from its next batch on."""
 
 
 class ApartActuator:
     """Carries SetParallelism out itself and leaves the rest to whoever has the executors."""
 
-    def __init__(self, running: RunningApart, executors: Actuator) -> None:
+    def __init__(self, running: Divided, executors: Actuator) -> None:
         self._running = running
         self._executors = executors
 

@@ -1,17 +1,11 @@
-"""The key groups of attached queries, beside what is known of the queries themselves."""
+"""Where the key groups of attached queries live, as queries come and go."""
 
-import logging
 from collections.abc import Sequence
-from dataclasses import replace
 
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from penstock.errors import PenstockError
-from penstock.model.observation import ComponentObservation, KeyGroups, Observation
 from penstock.spark.act.placement import Placement
-
-log = logging.getLogger(__name__)
 
 
 class AttachedPlacements:
@@ -41,37 +35,3 @@ class AttachedPlacements:
     def close(self) -> None:
         """Wait for nothing any more."""
         self.follow([])
-
-
-def with_key_groups(seen: Observation, placements: Sequence[Placement]) -> Observation:
-    """An observation that tells where state lives and what it costs, as far as can be read.
-
-    Each part of a query that holds state becomes a component of its own. Its work is counted with
-    the query already, so it offers no load to whoever scales.
-    """
-    batches = max(1, seen.batches.count if seen.batches is not None else 1)
-    for placement in placements:
-        try:
-            groups, traffic = placement.observe(), placement.traffic()
-        except PenstockError as reason:
-            seen = replace(seen, missing=(*seen.missing, f"key_groups: {reason}"))
-            continue
-        parts = tuple(_part(name, one, batches, seen.processors) for name, one in groups.items())
-        seen = replace(
-            seen, components=(*seen.components, *parts), traffic=(*seen.traffic, *traffic)
-        )
-    return seen
-
-
-def _part(name: str, groups: KeyGroups, batches: int, processors: int) -> ComponentObservation:
-    """The newest batch stands for all of the period."""
-    return ComponentObservation(
-        name=name,
-        operators=(name,),
-        arrival_rate_per_s=0.0,
-        service_time_s=0.0,
-        parallelism=processors,
-        busy_s=0.0,
-        key_groups=KeyGroups(groups.load_s * batches, groups.state_bytes, groups.node),
-        tasks=len(groups.load_s),
-    )

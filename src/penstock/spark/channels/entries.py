@@ -22,6 +22,7 @@ class Entry:
     """A published batch: its rows are those of the channel from `first_row` on.
 
     `arrivals` tells when the rows of the outer sources behind it arrived; None if nobody knows.
+    `offsets` is a digest of what the batch was read from; None if its writer did not say.
     """
 
     sequence: int
@@ -31,6 +32,7 @@ class Entry:
     chunks: tuple[Chunk, ...]
     at_s: float
     arrivals: Arrivals | None = None
+    offsets: str | None = None
 
     @property
     def rows(self) -> int:
@@ -52,6 +54,7 @@ class Entry:
             "chunks": [[chunk.file, chunk.rows] for chunk in self.chunks],
             "at_s": self.at_s,
             "arrivals": None if self.arrivals is None else arrivals_json(self.arrivals),
+            "offsets": self.offsets,
         }
 
 
@@ -67,6 +70,7 @@ def entry_from(text: str) -> Entry:
         chunks=tuple(Chunk(_plain_name(file), int(rows)) for file, rows in document["chunks"]),
         at_s=float(document["at_s"]),
         arrivals=None if arrivals is None else arrivals_from(arrivals),
+        offsets=document.get("offsets"),
     )
 
 

@@ -18,12 +18,18 @@ from typing import Any
 
 from penstock.errors import InvalidInput
 from penstock.model.arrivals import Arrivals
-from penstock.spark.channels.entries import Chunk, Entry, entry_from
-from penstock.spark.checkpoint.durable_files import write_atomically
-
-FORMAT = "penstock-channel"
-VERSION = 1
-MOST_SEEN = 1_000  # entries taken in one by one before the log is listed anew
+from penstock.spark.channels.entries import Chunk, Entry
+from penstock.spark.channels.header import HEADER, read_schema, refuse_foreign, write_header
+from penstock.spark.channels.published import PublishedLog
+from penstock.spark.checkpoint.durable_files import (
+    make_directory,
+    remove,
+    remove_leftovers,
+    rename,
+    sync_directory,
+    sync_file,
+    write_atomically,
+)
 
 
 @dataclass(frozen=True)
@@ -40,27 +46,21 @@ class Channel:
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
-        self.schema_json = _read_header(directory)
-        self._entries: list[Entry] = []
-        self._next = 0
-        self._listed = 0
+        self.schema_json = read_schema(directory)
+        self._log = PublishedLog(directory / "log")
 
     @classmethod
     def create(cls, directory: Path, schema_json: str) -> "Channel":
         """A new channel, or the one that is there if its schema is the same."""
-        header = directory / "channel.json"
         try:
-            directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-            foreign = not header.exists() and any(directory.iterdir())
+            make_directory(directory)
+            if not (directory / HEADER).exists():
+                refuse_foreign(directory)
+            with _locked(directory):
+                remove_leftovers(directory)
+                write_header(directory, schema_json)
         except OSError as error:
             raise InvalidInput(f"channel {directory} cannot be used: {error.strerror}.") from error
-        if foreign and {path.name for path in directory.iterdir()} - {"log", "data", "readers"}:
-            raise InvalidInput(f"channel {directory} holds other files; name an empty directory.")
-        for name in ("log", "data", "readers"):
-            (directory / name).mkdir(mode=0o700, exist_ok=True)
-        if not header.exists():
-            said = {"format": FORMAT, "version": VERSION, "schema": json.loads(schema_json)}
-            write_atomically(header, said)
         channel = cls(directory)
         if json.loads(channel.schema_json) != json.loads(schema_json):
             raise InvalidInput(
@@ -76,36 +76,23 @@ class Channel:
 
     def refresh(self) -> None:
         """Take in what was published since the last look."""
-        if not self._entries or len(self._entries) > 2 * self._listed + MOST_SEEN:
-            # What others removed meanwhile is forgotten with the list.
-            self._entries.clear()
-            for number in self._numbers():
-                self._take(number)
-            self._listed = len(self._entries)
-        while True:
-            while self._take(self._next):
-                pass
-            # Whoever looks seldom finds entries gone that were published and read meanwhile.
-            later = [number for number in self._numbers() if number > self._next]
-            if not later:
-                return
-            self._next = later[0]
+        self._log.refresh()
 
     def end_row(self) -> int:
         """Rows published so far."""
         self.refresh()
-        return self._entries[-1].end_row if self._entries else 0
+        return self._log.entries[-1].end_row if self._log.entries else 0
 
     def first_row(self) -> int:
         """The first row whose file is still there."""
         self.refresh()
-        kept = [entry for entry in self._entries if self._is_kept(entry)]
+        kept = [entry for entry in self._log.entries if self._is_kept(entry)]
         return kept[0].first_row if kept else self.end_row()
 
     def entries(self, start: int, end: int) -> list[Entry]:
         """The entries that hold the rows from `start` up to but without `end`."""
         self.refresh()
-        found = [e for e in self._entries if e.end_row > start and e.first_row < end]
+        found = [e for e in self._log.entries if e.end_row > start and e.first_row < end]
         reached = start
         for entry in found:
             if entry.first_row > reached:
@@ -121,7 +108,7 @@ class Channel:
     def since(self, sequence: int) -> list[Entry]:
         """Entries of this number and later ones."""
         self.refresh()
-        return [entry for entry in self._entries if entry.sequence >= sequence]
+        return [entry for entry in self._log.entries if entry.sequence >= sequence]
 
     def pieces(self, start: int, end: int) -> list[Piece]:
         """The files that hold a range of rows."""
@@ -142,32 +129,58 @@ class Channel:
         staged: Path,
         chunks: Sequence[Chunk],
         arrivals: Arrivals | None = None,
+        offsets: str | None = None,
     ) -> bool:
         """Make a staged batch part of the channel; False if that batch of the writer already is.
 
         Batches of one writer have rising numbers, so the newest of each tells what was published.
+        `offsets` is a digest of what the batch was read from: one of the same number that was read
+        from something else is not the same batch, and is refused.
         """
-        with self._locked():
+        with _locked(self.directory):
+            remove_leftovers(self.directory / "log")
             self.refresh()
-            if batch <= self._newest_batches().get(writer, -1):
+            newest = self._log.newest().get(writer)
+            if newest is not None and batch <= newest.batch:
+                self._refuse_other(newest, batch, offsets)
+                sync_directory(self.directory / "log")  # whoever added it may have failed to
                 return False
             for chunk in chunks:
-                source, target = staged / chunk.file, self._file(chunk)
-                # After a crash between these moves and the entry, some are in place already.
-                if not target.exists():
-                    _sync(source)
-                    source.rename(target)
-            _sync(self.directory / "data")
-            entry = Entry(
-                self._next, writer, batch, self.end_row(), tuple(chunks), time.time(), arrivals
-            )
-            scratch = self.directory / "log" / f".{writer}.new"
-            write_atomically(scratch, entry.as_json())
-            # Unlike a rename, a link never replaces an entry that is there.
-            os.link(scratch, self._log(entry.sequence))
-            scratch.unlink()
-            _sync(self.directory / "log")
+                self._take_in(staged, chunk, batch)
+            sync_directory(self.directory / "data")
+            self._log.add(
+                Entry(
+                    self._log.next_number, writer, batch, self.end_row(), tuple(chunks),
+                    time.time(), arrivals, offsets,
+                )
+            )  # fmt: skip
         return True
+
+    def _take_in(self, staged: Path, chunk: Chunk, batch: int) -> None:
+        """Move a staged file to the others; after a crash some of a batch are there already."""
+        source, target = staged / chunk.file, self._file(chunk)
+        if target.exists():
+            return
+        if not source.exists():
+            raise InvalidInput(
+                f"channel {self.directory}: file {chunk.file} of batch {batch} is neither staged "
+                f"at {staged} nor in the channel; restore it there, nothing was published."
+            )
+        sync_file(source)
+        rename(source, target)
+
+    def _refuse_other(self, newest: Entry, batch: int, offsets: str | None) -> None:
+        """Refuse a batch of a number that was published before with other rows."""
+        if offsets is None or newest.offsets is None:
+            return
+        same = [e for e in self._log.entries if (e.writer, e.batch) == (newest.writer, batch)]
+        if not same or same[-1].offsets not in (None, offsets):
+            raise InvalidInput(
+                f"channel {self.directory}: batch {batch} of {newest.writer} was published before "
+                "and was then read from other offsets; the checkpoint is older than the channel or "
+                "was restored in part, so restore both from one time, or begin with another "
+                "checkpoint and channel."
+            )
 
     def register(self, reader: str) -> int:
         """Where a reader begins: at its first time with the oldest row that is kept.
@@ -175,8 +188,10 @@ class Channel:
         From then on nothing is removed before this reader has passed it.
         """
         file = self._reader(reader)
-        with self._locked():
-            if not file.exists():
+        with _locked(self.directory):
+            if file.exists():
+                sync_directory(file.parent)  # whoever wrote it may have failed to
+            else:
                 row = self.first_row()
                 write_atomically(file, {"reader": reader, "first_row": row, "row": row})
         return int(_read(file)["first_row"])
@@ -189,60 +204,32 @@ class Channel:
     def advance(self, reader: str, row: int) -> None:
         """A reader's batches up to this row are committed; removes what nobody needs any more."""
         file = self._reader(reader)
-        told = _read(file)
-        if row > int(told["row"]):
-            write_atomically(file, {**told, "row": row})
-        self._clean(min(self.positions().values()))
+        with _locked(self.directory):
+            position = _read(file)
+            if row > int(position["row"]):
+                write_atomically(file, {**position, "row": row})
+            self._clean(min(self.positions().values()))
 
     def forget(self, reader: str) -> None:
         """Take a reader off the list: nothing is kept for it any more."""
-        self._reader(reader).unlink(missing_ok=True)
+        with _locked(self.directory):
+            remove(self._reader(reader))
 
     def _clean(self, passed_row: int) -> None:
         self.refresh()
-        kept = {entry.sequence for entry in self._newest().values()}  # they know what was published
-        kept.add(self._entries[-1].sequence if self._entries else -1)
-        passed = [entry for entry in self._entries if entry.end_row <= passed_row]
+        kept = {
+            entry.sequence for entry in self._log.newest().values()
+        }  # they know what was published
+        kept.add(self._log.entries[-1].sequence if self._log.entries else -1)
+        passed = [entry for entry in self._log.entries if entry.end_row <= passed_row]
         for entry in passed:
             for chunk in entry.chunks:
-                self._file(chunk).unlink(missing_ok=True)
+                remove(self._file(chunk))
             if entry.sequence not in kept:
-                self._log(entry.sequence).unlink(missing_ok=True)
-                self._entries.remove(entry)
-
-    def _newest(self) -> dict[str, Entry]:
-        return {entry.writer: entry for entry in self._entries}
-
-    def _newest_batches(self) -> dict[str, int]:
-        return {writer: entry.batch for writer, entry in self._newest().items()}
+                self._log.drop(entry)
 
     def _is_kept(self, entry: Entry) -> bool:
         return all(self._file(chunk).exists() for chunk in entry.chunks)
-
-    def _numbers(self) -> list[int]:
-        names = os.listdir(self.directory / "log")
-        return sorted(int(name[:-5]) for name in names if name[:-5].isdigit())
-
-    def _take(self, number: int) -> bool:
-        """Read one entry of the log; False if there is none of that number."""
-        file = self._log(number)
-        try:
-            text = file.read_text(encoding="utf-8")
-        except FileNotFoundError:
-            return False
-        try:
-            entry = entry_from(text)
-        except (ValueError, KeyError, TypeError) as error:
-            raise InvalidInput(
-                f"channel {self.directory}: log entry {file.name} is damaged ({error}); restore "
-                "it, or begin with another channel."
-            ) from error
-        self._entries.append(entry)
-        self._next = number + 1
-        return True
-
-    def _log(self, sequence: int) -> Path:
-        return self.directory / "log" / f"{sequence:012d}.json"
 
     def _file(self, chunk: Chunk) -> Path:
         return self.directory / "data" / chunk.file
@@ -252,54 +239,24 @@ class Channel:
             raise InvalidInput(f"reader {reader!r} must be a name without '/' or leading dot.")
         return self.directory / "readers" / f"{reader}.json"
 
-    @contextmanager
-    def _locked(self) -> Iterator[None]:
-        """One writer at a time; the lock ends with its process, however that ends."""
-        lock = os.open(self.directory / "lock", os.O_RDWR | os.O_CREAT, 0o600)
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            yield
-        finally:
-            os.close(lock)
 
-
-def _read_header(directory: Path) -> str:
+@contextmanager
+def _locked(directory: Path) -> Iterator[None]:
+    """One at a time who changes the channel; the lock ends with its process, however that ends."""
+    lock = os.open(directory / "lock", os.O_RDWR | os.O_CREAT, 0o600)
     try:
-        header = json.loads((directory / "channel.json").read_text(encoding="utf-8"))
-    except FileNotFoundError as error:
-        raise InvalidInput(
-            f"{directory} is no channel: it has no channel.json; name one that a writer made."
-        ) from error
-    except (OSError, ValueError) as error:
-        raise InvalidInput(
-            f"{directory} is no channel: its channel.json is damaged; restore it, or begin with "
-            "another directory."
-        ) from error
-    if not isinstance(header, dict) or header.get("format") != FORMAT or "schema" not in header:
-        raise InvalidInput(f"{directory} is no channel: its channel.json is of something else.")
-    if header.get("version") != VERSION:
-        raise InvalidInput(
-            f"channel {directory} has version {header.get('version')!r}; this Penstock reads "
-            f"version {VERSION}."
-        )
-    return json.dumps(header["schema"])
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(lock)
 
 
 def _read(file: Path) -> dict[str, Any]:
     try:
-        told = json.loads(file.read_text(encoding="utf-8"))
-        int(told["row"]), int(told["first_row"])
+        position = json.loads(file.read_text(encoding="utf-8"))
+        int(position["row"]), int(position["first_row"])
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise InvalidInput(
             f"{file} is damaged; restore it, or begin with another reader."
         ) from error
-    return dict(told)
-
-
-def _sync(path: Path) -> None:
-    """A file, or the names in a directory, to the disk."""
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+    return dict(position)

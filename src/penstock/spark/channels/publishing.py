@@ -29,8 +29,9 @@ def _plain(value: Any) -> Any:
 
 
 def promise(
-    one: Target, reports: list[Row], writer: str, batch_id: int, arrivals: Arrivals | None
-) -> dict[str, Any]:
+    one: Target, reports: list[Row], writer: str, batch_id: int, arrivals: Arrivals | None,
+    offsets: str | None,
+) -> dict[str, Any]:  # fmt: skip
     """What a commit record says of a batch that is to be published in a channel."""
     mine = [report for report in reports if report.sink == one.sink]
     return {
@@ -40,22 +41,23 @@ def promise(
         "batch": batch_id,
         "chunks": [[report.file, report.rows] for report in mine],
         "arrivals": None if arrivals is None else arrivals_json(arrivals),
+        "offsets": offsets,
     }
 
 
 def keep_promise(promised: dict[str, Any]) -> bool:
     """Publish, unless that happened before; False if it had."""
-    told = promised["arrivals"]
+    arrivals = promised["arrivals"]
     gathered = Path(promised["gathered"])
     done = Channel(Path(promised["channel"])).publish(
         promised["writer"],
         promised["batch"],
         gathered,
         [Chunk(file, rows) for file, rows in promised["chunks"]],
-        None if told is None else arrivals_from(told),
+        None if arrivals is None else arrivals_from(arrivals),
+        promised.get("offsets"),
     )
-    if gathered.parent.exists():
-        file_sink.remove(str(gathered.parent))
+    file_sink.remove(str(gathered.parent))
     return done
 
 
@@ -78,7 +80,7 @@ class ChannelWriter:
         reports = batch.mapInArrow(TaskWriter((one,), ""), file_sink.REPORT_SCHEMA).collect()
         if reports:
             file_sink.gather(one, [report.file for report in reports], None)
-            keep_promise(promise(one, reports, writer, batch_id, None))
+            keep_promise(promise(one, reports, writer, batch_id, None, None))
 
 
 def _query_id(batch: DataFrame) -> str:

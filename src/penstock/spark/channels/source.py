@@ -23,7 +23,8 @@ from pyspark.sql.types import IntegerType, StructType
 
 from penstock.errors import InvalidInput
 from penstock.spark.channels.chunks import read_piece
-from penstock.spark.channels.log import FORMAT, Channel, Piece
+from penstock.spark.channels.header import FORMAT
+from penstock.spark.channels.log import Channel, Piece
 from penstock.spark.routes.names import OFFSET
 from penstock.spark.routes.reading import RoutedReading
 from penstock.spark.sources.control import TaskOrders

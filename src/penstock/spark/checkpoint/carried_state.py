@@ -10,7 +10,6 @@ moment leaves the old checkpoint in force.
 
 import json
 import re
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +21,13 @@ from pyspark.sql import functions as F
 
 from penstock.errors import InvalidTopology
 from penstock.model.sinks import Files
+from penstock.spark.checkpoint.durable_files import (
+    copy_tree,
+    remove,
+    remove_tree,
+    replacing,
+    sync_tree,
+)
 from penstock.spark.checkpoint.planned import PlannedQuery
 from penstock.spark.handles import rewrite_state
 from penstock.spark.handles.configuration import STRICT
@@ -41,7 +47,7 @@ def carry_over(
     `commits` are our own records of its batches; `written` is the last batch that each query wrote,
     if the last run ended in good order.
     """
-    shutil.rmtree(new, ignore_errors=True)
+    remove_tree(new)  # of an attempt that did not come to be recorded
     batches = _numbers(old / "commits")
     planned = _numbers(old / "offsets")
     if not batches:
@@ -52,10 +58,7 @@ def carry_over(
     for batch in planned:
         if batch > last and _may_be_written(query, commits, batch, written):
             raise _unfinished(query, batch)
-    shutil.copytree(old, new)
-    _forget_after(new / "offsets", last)
-    _add_batch(new / "offsets", last, strict=query.shape is None)
-    _name_alike(new / "state")
+    copy_checkpoint(old, new, last, strict=query.shape is None)
     divide = _Divide(session, query.shape)
     gateway = session.sparkContext._gateway
     assert gateway is not None
@@ -64,11 +67,20 @@ def carry_over(
         # Not as a URI: Spark takes a per cent sign in it for part of the name.
         rewrite_state(session, f"file:{new}", last, divide)
     except (PySparkException, Py4JError) as error:
-        shutil.rmtree(new, ignore_errors=True)
+        remove_tree(new)
         said = divide.refused or _said(error)
         raise InvalidTopology(
             f"query {query.plan.name!r}: its state cannot be carried over to another plan: {said}"
         ) from error
+    sync_tree(new)  # Spark does not, and the plan's record is about to name it
+
+
+def copy_checkpoint(old: Path, new: Path, last: int, strict: bool) -> None:
+    """Copy a checkpoint as it is after its last finished batch, with an empty batch behind it."""
+    copy_tree(old, new)
+    _forget_after(new / "offsets", last)
+    _add_batch(new / "offsets", last, strict)
+    _name_alike(new / "state")
 
 
 def next_directory(query: str, old: Path) -> str:
@@ -116,8 +128,8 @@ def _forget_after(folder: Path, last: int) -> None:
     """Drop batches that were planned and never written: their rows come in the next one."""
     for batch in _numbers(folder):
         if batch > last:
-            (folder / str(batch)).unlink()
-            (folder / f".{batch}.crc").unlink(missing_ok=True)
+            remove(folder / str(batch))
+            remove(folder / f".{batch}.crc")
 
 
 def _add_batch(folder: Path, last: int, strict: bool) -> None:
@@ -126,7 +138,8 @@ def _add_batch(folder: Path, last: int, strict: bool) -> None:
     document: dict[str, Any] = json.loads(settings)
     document["conf"][STRICT] = "true" if strict else "false"
     text = "\n".join([head, json.dumps(document, separators=(",", ":")), *offsets])
-    (folder / str(last + 1)).write_text(text, encoding="utf-8")
+    with replacing(folder / str(last + 1)) as stream:
+        stream.write(text.encode())
 
 
 def _name_alike(state: Path) -> None:
@@ -138,8 +151,9 @@ def _name_alike(state: Path) -> None:
     for file in state.glob("*/_metadata/metadata"):
         text = file.read_text(encoding="utf-8")
         if _ROW_BY_ROW in text:
-            file.write_text(text.replace(_ROW_BY_ROW, _BATCH_BY_BATCH), encoding="utf-8")
-            (file.parent / f".{file.name}.crc").unlink(missing_ok=True)
+            with replacing(file) as stream:
+                stream.write(text.replace(_ROW_BY_ROW, _BATCH_BY_BATCH).encode())
+            remove(file.parent / f".{file.name}.crc")
 
 
 class _Divide:

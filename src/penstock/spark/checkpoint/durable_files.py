@@ -1,22 +1,238 @@
-"""Files that a crash leaves whole: written beside, synced, then renamed."""
+"""Every change to a file that must survive a crash: written beside, synced, then named.
 
+All durable files of ours (commit records, admission log, channels, plan records, carried-over
+state, route tables, control files) are changed here and nowhere else, by steps that are each done
+or not done. `on_step` is called before and after each of them: a test stops the program there, or
+lets the step fail.
+
+A name ending in `.new` is nobody's yet. It is unique to its attempt, so two writers of one file
+never share one, and what a killed attempt left is never written to again; whoever holds the lock
+of a directory may remove it (`remove_leftovers`).
+"""
+
+import errno
 import json
 import os
+import shutil
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
+
+from penstock.errors import PenstockError
+
+SCRATCH = ".new"
+_ADVICE = {
+    errno.ENOSPC: "free some space",
+    errno.EDQUOT: "free some space",
+    errno.EACCES: "give this user the permission",
+    errno.EPERM: "give this user the permission",
+    errno.EROFS: "make the file system writable",
+}
+
+
+@dataclass(frozen=True)
+class Step:
+    """One change of one file, about to be made ("before"), half made ("within") or just made."""
+
+    when: str
+    what: str
+    file: Path
+    source: Path | None = None  # of a rename or link
+
+
+on_step: Callable[[Step], None] | None = None  # for tests
+
+
+class StorageFailure(PenstockError, OSError):
+    """A durable file could not be changed; nothing that was promised before is lost."""
+
+    def __init__(self, what: str, path: Path, error: OSError) -> None:
+        reason = error.strerror or type(error).__name__
+        advice = _ADVICE.get(error.errno or 0, "look at the disk")
+        super().__init__(f"cannot {what} {path}: {reason}; {advice}, and start again.")
+        self.errno, self.strerror = error.errno, reason
+
+    def __str__(self) -> str:
+        return str(self.args[0])
 
 
 def write_atomically(file: Path, value: dict[str, Any]) -> None:
     """Write a JSON file whole or not at all, and on the disk before returning."""
-    scratch = file.with_suffix(".new")
-    descriptor = os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
-        json.dump(value, stream, sort_keys=True)
+    with replacing(file) as stream:
+        stream.write(json.dumps(value, sort_keys=True).encode())
+
+
+@contextmanager
+def replacing(file: Path) -> Iterator[BinaryIO]:
+    """Write a file whole or not at all: what is written takes its name when the block ends."""
+    with _scratch(file) as scratch:
+        with new_file(scratch) as stream:
+            yield stream
+        rename(scratch, file)
+    sync_directory(file.parent)
+
+
+def write_new(file: Path, value: dict[str, Any]) -> None:
+    """Write a JSON file that must not be there yet; FileExistsError, and no change, if it is."""
+    with _scratch(file) as scratch:
+        with new_file(scratch) as stream:
+            stream.write(json.dumps(value, sort_keys=True).encode())
+        with _step("link", file, scratch):
+            os.link(scratch, file)  # unlike a rename, a link never replaces what is there
+        remove(scratch)
+    sync_directory(file.parent)
+
+
+@contextmanager
+def new_file(file: Path, mode: int = 0o600) -> Iterator[BinaryIO]:
+    """A file of a name nobody has; its data, not its name, is on the disk when the block ends."""
+    with _step("create", file):
+        descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+    with _step("write", file), os.fdopen(descriptor, "wb") as stream:
+        yield stream
         stream.flush()
-        os.fsync(stream.fileno())
-    scratch.replace(file)
-    folder = os.open(file.parent, os.O_RDONLY)
+        with _step("sync", file):
+            os.fsync(stream.fileno())
+
+
+def append(descriptor: int, file: Path, data: bytes) -> None:
+    """Add to a file open for appending; it is on the disk when this returns."""
+    with _step("write", file):
+        half = len(data) // 2 if on_step is not None else len(data)
+        _write_all(descriptor, data[:half])
+        _at(Step("within", "write", file))
+        _write_all(descriptor, data[half:])
+    with _step("sync", file):
+        os.fdatasync(descriptor)
+
+
+def cut(descriptor: int, file: Path, length: int) -> None:
+    """Drop the end of an open file."""
+    with _step("shorten", file):
+        os.ftruncate(descriptor, length)
+    with _step("sync", file):
+        os.fsync(descriptor)
+
+
+def rename(source: Path, target: Path) -> None:
+    """Give a file or directory another name; the directory of that name is to be synced after."""
+    with _step("rename", target, source):
+        source.rename(target)
+
+
+def remove(file: Path) -> None:
+    """Remove a file, if it is there."""
+    with _step("remove", file):
+        file.unlink(missing_ok=True)
+
+
+def remove_tree(directory: Path) -> None:
+    """Remove a directory and what is in it, if it is there."""
+    for folder, _, files in os.walk(directory, topdown=False):
+        for name in files:
+            remove(Path(folder) / name)
+        with _step("remove", Path(folder)):
+            os.rmdir(folder)
+
+
+def make_directory(directory: Path, mode: int = 0o700) -> bool:
+    """Make a directory and those above it, private and on the disk; False if it is there."""
+    if directory.is_dir():
+        return False
+    make_directory(directory.parent, 0o777)
+    with _step("make", directory):
+        directory.mkdir(mode, exist_ok=True)
+    sync_directory(directory.parent)
+    return True
+
+
+def copy_tree(source: Path, target: Path) -> None:
+    """Copy a directory; the copy is on the disk once `sync_tree` was called."""
+    with _step("make", target):
+        target.mkdir(0o700)
+    for found in sorted(source.iterdir()):
+        if found.is_dir():
+            copy_tree(found, target / found.name)
+        else:
+            with _step("copy", target / found.name):
+                shutil.copy2(found, target / found.name)
+
+
+def sync_file(file: Path) -> None:
+    """The data of a file that somebody else wrote, to the disk."""
+    with _step("sync", file):
+        _sync(file)
+
+
+def sync_directory(directory: Path) -> None:
+    """The names in a directory, to the disk."""
+    with _step("sync", directory):
+        _sync(directory)
+
+
+def sync_tree(directory: Path) -> None:
+    """A directory and all that is in it, to the disk."""
+    for folder, _, files in os.walk(directory):
+        for name in files:
+            sync_file(Path(folder) / name)
+        sync_directory(Path(folder))
+    sync_directory(directory.parent)
+
+
+def remove_leftovers(directory: Path) -> None:
+    """Remove what attempts that were killed left; only for whoever keeps all others out."""
+    for folder, _, files in os.walk(directory):
+        for name in files:
+            if is_leftover(name):
+                remove(Path(folder) / name)
+
+
+def is_leftover(name: str) -> bool:
+    """Whether a file is, or was, of an attempt that has not come to its end."""
+    return name.endswith(SCRATCH)
+
+
+@contextmanager
+def _scratch(file: Path) -> Iterator[Path]:
+    """A name of its own for an attempt at a file; nothing is left of one that fails."""
+    scratch = file.with_name(f".{file.name}.{uuid.uuid4().hex[:12]}{SCRATCH}")
     try:
-        os.fsync(folder)
+        yield scratch
+    except Exception:
+        with suppress(OSError):
+            scratch.unlink(missing_ok=True)
+        raise
+
+
+@contextmanager
+def _step(what: str, file: Path, source: Path | None = None) -> Iterator[None]:
+    try:
+        _at(Step("before", what, file, source))
+        yield
+        _at(Step("after", what, file, source))
+    except (FileExistsError, FileNotFoundError, StorageFailure):
+        raise  # these tell their callers something
+    except OSError as error:
+        raise StorageFailure(what, file, error) from error
+
+
+def _at(step: Step) -> None:
+    if on_step is not None:
+        on_step(step)
+
+
+def _write_all(descriptor: int, data: bytes) -> None:
+    view = memoryview(data)
+    while view:
+        view = view[os.write(descriptor, view) :]
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
     finally:
-        os.close(folder)
+        os.close(descriptor)

@@ -13,7 +13,11 @@ from types import TracebackType
 from typing import Any
 
 from penstock.errors import InvalidInput, InvalidTopology, Unavailable
-from penstock.spark.checkpoint.durable_files import write_atomically
+from penstock.spark.checkpoint.durable_files import (
+    make_directory,
+    remove_leftovers,
+    write_atomically,
+)
 
 
 class Checkpoint:
@@ -26,8 +30,9 @@ class Checkpoint:
 
     def __enter__(self) -> "Checkpoint":
         try:
-            self._ours.mkdir(mode=0o700, parents=True, exist_ok=True)
-            self.directory.chmod(0o700)
+            # One that was there is shared with whom its owner likes; what is ours below is not.
+            for ours in (self.directory, self._ours, self.directory / "queries"):
+                make_directory(ours)
             lock = os.open(self._ours / "lock", os.O_RDWR | os.O_CREAT, 0o600)
         except OSError as error:
             raise InvalidInput(
@@ -42,6 +47,7 @@ class Checkpoint:
                 "another directory."
             ) from error
         self._lock = lock
+        remove_leftovers(self._ours)
         return self
 
     def __exit__(
@@ -92,7 +98,7 @@ class Checkpoint:
     def commits(self, query: str) -> Path:
         """Where the commits of a query's batches are kept."""
         folder = self._ours / "commits" / query
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_directory(folder)
         return folder
 
     @property

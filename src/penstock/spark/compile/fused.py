@@ -17,7 +17,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from penstock.errors import InvalidTopology
 from penstock.model.plan import Component, TopologyPlan
-from penstock.model.plan_document import Group
+from penstock.model.plan_document import Group, PlanChange
 from penstock.model.topology import SinkBinding, Topology
 from penstock.spark.compile.assembler import Division, Sharing, plan_sharing
 from penstock.spark.compile.inspection import Survey
@@ -48,7 +48,7 @@ class PlanChoice:
     if_possible: bool = False  # stay with the checkpoint's plan where state cannot be carried over
     orders: tuple[tuple[str, ...], ...] = ()
     as_declared: bool = False
-    expected_gains: Mapping[str, float] = field(default_factory=dict)  # of groups and orders
+    expected_gains: Mapping[PlanChange, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -5,17 +5,16 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from penstock.errors import Unavailable
-from penstock.model.observation import ComponentObservation, Observation, OperatorObservation
+from penstock.model.observation import ComponentObservation, Observation
 from penstock.spark.channels.entries import Entry
 from penstock.spark.compile.apart_split import Part
-from penstock.spark.measure.batch_work import QueryWork, WorkReader
+from penstock.spark.measure.batch_work import QueryWork
 from penstock.spark.measure.flows import Flow
 from penstock.spark.measure.ledger import summarise
 from penstock.spark.measure.nodes import NodeReader
-from penstock.spark.measure.progress import BatchReport
+from penstock.spark.measure.query_work import WorkOfQueries, operator_rates
+from penstock.spark.measure.running import RunningComponents
 from penstock.spark.measure.service_estimate import Batch, ServiceEstimate
-from penstock.spark.run.apart import RunningApart
 
 MOST_SCV = 50.0
 LEAST_ENTRIES = 3
@@ -24,29 +23,16 @@ LEAST_ENTRIES = 3
 class ApartMeasurer:
     """The loop's Measurer over components that run apart."""
 
-    def __init__(self, running: RunningApart) -> None:
+    def __init__(self, running: RunningComponents) -> None:
         self._running = running
-        pairs = list(zip(running.built.queries, running.queries, strict=True))
-        self._readers = {
-            query.plan.name: WorkReader(running.session, started, query.plan)
-            for query, started in pairs
-        }
-        running.after_batch.append(lambda query, batch_id: self._readers[query].look(batch_id))
-        running.after_restart.append(self._follow)
+        self._work = WorkOfQueries(running)
         self._nodes = NodeReader(running.session)
-        self._services = {query.plan.name: ServiceEstimate() for query, _ in pairs}
-        self._reports: dict[str, dict[int, BatchReport]] = {name: {} for name in self._readers}
-        self._works: dict[str, list[QueryWork]] = {name: [] for name in self._readers}
+        self._services = {query.plan.name: ServiceEstimate() for query in running.built.queries}
         self._published = running.published()
         self._flows = {part.component.name: Flow() for part in running.apart.parts}
         self._tasks: dict[str, int] = {}  # of the newest batch that was seen
         self._at_s = time.time()
         self._available = self._arrived(self._at_s)
-
-    def _follow(self, place: int) -> None:
-        """A query was started again: its jobs are in another group now."""
-        name = self._running.built.queries[place].plan.name
-        self._readers[name].follow(self._running.queries[place])
 
     def observe(self) -> Observation | None:
         """What happened since the last call."""
@@ -56,19 +42,21 @@ class ApartMeasurer:
             return None
         running, missing = self._running, list[str]()
         reports = self._running.reports.take()
-        works = self._take_work(missing)
+        works = self._work.take(missing)
         available, published = self._arrived(now_s), self._running.published()
-        for name in self._readers:
-            self._learn(name, reports, works.get(name))
-        rows = {name: sum(r.rows for r in reports if r.query == name) for name in self._readers}
+        for name, service in self._services.items():
+            for measured, work in self._work.paired(name, reports, works.get(name)):
+                tasks = sum(work.tasks.values()) * len(work.batches)
+                service.add(Batch(sum(r.rows for r in measured), tasks, work.total_busy_s))
+        rows = {name: sum(r.rows for r in reports if r.query == name) for name in self._services}
         # What waited when a source first counted may have come at any time.
-        new = {s: rows - self._available.get(s, rows) for s, rows in available.items()}
+        new = {s: count - self._available.get(s, count) for s, count in available.items()}
         for part in running.apart.parts:
             came = _foreign_rows(part, rows[part.query])
             came += sum(new.get(s.name, 0) for s in part.topology.sources)
             came += sum(published[op] - self._published[op] for op in part.inputs.values())
-            work = works.get(part.query)
-            busy_s = 0.0 if work is None else work.total_busy_s
+            mine = works.get(part.query)
+            busy_s = 0.0 if mine is None else mine.total_busy_s
             self._flows[part.component.name].add(now_s, period_s, came, busy_s)
         components = tuple(
             self._component(part, works.get(part.query), period_s, now_s)
@@ -86,7 +74,7 @@ class ApartMeasurer:
             period_s=period_s,
             arrival_rate_per_s=arrived / period_s,
             backlog_rows=float(max(0, running.backlog(now_s))),
-            operators=tuple(self._operators(reports, period_s)),
+            operators=operator_rates(running.built.queries, reports, period_s),
             components=components,
             nodes=nodes,
             latency=summarise(running.ledger.take(), running.topology.max_latency_s),
@@ -96,33 +84,6 @@ class ApartMeasurer:
     def _arrived(self, now_s: float) -> dict[str, int]:
         counts = {name: s.counted(now_s) for name, s in self._running.inputs.items()}
         return {name: count[0] for name, count in counts.items() if count is not None}
-
-    def _take_work(self, missing: list[str]) -> dict[str, QueryWork]:
-        works: dict[str, QueryWork] = {}
-        for name, reader in self._readers.items():
-            try:
-                work = reader.take()
-            except Unavailable as reason:
-                missing.append(f"work of {name}: {reason}")
-                continue
-            if work is not None:
-                works[name] = work
-        return works
-
-    def _learn(self, query: str, reports: Sequence[BatchReport], work: QueryWork | None) -> None:
-        """Join the work of batches with their rows; both are told apart, in any order."""
-        told, waiting = self._reports[query], self._works[query]
-        told |= {report.batch_id: report for report in reports if report.query == query}
-        waiting += [work] if work is not None else []
-        for one in list(waiting):
-            if one.batches <= told.keys():
-                rows = sum(told.pop(batch).rows for batch in sorted(one.batches))
-                tasks = sum(one.tasks.values()) * len(one.batches)
-                self._services[query].add(Batch(rows, tasks, one.total_busy_s))
-                waiting.remove(one)
-        for batch in sorted(told)[:-1000]:
-            del told[batch]
-        del waiting[:-1000]
 
     def _component(
         self, part: Part, work: QueryWork | None, period_s: float, now_s: float
@@ -157,18 +118,6 @@ class ApartMeasurer:
         for operator in dict.fromkeys(part.inputs.values()):
             entries += self._running.published_since(operator, 0)
         return scv_of_bulks(sorted(entries, key=lambda entry: entry.at_s)[-50:])
-
-    def _operators(
-        self, reports: Sequence[BatchReport], period_s: float
-    ) -> Sequence[OperatorObservation]:
-        found = []
-        for query in self._running.built.queries:
-            mine = [report for report in reports if report.query == query.plan.name]
-            for operator, upstreams in query.edges.items():
-                came = sum(r.edge_rows.get(up, r.rows) for r in mine for up in upstreams)
-                left = sum(r.edge_rows.get(operator, r.rows) for r in mine)
-                found.append(OperatorObservation(operator, came / period_s, left / period_s))
-        return found
 
 
 def _foreign_rows(part: Part, read: int) -> int:

@@ -20,9 +20,8 @@ from penstock.model.observation import (
     Observation,
 )
 from penstock.spark import handles
-from penstock.spark.act.attached_placements import with_key_groups
-from penstock.spark.act.placement import Placement
 from penstock.spark.measure.attached_batches import AttachedBatch, latency_of, read_batches
+from penstock.spark.measure.attached_state import HeldState, with_key_groups
 from penstock.spark.measure.nodes import NodeReader
 
 
@@ -48,10 +47,10 @@ class AttachedMeasurer:
         session: SparkSession,
         queries: Callable[[], Sequence[StreamingQuery]],
         max_latency_s: float,
-        placements: Callable[[Sequence[StreamingQuery]], Sequence[Placement]] | None = None,
+        held_state: Callable[[Sequence[StreamingQuery]], Sequence[HeldState]] | None = None,
     ) -> None:
-        """`placements` are those of queries that run, where their key groups can be placed."""
-        self._placements = placements
+        """`held_state` tells the key groups of the queries that run, where they can be read."""
+        self._held_state = held_state
         self._session, self._queries = session, queries
         self._max_latency_s = max_latency_s
         self._followed: dict[str, _Followed] = {}
@@ -102,9 +101,9 @@ class AttachedMeasurer:
             batches=_batches(batches, sum(busy_s), slots),
             missing=tuple(missing),
         )
-        if self._placements is None:
+        if self._held_state is None:
             return seen
-        return with_key_groups(seen, self._placements(running))
+        return with_key_groups(seen, self._held_state(running))
 
     def _follow(self, query: StreamingQuery, missing: list[str]) -> _Followed:
         run_id = str(query.runId)

@@ -6,7 +6,7 @@ row, so that a batch that takes too long is seen as load and not as silence.
 """
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,23 +21,21 @@ from penstock.model.observation import (
     KeyGroups,
     NodeObservation,
     Observation,
-    OperatorObservation,
     RouteObservation,
 )
 from penstock.model.plan import Component
 from penstock.spark.checkpoint.state_size import state_bytes
 from penstock.spark.compile.builder import BuiltQuery
-from penstock.spark.measure.batch_work import QueryWork, WorkReader
+from penstock.spark.measure.batch_work import QueryWork
 from penstock.spark.measure.ledger import summarise
 from penstock.spark.measure.nodes import NodeReader
 from penstock.spark.measure.progress import BatchReport
+from penstock.spark.measure.query_work import WorkOfQueries, operator_rates, rows_out
 from penstock.spark.measure.route_tables import RouteTeller
+from penstock.spark.measure.running import RunningQueries
 from penstock.spark.measure.shed_rows import ShedTeller
 from penstock.spark.routes.frames import table_in_use
-from penstock.spark.run.together import RunningTopology
 from penstock.spark.sources.rates import SourceRates
-
-MOST_UNPAIRED = 1_000
 
 
 @dataclass
@@ -63,23 +61,15 @@ class SparkMeasurer:
 
     def __init__(
         self,
-        running: RunningTopology,
+        running: RunningQueries,
         traffic: Callable[[], tuple[GroupTraffic, ...]] | None = None,
     ) -> None:
         """`traffic` tells the bytes between key groups, where anyone wants to know."""
         self._running = running
         self._traffic = traffic
         self._session: SparkSession = running.session
-        self._readers = {
-            query.plan.name: WorkReader(self._session, started, query.plan)
-            for query, started in zip(running.built.queries, running.queries, strict=True)
-        }
-        running.after_restart.append(self._follow)
-        running.after_batch.append(lambda query, batch_id: self._readers[query].look(batch_id))
+        self._work = WorkOfQueries(running)
         self._learnt: dict[str, _Learnt] = {}
-        # Tasks and progress of a batch are told apart, in any order: each waits for the other.
-        self._untold: dict[str, list[QueryWork]] = {name: [] for name in self._readers}
-        self._told: dict[str, dict[int, BatchReport]] = {name: {} for name in self._readers}
         self._nodes = NodeReader(self._session)
         self._tables = RouteTeller(
             running.routes_folder,
@@ -91,27 +81,16 @@ class SparkMeasurer:
         self._sources.take(now_s)
         self._shed = ShedTeller()
 
-    def _follow(self, place: int) -> None:
-        """A query was started again: its jobs are in another group now."""
-        name = self._running.built.queries[place].plan.name
-        self._readers[name].follow(self._running.queries[place])
-
     def observe(self) -> Observation | None:
         """What happened since the last call."""
         now_s = time.time()
         period_s = now_s - self._last.at_s
         if period_s <= 0:
             return None
-        running, missing = self._running, []
+        running, missing = self._running, list[str]()
         reports = running.reports.take()
         entries = running.ledger.take()
-        works: dict[str, QueryWork | None] = {}
-        for name, reader in self._readers.items():
-            try:
-                works[name] = reader.take()
-            except Unavailable as reason:
-                works[name] = None
-                missing.append(f"work of {name}: {reason}")
+        works = self._work.take(missing)
         told_per_s, unseen_rows = self._sources.take(now_s)
         if np.isnan(told_per_s):
             missing.append("arrival rate: a source has not counted twice yet")
@@ -119,7 +98,9 @@ class SparkMeasurer:
         nodes = self._nodes.take(missing)
         components = []
         for query in running.built.queries:
-            self._pair(query, reports, works[query.plan.name])
+            name = query.plan.name
+            for measured, work in self._work.paired(name, reports, works.get(name)):
+                self._learn(query, measured, work)
             components += [
                 self._component(component, arrival_rate_per_s, period_s, nodes, works)
                 for component in query.plan.components
@@ -127,14 +108,14 @@ class SparkMeasurer:
         if any(np.isnan(c.service_time_s) for c in components):
             missing.append("service times: no batch has been measured yet")
         traffic = self._seen_traffic(missing)
-        routes = tuple(_routes(works.values(), running.queries))
+        routes = tuple(_routes(works, running.queries))
         self._last.at_s = now_s
         return Observation(
             at_s=now_s,
             period_s=period_s,
             arrival_rate_per_s=arrival_rate_per_s,
             backlog_rows=max(0.0, running.backlog(now_s) + unseen_rows),
-            operators=tuple(self._operators(reports, period_s)),
+            operators=operator_rates(running.built.queries, reports, period_s),
             components=tuple(components),
             nodes=nodes,
             latency=summarise(entries, running.topology.max_latency_s),
@@ -167,36 +148,13 @@ class SparkMeasurer:
             return 0.0
         if reports:
             # Queries that read the same sources tell the same rows.
-            rows = dict.fromkeys(self._readers, 0)
+            rows = dict.fromkeys((report.query for report in reports), 0)
             for report in reports:
                 rows[report.query] += report.foreign_rows
             self._last.foreign_rate_per_s = max(rows.values()) / period_s
         else:
             missing.append("arrival rate: no batch ended in this period")
         return self._last.foreign_rate_per_s
-
-    def _operators(
-        self, reports: list[BatchReport], period_s: float
-    ) -> Iterable[OperatorObservation]:
-        for query in self._running.built.queries:
-            mine = [report for report in reports if report.query == query.plan.name]
-            for operator, upstreams in query.edges.items():
-                came = sum(_edge_rows(r, upstream) for r in mine for upstream in upstreams)
-                left = sum(_edge_rows(r, operator) for r in mine)
-                yield OperatorObservation(operator, came / period_s, left / period_s)
-
-    def _pair(self, query: BuiltQuery, reports: list[BatchReport], new: QueryWork | None) -> None:
-        """Learn from work as soon as the progress of all its batches is told."""
-        told, untold = self._told[query.plan.name], self._untold[query.plan.name]
-        told |= {report.batch_id: report for report in reports if report.query == query.plan.name}
-        untold += [new] if new is not None else []
-        for work in list(untold):
-            if work.batches <= told.keys():
-                self._learn(query, [told.pop(batch) for batch in sorted(work.batches)], work)
-                untold.remove(work)
-        for batch in sorted(told)[:-MOST_UNPAIRED]:
-            del told[batch]
-        del untold[:-MOST_UNPAIRED]
 
     def _learn(self, query: BuiltQuery, measured: list[BatchReport], work: QueryWork) -> None:
         """Cost and visits of each component from the batches whose work is known."""
@@ -224,10 +182,10 @@ class SparkMeasurer:
         arrival_rate_per_s: float,
         period_s: float,
         nodes: tuple[NodeObservation, ...],
-        works: dict[str, QueryWork | None],
+        works: dict[str, QueryWork],
     ) -> ComponentObservation:
         learnt = self._learnt.get(component.name, _Learnt())
-        busy = sum(w.busy_s.get(component.name, 0.0) for w in works.values() if w is not None)
+        busy = sum(work.busy_s.get(component.name, 0.0) for work in works.values())
         return ComponentObservation(
             name=component.name,
             operators=component.operators,
@@ -240,36 +198,31 @@ class SparkMeasurer:
         )
 
 
-def _edge_rows(report: BatchReport, node: str) -> int:
-    """Rows that left a node in a batch; the edge of a lone source is counted by Spark itself."""
-    return report.edge_rows.get(node, report.rows)
-
-
 def _input_rows(report: BatchReport, component: Component, query: BuiltQuery) -> int:
     """Rows that entered a component: what its first operator took, or what its source read."""
     if component.name not in query.edges:
-        return _edge_rows(report, component.name)
-    return sum(_edge_rows(report, upstream) for upstream in query.edges[component.name])
+        return rows_out(report, component.name)
+    return sum(rows_out(report, upstream) for upstream in query.edges[component.name])
 
 
 def _routes(
-    works: Iterable[QueryWork | None], queries: list[StreamingQuery]
+    works: dict[str, QueryWork], queries: list[StreamingQuery]
 ) -> Iterable[RouteObservation]:
     """The load of each route in the newest batch, if one ended in this period."""
-    for work, query in zip(works, queries, strict=True):
+    for query in queries:
+        work = works.get(query.name)
         for source, load in work.routes.items() if work is not None else ():
             table = table_in_use(query.lastProgress, source)
             yield RouteObservation(source, load.run_time_s, load.rows, table)
 
 
 def _batches(
-    reports: list[BatchReport], works: Iterable[QueryWork | None], slots: int
+    reports: list[BatchReport], measured: Collection[QueryWork], slots: int
 ) -> BatchObservation | None:
     filled = [report for report in reports if report.rows > 0]
     if not filled:
         return None
     duration_s = float(np.mean([report.duration_s for report in filled]))
-    measured = [work for work in works if work is not None]
     batches = sum(len(work.batches) for work in measured)
     busy_s = sum(work.total_busy_s for work in measured) / batches if batches else float("nan")
     return BatchObservation(

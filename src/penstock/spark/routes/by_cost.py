@@ -14,8 +14,8 @@ from penstock.spark.routes.exchange import Document
 from penstock.spark.routes.fixed import batch_hashes
 from penstock.spark.routes.method import LaneMethod, NextTable
 
-# Differs from seed 002 ch.6 table 1, which has an error of 0.05: with 55 cells in a row, a thousand
-# values are all taken to cost about the mean; a table here is only sent once a period.
+# Differs from Kotto-Kombi 2018, ch. 6 table 1, which has an error of 0.05: with 55 cells in a row,
+# a thousand values are all taken to cost about the mean; a table here is only sent once a period.
 SHAPE = CountMinShape(error=0.005)
 
 

@@ -126,8 +126,8 @@ class RunningApart(RunningTopology):
         key_groups = int(str(self.session.conf.get("spark.sql.shuffle.partitions")))
         return BatchWriter(
             query,
-            self._checkpoint.commits(part.query),
-            lambda batch_id: self._batch_written(part, arrivals, batch_id),
+            self._records(part.query),
+            self._calls(part.query, lambda batch_id: self._batch_written(part, arrivals, batch_id)),
             ChannelSide(f"{part.query}-{self._checkpoint.writer_id()}", arrivals.summary),
             (lambda: min(self._parallelism[component], key_groups))
             if self.apart.narrows(part)

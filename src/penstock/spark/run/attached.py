@@ -5,9 +5,7 @@ here (another cluster manager, a setting), the decision is remembered as advice.
 """
 
 import logging
-import threading
-import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from types import TracebackType
 
@@ -15,26 +13,45 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from penstock.config import Settings
-from penstock.control.chosen import chosen_allocating, chosen_policy, shadow_policies
-from penstock.control.clock import WallClock
-from penstock.control.foresight import Foresight
-from penstock.control.guards.standard import standard_guards
+from penstock.control.actions import MoveKeyGroups, SetExecutors
+from penstock.control.controller import Controller
 from penstock.control.history.store import HistoryStore
-from penstock.control.loop import Loop
-from penstock.control.records import RunRecord
 from penstock.control.step import Step
-from penstock.control.summary import RunSummary, summarise_run
+from penstock.control.summary import RunSummary
 from penstock.errors import InvalidInput
-from penstock.model.decision import Limits
-from penstock.spark.act.actuator import SparkActuator
 from penstock.spark.act.attached_placements import AttachedPlacements
 from penstock.spark.act.placement import cannot_place
-from penstock.spark.measure.attached import AttachedMeasurer
+from penstock.spark.run import controlled
+from penstock.spark.run.history import begin_history
 from penstock.spark.run.last_resort_checks import check_attached
 
 log = logging.getLogger(__name__)
 
-JOIN_LIMIT_S = 70.0  # an act under way may take a minute
+# What an attached controller may be asked to do; the rest needs sources of Penstock's own.
+CONTROLLED = {SetExecutors.NAME: "the number of executors", MoveKeyGroups.NAME: "where state lives"}
+
+
+def greeting(cannot: Mapping[str, str], settings: Settings) -> str:
+    """What the controller will do and what it will only advise, in one line.
+
+    >>> greeting({"key_groups": "no stores"}, Settings(executors_max=8, allocation="milp"))
+    'changes the number of executors (1 to 8); only advises on where state lives (no stores)'
+    """
+    asked = [SetExecutors.NAME, *([MoveKeyGroups.NAME] if settings.allocation != "none" else [])]
+    span = f" ({settings.executors_min} to {settings.executors_max})"
+    does = [
+        CONTROLLED[name] + (span if name == SetExecutors.NAME else "")
+        for name in asked
+        if name not in cannot and not settings.dry_run
+    ]
+    advises = [
+        f"{CONTROLLED[name]} ({cannot.get(name, 'dry run')})"
+        for name in asked
+        if name in cannot or settings.dry_run
+    ]
+    said = [f"changes {' and '.join(does)}"] if does else []
+    said += [f"only advises on {' and '.join(advises)}"] if advises else []
+    return "; ".join(said)
 
 
 class Attached:
@@ -48,10 +65,8 @@ class Attached:
     ) -> None:
         check_attached(settings)
         self.settings, self.max_latency_s = settings, max_latency_s
-        self.steps: list[Step] = []
         self._session = _session_of(target)
         self._target = target
-        self._clock = WallClock()
         self._resources = ExitStack()
         try:
             self._start()
@@ -60,44 +75,28 @@ class Attached:
             raise
 
     def _start(self) -> None:
-        settings = self.settings
-        store = self._resources.enter_context(HistoryStore(settings.history))
-        allocating = chosen_allocating(settings)
-        placements = self._placed() if allocating is not None else None
-        actuator = SparkActuator(self._session, placements.current if placements else ())
-        slots = actuator.slots_per_executor()
-        policy = chosen_policy(settings, slots)
+        store = self._resources.enter_context(HistoryStore(self.settings.history))
+        places = self.settings.allocation != "none"
+        placements = self._placed() if places else None
+        subject = controlled.attached(
+            self._session, self.queries, self.max_latency_s, self.settings, placements
+        )
         name = self._name()
-        history = store.begin(
-            RunRecord(
-                name, policy.name, time.time(), settings.period_s, self.max_latency_s, slots,
-                settings.dry_run, executors_min=settings.executors_min,
-                executors_max=settings.executors_max, foresight_s=settings.foresight_s,
-            )
+        cannot = subject.actuator.unavailable()
+        log.log(
+            logging.WARNING if cannot.keys() & CONTROLLED.keys() else logging.INFO,
+            "attached to %s: %s", name, greeting(cannot, self.settings),
+        )  # fmt: skip
+        history = begin_history(
+            store, self.settings, self._resources, name=name, max_latency_s=self.max_latency_s,
+            slots=subject.actuator.slots_per_executor(),
         )  # fmt: skip
         self.run_id = history.run_id
-        self._resources.callback(lambda: history.end(time.time()))
-        limits = Limits(
-            settings.executors_min * slots,
-            settings.executors_max * slots,
-            settings.aim * self.max_latency_s,
-        )
-        for action, why in actuator.unavailable().items():
-            log.warning("attached to %s for advice only, not for %s: %s", name, action, why)
-        measurer = AttachedMeasurer(
-            self._session, self.queries, self.max_latency_s,
-            placements.follow if placements else None,
-        )  # fmt: skip
-        self._loop = Loop(
-            self._clock,
-            measurer,
-            actuator, history, policy, limits, standard_guards(settings, slots),
-            settings.period_s, settings.dry_run, settings.window, (), "time",
-            self.steps.append, shadow_policies(settings, slots), Foresight(settings.foresight_s),
-            allocating if placements is not None else None,
-        )  # fmt: skip
-        self._thread = threading.Thread(target=self._loop.run, name="penstock", daemon=True)
-        self._thread.start()
+        self._controller = Controller(self.settings, subject, history, self.max_latency_s)
+        self._resources.callback(self._controller.stop)
+        if placements is not None:
+            self._resources.callback(placements.close)  # first: the loop may wait for a move
+        self._controller.start()
 
     def _placed(self) -> AttachedPlacements | None:
         """Where key groups live; None, told as advice, where they cannot be moved."""
@@ -106,9 +105,7 @@ class Attached:
             log.warning("key groups stay where they are: %s", why)
             return None
         several = isinstance(self._target, SparkSession)
-        placements = AttachedPlacements(self._session, several)
-        self._resources.callback(placements.close)
-        return placements
+        return AttachedPlacements(self._session, several)
 
     def queries(self) -> Sequence[StreamingQuery]:
         """The queries that are followed: the one given, or all that run in the session."""
@@ -121,18 +118,17 @@ class Attached:
             return str(self._session.sparkContext.appName)
         return self._target.name or f"query-{str(self._target.id)[:8]}"
 
+    @property
+    def steps(self) -> Sequence[Step]:
+        """What the controller did: the newest periods; the history has all of them."""
+        return self._controller.steps
+
     def summary(self) -> RunSummary:
         """What it came to so far."""
-        observed = [step.observation for step in self.steps if step.observation is not None]
-        return summarise_run(
-            observed, self.steps, self.max_latency_s,
-            self.settings.executors_min, self.settings.executors_max,
-        )  # fmt: skip
+        return self._controller.summary()
 
     def detach(self) -> RunSummary:
         """End the controller; the query goes on with what it has."""
-        self._clock.stop()
-        self._thread.join(timeout=JOIN_LIMIT_S)
         self._resources.close()
         return self.summary()
 

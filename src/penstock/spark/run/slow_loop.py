@@ -5,17 +5,18 @@ It proposes; the plan changes at a start, because that needs the query to stand 
 
 import logging
 import time
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from penstock.control.history.store import HistoryStore
 from penstock.fusion.order import StatelessOperator, decide_order
 from penstock.fusion.planner import Algorithm
-from penstock.fusion.proposal import describe_groups, parse_groups, propose_fusion
+from penstock.fusion.proposal import propose_fusion
 from penstock.fusion.statistics import measured_graph
 from penstock.model.decision import RoomDecision
 from penstock.model.observation import Observation
-from penstock.model.plan_document import Group
+from penstock.model.plan_document import Fusion, Group, Order, PlanChange
 from penstock.spark.compile.builder import BuiltTopology
 from penstock.spark.compile.fused import needs_division
 from penstock.spark.compile.reordering import movable, runs_of
@@ -26,8 +27,9 @@ ROOM = "fusion"
 ORDER = "order"
 POLICY = "plan proposal"
 APPLIED = "plan applied"
-SEPARATOR = " > "  # between the operators of an order, upstream first
 PERIODS = 12  # between two proposals
+HORIZON_S = 3600.0  # what was measured earlier speaks for no plan any more
+MOST_PERIODS = 2_000  # within the horizon, where periods are short
 MOST_EXACT = 40  # operators for which the best plan is searched
 
 log = logging.getLogger(__name__)
@@ -40,16 +42,20 @@ class SlowLoop:
         self._topology = built.topology
         self._built = built
         self._keep = keep
-        self._observations: list[Observation] = []
+        self.window: deque[Observation] = deque(maxlen=MOST_PERIODS)  # what a proposal rests on
+        self._seen = 0  # observations so far
         self.latest: RoomDecision | None = None
-        self._orders: dict[tuple[str, ...], str] = {}
+        self._orders: dict[tuple[str, ...], Order] = {}
 
     def look(self, observation: Observation | None) -> None:
         """Take one more observation into account."""
         if observation is None:
             return
-        self._observations.append(observation)
-        if len(self._observations) % PERIODS == 0:
+        self.window.append(observation)
+        while self.window[0].at_s < observation.at_s - HORIZON_S:
+            self.window.popleft()
+        self._seen += 1
+        if self._seen % PERIODS == 0:
             self.propose_safely()
 
     def propose_safely(self) -> None:
@@ -67,7 +73,7 @@ class SlowLoop:
         known = set(keys)
         streams = [(u if u in known else None, o.name) for o in operators for u in o.upstreams]
         stateful = frozenset(name for name, a in found.operators.items() if a.stateful)
-        graph = measured_graph(self._observations, keys, streams, stateful)
+        graph = measured_graph(tuple(self.window), keys, streams, stateful)
         if graph is None:
             return None
         present = [
@@ -77,12 +83,12 @@ class SlowLoop:
         algorithm: Algorithm = "mwsc" if len(keys) <= MOST_EXACT else "greedy"
         decision = propose_fusion(graph, present, algorithm)
         plan = decision.plan
-        made = RoomDecision(
-            time.time(), ROOM, POLICY, describe_groups(plan.groups),
+        made = RoomDecision.of_plan(
+            time.time(), ROOM, POLICY, Fusion(plan.groups),
             {"expected_gain": plan.gain, "present_cost": plan.present_cost, "cost": plan.cost},
             decision.reasons, decision.infeasible,
         )  # fmt: skip
-        if self.latest is None or self.latest.what != made.what:
+        if self.latest is None or self.latest.plan != made.plan:
             self._keep(made)
         self.latest = made
         self._propose_orders()
@@ -91,26 +97,24 @@ class SlowLoop:
     def _propose_orders(self) -> None:
         """Orders of less work for runs of stateless operators, by the selectivities measured.
 
-        The present order is told too once another was proposed, so that the newest word holds.
+        The present order is proposed too once another was, so that the newest word holds.
         """
         columns = movable(self._topology, self._built.survey)
         for names in runs_of(self._topology, self._built.survey):
             decision = decide_order([self._stateless(name, columns[name]) for name in names])
-            what = SEPARATOR.join(decision.plan.order)
-            if self._orders.get(names, SEPARATOR.join(names)) != what:
+            order = Order(tuple(decision.plan.order))
+            if self._orders.get(names, Order(names)) != order:
+                gain = {"expected_gain": decision.plan.gain}
                 self._keep(
-                    RoomDecision(
-                        time.time(), ORDER, POLICY, what, {"expected_gain": decision.plan.gain},
-                        decision.reasons,
-                    )
-                )  # fmt: skip
-            self._orders[names] = what
+                    RoomDecision.of_plan(time.time(), ORDER, POLICY, order, gain, decision.reasons)
+                )
+            self._orders[names] = order
 
     def _stateless(self, name: str, columns: Columns) -> StatelessOperator:
         """What was measured of it lately; a component's work is divided evenly in it."""
         came = left = 0.0
         cost_s = float("nan")
-        for one in self._observations[-PERIODS:]:
+        for one in tuple(self.window)[-PERIODS:]:
             for operator in one.operators:
                 if operator.name == name:
                     came += operator.arrival_rate_per_s * one.period_s
@@ -141,7 +145,7 @@ class Proposed:
 
     groups: tuple[Group, ...] | None = None
     orders: tuple[tuple[str, ...], ...] = ()
-    expected_gains: Mapping[str, float] = field(default_factory=dict)  # by what was proposed
+    expected_gains: Mapping[PlanChange, float] = field(default_factory=dict)
 
 
 def proposed(store: HistoryStore, topology: str) -> Proposed:
@@ -149,49 +153,59 @@ def proposed(store: HistoryStore, topology: str) -> Proposed:
     for number, record in sorted(store.runs().items(), reverse=True):
         if record.topology != topology:
             continue
-        told = [d for d in store.read_room_decisions(number) if d.policy == POLICY]
-        groups = [d for d in told if d.room == ROOM]
-        if not groups:
+        proposals = [d for d in store.read_room_decisions(number) if d.policy == POLICY]
+        if not any(d.room == ROOM for d in proposals):
             continue
-        orders = {frozenset(d.what.split(SEPARATOR)): d for d in told if d.room == ORDER}
-        newest = [groups[-1], *orders.values()]
+        plans = [d.plan for d in proposals if d.plan is not None]
+        fusions = [plan for plan in plans if isinstance(plan, Fusion)]
+        if not fusions:
+            log.warning(
+                "run %d in the history %s holds its proposal for %s as text, the form of an "
+                "earlier Penstock; no plan is taken from it.", number, store.where, topology,
+            )  # fmt: skip
+            return Proposed()
+        orders = {frozenset(p.operators): p for p in plans if isinstance(p, Order)}
+        newest = (fusions[-1], *orders.values())
         return Proposed(
-            parse_groups(groups[-1].what),
-            tuple(tuple(d.what.split(SEPARATOR)) for d in orders.values()),
-            {d.what: d.numbers["expected_gain"] for d in newest},
+            fusions[-1].groups,
+            tuple(order.operators for order in orders.values()),
+            {
+                d.plan: d.numbers["expected_gain"]
+                for d in proposals
+                if d.plan is not None and d.plan in newest
+            },
         )
     return Proposed()
 
 
 def carried_out(
-    built: BuiltTopology, expected_gains: Mapping[str, float]
+    built: BuiltTopology, expected_gains: Mapping[PlanChange, float]
 ) -> Iterator[RoomDecision]:
     """What a start took up of proposals, each with the gain that was expected of it."""
-    groups = [
+    groups = tuple(
         Group(component.operators, component.key)
         for query in built.queries
         for component in query.plan.components
         if any(part.name == component.name for part in query.fused)
-    ]
-    told = [(ROOM, describe_groups(groups))] if groups else []
-    told += [(ORDER, SEPARATOR.join(order)) for order in built.orders]
-    for room, what in told:
-        gain = _gain(expected_gains, groups) if room == ROOM else expected_gains.get(what)
+    )
+    changes: list[tuple[str, PlanChange]] = [(ROOM, Fusion(groups))] if groups else []
+    changes += [(ORDER, Order(order)) for order in built.orders]
+    for room, change in changes:
+        gain = _gain(expected_gains, groups) if room == ROOM else expected_gains.get(change)
         numbers = {} if gain is None else {"expected_gain": gain}
-        yield RoomDecision(time.time(), room, APPLIED, what, numbers, built.notes)
+        yield RoomDecision.of_plan(time.time(), room, APPLIED, change, numbers, built.notes)
 
 
-def _gain(expected_gains: Mapping[str, float], groups: Sequence[Group]) -> float | None:
+def _gain(expected_gains: Mapping[PlanChange, float], groups: Sequence[Group]) -> float | None:
     """What was expected of a proposal that these groups carry out.
 
     A proposal also names stateless operators, which run where their rows come from.
     """
-    for what, gain in expected_gains.items():
-        proposed_groups = parse_groups(what)
-        if all(
+    for change, gain in expected_gains.items():
+        if isinstance(change, Fusion) and all(
             any(
                 set(group.operators) <= set(one.operators) and group.key == one.key
-                for one in proposed_groups
+                for one in change.groups
             )
             for group in groups
         ):

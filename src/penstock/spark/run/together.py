@@ -30,7 +30,13 @@ from penstock.spark.measure.ledger import Ledger, LedgerEntry, WrittenLedger
 from penstock.spark.measure.progress import Reports
 from penstock.spark.routes.frames import announce
 from penstock.spark.run.revival import Revival
-from penstock.spark.sinks.batch_writer import BatchWriter, ChannelSide, rows_in_memory
+from penstock.spark.sinks.batch_writer import (
+    BatchCalls,
+    BatchWriter,
+    ChannelSide,
+    rows_in_memory,
+)
+from penstock.spark.sinks.commit_records import CommitRecords
 from penstock.spark.sources.control import AT_FULL_SERVICE, Controls
 from penstock.spark.sources.frames import announce_sources
 from penstock.spark.sources.program import StreamsProgram
@@ -76,6 +82,7 @@ class RunningTopology:
         self._written_last: dict[str, int] = {}  # batch by query
         self._checkpoint = Checkpoint(checkpoint)
         self._writers: list[BatchWriter] = []
+        self._guards: dict[str, ShapeGuard] = {}  # by query, of those that are fused
         self._ending = threading.Lock()
         self.queries: list[StreamingQuery] = []
         self._reports: Reports | None = None
@@ -179,10 +186,26 @@ class RunningTopology:
         arrivals = self._arrivals(query, self.topology)
         return BatchWriter(
             query,
-            self._checkpoint.commits(name),
-            lambda batch_id: self._written(name, batch_id, arrivals),
+            self._records(name),
+            self._calls(name, lambda batch_id: self._written(name, batch_id, arrivals)),
             ChannelSide(f"{name}-{self._checkpoint.writer_id()}", arrivals.summary),
         )
+
+    def _records(self, query: str) -> CommitRecords:
+        offsets = self._checkpoint.query_folder(query) / "offsets"
+        return CommitRecords(self._checkpoint.commits(query), offsets)
+
+    def _calls(self, query: str, written: Callable[[int], None]) -> BatchCalls:
+        return BatchCalls(
+            lambda batch_id: self._tell(self.before_batch, query, batch_id),
+            lambda: self._check_shape(query),
+            written,
+        )
+
+    def _check_shape(self, query: str) -> None:
+        guard = self._guards.get(query)
+        if guard is not None:
+            guard()
 
     def _arrivals(self, query: BuiltQuery, topology: Topology) -> BatchArrivals:
         where = self._checkpoint.query(query.plan.name)
@@ -200,9 +223,8 @@ class RunningTopology:
 
     def _start_query(self, query: BuiltQuery, writer: BatchWriter) -> StreamingQuery:
         name = query.plan.name
-        writer.begin = lambda batch_id: self._tell(self.before_batch, name, batch_id)
-        guard = ShapeGuard(query.shape, name) if query.shape is not None else None
-        writer.check = guard
+        if query.shape is not None:
+            self._guards[name] = ShapeGuard(query.shape, name)
         stream = query.frame.writeStream.foreachBatch(writer).outputMode(query.plan.output_mode)
         stream = stream.option("checkpointLocation", self._checkpoint.query(name)).queryName(name)
         if self._pace.once:
@@ -217,8 +239,8 @@ class RunningTopology:
                 started = stream.start()
         except PySparkException as error:
             raise InvalidTopology(f"query {name!r}: {first_line(error)}") from error
-        if guard is not None:
-            guard.follow(started)
+        if name in self._guards:
+            self._guards[name].follow(started)
         self.reports.follow(str(started.id), name, time.time())
         return started
 

@@ -5,12 +5,11 @@ and only after it are the staged directories renamed into place. A batch repeate
 finishes what its record promised, or, without a record, starts over.
 """
 
-import json
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 from pyspark.sql import DataFrame, Row
 from pyspark.sql.pandas.types import to_arrow_schema
@@ -23,13 +22,11 @@ from penstock.model.sinks import Console, Files, ForeachBatch, Memory, ToChannel
 from penstock.model.topology import SinkBinding
 from penstock.spark.channels import publishing
 from penstock.spark.channels.log import Channel
-from penstock.spark.checkpoint.durable_files import write_atomically
 from penstock.spark.handles.messages import first_line
 from penstock.spark.sinks import files as file_sink
+from penstock.spark.sinks.commit_records import CommitRecords, Promises
 from penstock.spark.sinks.files import Target, TaskWriter
 from penstock.spark.sinks.tagging import TAG
-
-KEPT_COMMITS = 100  # Spark replays at most the last batch; the rest is for a person to read
 
 
 class QueryOutput(Protocol):
@@ -66,6 +63,15 @@ class ChannelSide:
     arrivals: Callable[[int], Arrivals | None]
 
 
+@dataclass(frozen=True)
+class BatchCalls:
+    """What a run has called for each batch of a query, in the query's own thread."""
+
+    begin: Callable[[int], None]  # before it runs
+    check: Callable[[], None]  # may refuse to have it written
+    written: Callable[[int], None]  # after everything of it is in place
+
+
 class BatchWriter:
     """The function of (batch, id) that a query hands its batches to.
 
@@ -75,14 +81,14 @@ class BatchWriter:
     def __init__(
         self,
         query: QueryOutput,
-        commits: Path,
-        done: Callable[[int], None] | None = None,
+        records: CommitRecords,
+        calls: BatchCalls,
         side: ChannelSide | None = None,
         processors: Callable[[], int] | None = None,
     ) -> None:
         self._query = query
-        self._commits = commits
-        self._done = done
+        self._records = records
+        self._calls = calls
         self._side = side
         self._processors = processors
         self._files = [sink for sink in query.sinks if isinstance(sink.sink, Files | ToChannel)]
@@ -95,8 +101,6 @@ class BatchWriter:
             sink.name: {} for sink in query.sinks if isinstance(sink.sink, Memory)
         }
         self.failure: str | None = None
-        self.begin: Callable[[int], None] | None = None  # called before a batch runs
-        self.check: Callable[[], None] | None = None  # may refuse to have a batch written
         self.between_batches = threading.Lock()  # held while a batch is written
         self.closed = False
 
@@ -105,36 +109,50 @@ class BatchWriter:
         with self.between_batches:
             if self.closed:
                 raise PenstockError("the run is being stopped")
-            if self.begin is not None:
-                self.begin(batch_id)
             try:
-                if self.check is not None:
-                    self.check()
                 self._write(batch, batch_id)
             except Exception as error:
                 self.failure = self.failure or first_line(error)
                 raise
 
     def _write(self, batch: DataFrame, batch_id: int) -> None:
+        """The steps of a batch; a crash between any two is made good when the batch comes again.
+
+        1. Whoever looks on is told that it begins.
+        2. It is refused if Spark planned it otherwise than it should have.
+        3. A record says what was promised when it came before; it is refused if the record is of
+           other offsets.
+        4. It runs: without a record its files are staged and all other sinks served; with one it
+           runs for the sake of its state alone.
+        5. What Spark logged of it is synced, and its record written, if it has files. From here on
+           the batch is true.
+        6. What the record promises is put in place.
+        7. The record that is too old for anybody goes.
+        8. Whoever looks on is told that it is written.
+        """
+        self._calls.begin(batch_id)
+        self._calls.check()
+        promised = self._records.promised(batch_id)
         if self._processors is not None:
             # Tasks of several key groups one after the other: state stays where its partition is.
             batch = batch.coalesce(self._processors())
-        record = self._commits / f"{batch_id}.json"
-        if record.exists():
-            # The outputs are promised already; the plan still has to run for its state's sake.
-            _run(batch)
-            self._publish(json.loads(record.read_text(encoding="utf-8")))
+        if promised is None:
+            promised = self._serve(batch, batch_id)
+            if self._files:
+                self._records.keep_offsets(batch_id)
+            if promised:
+                self._records.write(batch_id, promised)
         else:
-            self._commit(batch, batch_id, record)
-        stale = self._commits / f"{batch_id - KEPT_COMMITS}.json"
-        stale.unlink(missing_ok=True)
-        if self._done is not None:
-            self._done(batch_id)
+            _run(batch)
+        self._publish(promised)
+        self._records.forget_before(batch_id)
+        self._calls.written(batch_id)
 
-    def _commit(self, batch: DataFrame, batch_id: int, record: Path) -> None:
+    def _serve(self, batch: DataFrame, batch_id: int) -> Promises:
+        """Stage what goes into files, hand the other sinks their rows; what is to be published."""
         if len(self.memory) == len(self._query.sinks) > 1:
             self._remember(batch, batch_id)
-            return
+            return {}
         # Who looks at a batch may look at part of it; its state has to be written whole, and once.
         looks = any(isinstance(sink.sink, Console | ForeachBatch) for sink in self._others)
         whole_first = looks and self._query.stateful
@@ -149,9 +167,7 @@ class BatchWriter:
         finally:
             if keep:
                 kept.unpersist()
-        if promised:
-            write_atomically(record, promised)
-            self._publish(promised)
+        return promised
 
     def _remember(self, batch: DataFrame, batch_id: int) -> None:
         """One job for all sinks where all are in memory; one each would ask every task again."""
@@ -162,7 +178,7 @@ class BatchWriter:
                 [row[mine] for row in rows if row[TAG] == mine] if self._query.tagged else rows
             )
 
-    def _stage(self, batch: DataFrame, batch_id: int) -> dict[str, dict[str, Any]]:
+    def _stage(self, batch: DataFrame, batch_id: int) -> Promises:
         """Run the batch once, writing the files of all file sinks; what is to be published."""
         targets = tuple(self._target(sink, batch_id) for sink in self._files)
         finals = {one.sink: f"{one.directory}/batch={batch_id}" for one in targets}
@@ -173,15 +189,16 @@ class BatchWriter:
                     "give the sink an empty directory, or the checkpoint it was written with."
                 )
         reports = batch.mapInArrow(TaskWriter(targets, TAG), file_sink.REPORT_SCHEMA).collect()
-        promised: dict[str, dict[str, Any]] = {}
+        promised: Promises = {}
         for sink, one in zip(self._files, targets, strict=True):
             files = [report.file for report in reports if report.sink == one.sink]
             if isinstance(sink.sink, ToChannel) and files:
                 assert self._side is not None
                 file_sink.gather(one, files, None)
                 promised[one.sink] = publishing.promise(
-                    one, reports, self._side.writer, batch_id, self._side.arrivals(batch_id)
-                )
+                    one, reports, self._side.writer, batch_id, self._side.arrivals(batch_id),
+                    self._records.digest(batch_id),
+                )  # fmt: skip
             # The first batch is published even when empty: it tells readers the schema.
             elif isinstance(sink.sink, Files) and (files or batch_id == 0):
                 schema = to_arrow_schema(self._query.part(batch, sink).schema, timezone="UTC")
@@ -209,7 +226,7 @@ class BatchWriter:
         else:
             self.memory[binding.name][batch_id] = rows.collect()
 
-    def _publish(self, promised: dict[str, dict[str, Any]]) -> None:
+    def _publish(self, promised: Promises) -> None:
         for paths in promised.values():
             if "channel" in paths:
                 publishing.keep_promise(paths)

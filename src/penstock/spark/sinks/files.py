@@ -14,11 +14,13 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-from pyarrow import csv, fs, orc
+from pyarrow import csv, orc
 from pyarrow import parquet as pq
 
+from penstock.errors import PenstockError
 from penstock.model.sinks import Files, ToChannel
 from penstock.spark.channels.chunks import write_chunk
+from penstock.spark.sinks.places import is_url, place_of
 
 REPORT_SCHEMA = "sink STRING, file STRING, rows BIGINT"
 _REPORT = pa.schema([("sink", pa.string()), ("file", pa.string()), ("rows", pa.int64())])
@@ -49,7 +51,7 @@ def target(
     sink: Files | ToChannel, name: str, node: str | None, query: str, batch_id: int
 ) -> Target:
     """What a batch of a query leaves at a file sink; tasks have another working directory."""
-    directory = sink.path if _is_url(sink.path) else str(Path(sink.path).absolute())
+    directory = sink.path if is_url(sink.path) else str(Path(sink.path).absolute())
     kind = sink.format if isinstance(sink, Files) else "arrow"
     return Target(name, node, kind, directory.rstrip("/"), f"{query}-{name}-{batch_id}")
 
@@ -86,16 +88,18 @@ class TaskWriter:
 
 
 def gather(one: Target, files: list[str], schema: pa.Schema | None) -> None:
-    """Put the files that count into one directory; an empty one of `schema` if there are none."""
-    system, gathered = file_system(one.gathered)
-    if system.get_file_info(gathered).type != fs.FileType.NotFound:
-        system.delete_dir(gathered)  # of an attempt at this batch that did not come to a commit
-    system.create_dir(gathered, recursive=True)
+    """Put the files that count into one directory; an empty one of `schema` if there are none.
+
+    Their data is on the disk since their tasks ended; when this returns, their names are too.
+    """
+    place = place_of(one.gathered)
+    place.remove_tree(one.gathered)  # of an attempt at this batch that did not come to a commit
+    place.make(one.gathered)
     if not files and schema is not None:
         files = [_write(schema.empty_table(), one)]
-    attempts = file_system(one.attempts)[1]
     for file in files:
-        system.move(f"{attempts}/{file}", f"{gathered}/{file}")
+        place.move(f"{one.attempts}/{file}", f"{one.gathered}/{file}")
+    place.sync(one.gathered)
 
 
 def discard(one: Target) -> None:
@@ -105,42 +109,38 @@ def discard(one: Target) -> None:
 
 def remove(path: str) -> None:
     """Remove a directory, if it is there."""
-    system, inner = file_system(path)
-    if system.get_file_info(inner).type != fs.FileType.NotFound:
-        system.delete_dir(inner)
+    place_of(path).remove_tree(path)
 
 
 def exists(path: str) -> bool:
     """Whether there is anything at a path."""
-    system, inner = file_system(path)
-    return bool(system.get_file_info(inner).type != fs.FileType.NotFound)
+    return place_of(path).exists(path)
 
 
 def publish(gathered: str, final: str) -> None:
     """Rename a gathered batch into place, unless that happened before."""
-    system, source = file_system(gathered)
-    if system.get_file_info(source).type != fs.FileType.NotFound:
-        system.move(source, file_system(final)[1])
-        system.delete_dir(source.rpartition("/")[0])
-
-
-def file_system(path: str) -> tuple[fs.FileSystem, str]:
-    """The file system of a path or URL, and the path within it."""
-    if not _is_url(path):
-        return fs.LocalFileSystem(), path
-    system, inner = fs.FileSystem.from_uri(path)
-    return system, inner
-
-
-def _is_url(path: str) -> bool:
-    return "://" in path or path.startswith("file:")
+    place = place_of(gathered)
+    if place.exists(gathered):
+        if place.exists(final):
+            raise PenstockError(
+                f"{final} is there already and is not of this run; move it away, the batch waits "
+                f"at {gathered}."
+            )
+        place.move(gathered, final)
+    elif not place.exists(final):
+        raise PenstockError(
+            f"{final} was promised by a commit record and is neither there nor staged at "
+            f"{gathered}; restore one of them, or remove the record to have the batch written anew."
+        )
+    place.sync(final.rpartition("/")[0])
+    place.remove_tree(gathered.rpartition("/")[0])
 
 
 def _write(table: pa.Table, one: Target) -> str:
     name = f"part-{uuid.uuid4().hex}.{one.format}"
-    system, folder = file_system(one.attempts)
-    system.create_dir(folder, recursive=True)
-    with system.open_output_stream(f"{folder}/{name}") as stream:
+    place = place_of(one.attempts)
+    place.make(one.attempts)
+    with place.new_file(f"{one.attempts}/{name}") as stream:
         _WRITERS[one.format](table, stream)
     return name
 

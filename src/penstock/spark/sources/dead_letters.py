@@ -4,12 +4,12 @@ A lane's file is named after the log entry it belongs to. The same entry holds t
 whenever it is read, so a task that is repeated replaces its file by an equal one.
 """
 
-import os
 from collections.abc import Sequence
 from pathlib import Path
 
 import pyarrow as pa
 
+from penstock.spark.checkpoint.durable_files import make_directory, replacing
 from penstock.spark.sources.backends.backend import Malformed
 
 SCHEMA = pa.schema(
@@ -34,7 +34,7 @@ def letter_files(folder: Path, log: int) -> list[tuple[int, Path]]:
 
 def write_letters(file: Path, records: Sequence[Malformed]) -> None:
     """Publish a lane's malformed records, whole."""
-    file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    make_directory(file.parent)
     table = pa.Table.from_pylist(
         [
             {"stream": r.stream, "offset": r.offset, "reason": r.reason, "raw": r.raw}
@@ -42,14 +42,8 @@ def write_letters(file: Path, records: Sequence[Malformed]) -> None:
         ],
         schema=SCHEMA,
     )
-    scratch = file.with_suffix(f".{os.getpid()}.new")
-    descriptor = os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with os.fdopen(descriptor, "wb") as stream:
-        with pa.ipc.new_file(stream, table.schema) as writer:
-            writer.write_table(table)
-        stream.flush()
-        os.fsync(stream.fileno())
-    scratch.replace(file)
+    with replacing(file) as stream, pa.ipc.new_file(stream, table.schema) as writer:
+        writer.write_table(table)
 
 
 def read_letters(folder: Path) -> pa.Table:

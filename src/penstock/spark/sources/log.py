@@ -18,6 +18,15 @@ from itertools import pairwise
 from pathlib import Path
 
 from penstock.errors import PenstockError, Unavailable
+from penstock.spark.checkpoint.durable_files import (
+    append,
+    cut,
+    make_directory,
+    remove,
+    remove_leftovers,
+    replacing,
+    sync_directory,
+)
 from penstock.spark.sources.entry import Batch, Snapshot, decode_entry, encode
 
 FRAME = struct.Struct(">4sII")
@@ -35,18 +44,22 @@ class AdmissionLog:
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
-        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_directory(directory)
         self._lock = _locked(directory / "lock")
         self._file: int | None = None
+        self._segment = directory
         self._entries = self._bytes = 0
+        self._torn = False  # whether an entry was begun behind the last whole one
         self.recent: dict[int, Batch] = {}  # entries that are not committed, as far as read
 
     def open(self, first: Snapshot, seq: int) -> list[Batch | Snapshot]:
         """Cut the log off after `seq` and return what leads there; `first` begins a new log."""
+        remove_leftovers(self.directory)
         bases = self._bases()
         if not bases:
             if seq > 0:
                 raise DamagedLog(f"{self.directory} holds no entry {seq}, which Spark refers to.")
+            sync_directory(self.directory.parent)  # its own name, whoever made it
             self._begin(first)
             return [first]
         # A segment that begins at `seq` has its state but not its ranges, which may be wanted again
@@ -57,25 +70,35 @@ class AdmissionLog:
                 f"{self.directory} begins after entry {seq}, which Spark refers to; the checkpoint "
                 "is older than what was committed."
             )
-        for later in (other for other in bases if other > base):
-            self._path(later).unlink()
-        entries, length = _frames(self._path(base), seq)
+        # Nothing is changed before it is certain that the wanted entry is there.
+        segment = self._path(base)
+        entries, length = _frames(segment, seq)
         if not entries or entries[-1].seq != seq:
             raise DamagedLog(f"{self.directory} holds no entry {seq}, which Spark refers to.")
-        self._file = os.open(self._path(base), os.O_RDWR)
-        os.ftruncate(self._file, length)
-        os.lseek(self._file, 0, os.SEEK_END)
-        os.fsync(self._file)
-        self._entries, self._bytes = len(entries), length
+        for later in (other for other in bases if other > base):
+            remove(self._path(later))
+        # Before anything is added: one that came back after a power cut would be read instead.
+        sync_directory(self.directory)
+        self._let_go()
+        self._file, self._segment = os.open(segment, os.O_RDWR | os.O_APPEND), segment
+        cut(self._file, segment, length)
+        self._entries, self._bytes, self._torn = len(entries), length, False
         self.recent = {entry.seq: entry for entry in entries if isinstance(entry, Batch)}
         return entries
 
     def append(self, batch: Batch) -> None:
         """Add an entry; it is on the disk when this returns."""
-        assert self._file is not None, "the log is not open"
+        if self._file is None:
+            raise Unavailable(
+                f"{self.directory} could not be gone on with after a failure; start the query "
+                "again, nothing that was admitted is lost."
+            )
         frame = _frame(encode(batch))
-        _write(self._file, frame)
-        os.fdatasync(self._file)
+        if self._torn:
+            cut(self._file, self._segment, self._bytes)
+        self._torn = True
+        append(self._file, self._segment, frame)
+        self._torn = False
         self._entries += 1
         self._bytes += len(frame)
         self.recent[batch.seq] = batch
@@ -86,10 +109,12 @@ class AdmissionLog:
         return self._entries >= MOST_ENTRIES or self._bytes >= MOST_BYTES
 
     def roll(self, snapshot: Snapshot) -> None:
-        """Begin a new segment with the state after the last entry."""
-        if self._file is not None:
-            os.close(self._file)
-            self._file = None
+        """Begin a new segment with the state after the last entry.
+
+        If that fails the log must be opened again: an entry added to the old segment would not be
+        found behind a new one that may be there or not.
+        """
+        self._let_go()
         self._begin(snapshot)
 
     def committed(self, seq: int) -> None:
@@ -99,24 +124,24 @@ class AdmissionLog:
         bases = self._bases()
         for base, following in pairwise(bases):
             if following <= seq:
-                self._path(base).unlink(missing_ok=True)
+                remove(self._path(base))
 
     def close(self) -> None:
         """Let another process have it."""
+        self._let_go()
+        os.close(self._lock)
+
+    def _let_go(self) -> None:
         if self._file is not None:
             os.close(self._file)
             self._file = None
-        os.close(self._lock)
 
     def _begin(self, snapshot: Snapshot) -> None:
-        frame = _frame(encode(snapshot))
-        scratch = self.directory / "segment.new"
-        self._file = os.open(scratch, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o600)
-        _write(self._file, frame)
-        os.fsync(self._file)
-        scratch.replace(self._path(snapshot.seq))
-        _sync_directory(self.directory)
-        self._entries, self._bytes = 1, len(frame)
+        frame, segment = _frame(encode(snapshot)), self._path(snapshot.seq)
+        with replacing(segment) as stream:
+            stream.write(frame)
+        self._file, self._segment = os.open(segment, os.O_RDWR | os.O_APPEND), segment
+        self._entries, self._bytes, self._torn = 1, len(frame), False
 
     def _bases(self) -> list[int]:
         return sorted(int(path.stem) for path in self.directory.glob("*.segment"))
@@ -145,20 +170,6 @@ def _frames(path: Path, until: int) -> tuple[list[Batch | Snapshot], int]:
 
 def _frame(body: bytes) -> bytes:
     return FRAME.pack(MAGIC, len(body), zlib.crc32(body)) + body
-
-
-def _write(file: int, data: bytes) -> None:
-    view = memoryview(data)
-    while view:
-        view = view[os.write(file, view) :]
-
-
-def _sync_directory(directory: Path) -> None:
-    folder = os.open(directory, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
 
 
 def _locked(path: Path) -> int:

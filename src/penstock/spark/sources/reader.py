@@ -24,6 +24,7 @@ from pyspark.sql.streaming.datasource import (
 from pyspark.sql.types import StructType
 
 from penstock.model.observation import Ints
+from penstock.spark.checkpoint.durable_files import make_directory
 from penstock.spark.routes.names import OFFSET
 from penstock.spark.routes.reading import RoutedReading
 from penstock.spark.sources.backends.backend import Backend, Chunk, Malformed, Positions, Ranges
@@ -184,7 +185,7 @@ class PenstockReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         named = settings.stream_column
         plain = arrow if named is None else arrow.remove(arrow.get_field_index(named))
         malformed: list[Malformed] = []
-        share, place = partition.choice.shed, _first_places(ranges.start)
+        share, place = partition.choice.shed, _first_places(ranges.start).tolist()
         for chunk in backend.read(ranges, plain):
             malformed += chunk.malformed
             if chunk.rows.num_rows:
@@ -260,24 +261,24 @@ def _dropped(batch: Batch, names: Sequence[str], share: float) -> int:
 
 
 def _first_places(start: Positions) -> Ints:
-    """One number for each position; rows of a range are numbered on from it."""
+    """One number for each position, modulo 2^64; rows of a range are numbered on from it."""
     places: Ints = start.major * 1_000_003 + start.minor
     return places
 
 
-def _kept(chunk: Chunk, ranges: Ranges, place: Ints, share: float) -> Bools:
+def _kept(chunk: Chunk, ranges: Ranges, place: list[int], share: float) -> Bools:
     """Which rows of a chunk are not shed; `place` counts on where each range has come to."""
     masks = []
     for number, count in zip(chunk.ranges.tolist(), chunk.counts.tolist(), strict=True):
         seed = seed_of(ranges.streams[number])
-        masks.append(kept(int(place[number]), count, share, seed))
+        masks.append(kept(place[number], count, share, seed))
         place[number] += count
     return np.concatenate(masks)
 
 
 def _new_log(logs: Path) -> int:
     """A number no other reader has: a source that is read twice in a query has two."""
-    logs.mkdir(mode=0o700, parents=True, exist_ok=True)
+    make_directory(logs)
     number = 0
     while True:
         try:

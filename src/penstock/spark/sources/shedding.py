@@ -2,7 +2,7 @@
 
 A row is dropped if a hash of its place in its stream is below the share. The place of a row never
 changes, so a batch that is read again after a failure drops the same rows, and how many they are is
-known without reading them.
+known without reading them. Places are counted modulo 2^64: some systems' positions use all 64 bits.
 """
 
 import zlib
@@ -22,7 +22,8 @@ def seed_of(name: str) -> int:
 
 def kept(first: int, count: int, share: float, seed: int) -> Bools:
     """Whether each of `count` rows from the place `first` on is kept."""
-    return ~_dropped(np.arange(first, first + count, dtype=np.uint64), share, np.uint64(seed))
+    places = np.arange(count, dtype=np.uint64) + np.uint64(first % 2**64)
+    return ~_dropped(places, share, np.uint64(seed))
 
 
 def dropped_rows(first: int, count: int, share: float, seed: int) -> int:

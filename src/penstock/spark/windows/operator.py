@@ -2,8 +2,8 @@
 
 Rows become partial results of their key and pane in the task that has them; buckets of keys meet in
 a stateful step that keeps panes and makes windows of them (pane-level and window-level queries of
-seed 000 s.4.2). A key whose rows are in several tasks, as routes of hot keys leave them, is merged
-there like any other.
+Balkesen et al. 2013, s. 4.2). A key whose rows are in several tasks, as routes of hot keys leave
+them, is merged there like any other.
 """
 
 from collections.abc import Mapping, Sequence

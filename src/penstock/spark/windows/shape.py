@@ -12,8 +12,8 @@ from penstock.model.observation import Ints
 class WindowShape:
     """Windows of `length` every `slide`, in microseconds of event time or in rows of a key.
 
-    A pane is gcd(length, slide) long (seed 000 s.4.2), so every window is a whole number of panes.
-    Window number i covers [origin + i slide, origin + i slide + length).
+    A pane is gcd(length, slide) long (Balkesen et al. 2013, s. 4.2), so every window is a whole
+    number of panes. Window number i covers [origin + i slide, origin + i slide + length).
 
     >>> shape = WindowShape(10, 4)
     >>> shape.pane, shape.panes_per_window, shape.panes_per_slide

@@ -12,7 +12,8 @@ from penstock.model.arrivals import Arrivals
 from penstock.model.channels import FromChannel
 from penstock.model.topology import Source
 from penstock.spark.channels.entries import share
-from penstock.spark.channels.log import FORMAT, Channel
+from penstock.spark.channels.header import FORMAT
+from penstock.spark.channels.log import Channel
 from penstock.spark.handles.analysed_plan import DELAY
 from penstock.spark.sources.offsets import Offset
 from penstock.spark.sources.running.source import Opening, RunningSource

@@ -1,0 +1,44 @@
+"""D5 (Table II): one decision takes no longer than the paper's."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from matplotlib.figure import Figure
+
+from experiments.claim import Claim, judged, save_figure
+from experiments.drs.trials.overhead import Timing, timings
+
+REPEATS, QUICK_REPEATS = 2_000, 50
+
+
+def claim(folder: Path, seeds: tuple[int, ...], quick: bool) -> Claim:
+    """One decision takes no longer than the paper's."""
+    del seeds
+    found = timings(QUICK_REPEATS if quick else REPEATS)
+    parts = {f"K_max = {one.k_max}": one.ours_ms <= one.paper_ms for one in found}
+    return judged(
+        "D5",
+        paper="One decision takes "
+        + ", ".join(f"{one.paper_ms:g} ms at K_max {one.k_max}" for one in found)
+        + ".",
+        ours=", ".join(f"{one.ours_ms:.3f} ms at {one.k_max}" for one in found)
+        + " (AssignProcessors of three operators on this machine).",
+        where="pure",
+        parts=parts,
+        figures=save_figure(_figure(found), folder, "drs-D5"),
+        numbers={
+            "ours_ms": {str(one.k_max): one.ours_ms for one in found},
+            "paper_ms": {str(one.k_max): one.paper_ms for one in found},
+        },
+    )
+
+
+def _figure(found: Sequence[Timing]) -> Figure:
+    figure = Figure(figsize=(4.5, 3.4))
+    axes = figure.add_subplot()
+    axes.loglog([one.k_max for one in found], [one.paper_ms for one in found], "o-", label="paper")
+    axes.loglog([one.k_max for one in found], [one.ours_ms for one in found], "s-", label="ours")
+    axes.set_xlabel("K_max")
+    axes.set_ylabel("one decision (ms)")
+    axes.legend(fontsize=7)
+    return figure

@@ -1,0 +1,1 @@
+"""The runs that claims are judged by, and what was measured in them."""

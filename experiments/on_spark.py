@@ -1,0 +1,35 @@
+"""What experiments on Spark share: a session, and a line about each step."""
+
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from penstock.spark.run.session import build_session
+
+
+@contextmanager
+def spark_session(
+    name: str, master: str, extra: dict[str, str] | None = None, quick_start: bool = False
+) -> Iterator[SparkSession]:
+    """A local session; Spark's messages go to a file that is thrown away."""
+    with tempfile.TemporaryDirectory(prefix="penstock-", ignore_cleanup_errors=True) as folder:
+        session = build_session(
+            name, master, log_file=Path(folder) / "spark.log", quick_start=quick_start, extra=extra
+        )
+        try:
+            yield session
+        finally:
+            session.stop()
+
+
+def reporter(paper: str) -> Callable[[str], None]:
+    """A function that says on stderr how far an experiment is."""
+
+    def say(what: str) -> None:
+        print(f"{paper} on Spark: {what}", file=sys.stderr, flush=True)
+
+    return say

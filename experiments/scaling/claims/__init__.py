@@ -1,0 +1,1 @@
+"""A file for each claim, with one function: `claim(folder, seeds, quick)`."""

@@ -1,0 +1,71 @@
+"""One way to put a loop together, for Spark and the simulator alike."""
+
+from collections.abc import Callable, Sequence
+
+from penstock.config import Settings
+from penstock.control.chosen import (
+    chosen_allocating,
+    chosen_batch_interval,
+    chosen_last_resort,
+    chosen_policy,
+    shadow_policies,
+)
+from penstock.control.controlled import Controlled
+from penstock.control.foresight import Foresight
+from penstock.control.guards.basic import Guard
+from penstock.control.guards.standard import standard_guards
+from penstock.control.loop import Loop
+from penstock.control.ports import Clock, History
+from penstock.control.rooms import Rooms
+from penstock.control.step import Step
+from penstock.model.decision import Limits
+from penstock.scaling.policies.policy import ScalingPolicy
+
+
+def planned_limits(
+    settings: Settings, least: int, most: int, max_latency_s: float
+) -> Limits:  # fmt: skip
+    """Limits in processors; what is planned for is a share of the latency bound."""
+    return Limits(least, most, settings.aim * max_latency_s)
+
+
+def rooms_for(
+    settings: Settings,
+    controlled: Controlled,
+    *,
+    policy: ScalingPolicy | None = None,
+    guards: Sequence[Guard] | None = None,
+) -> Rooms:
+    """The rooms that the settings ask for; a policy or guards that are given replace theirs."""
+    slots, bound_s = controlled.actuator.slots_per_executor(), controlled.limits.max_latency_s
+    return Rooms(
+        policy=policy if policy is not None else chosen_policy(settings, slots),
+        guards=guards if guards is not None else standard_guards(settings, slots),
+        shadows=shadow_policies(settings, slots),
+        foresight=Foresight(settings.foresight_s),
+        allocating=chosen_allocating(settings) if controlled.sharing == "time" else None,
+        last_resort=chosen_last_resort(settings, controlled.cheaper_forms, bound_s),
+        batch_interval=chosen_batch_interval(settings, bound_s),
+    )
+
+
+def assemble_loop(
+    settings: Settings,
+    controlled: Controlled,
+    rooms: Rooms,
+    *,
+    clock: Clock,
+    history: History,
+    on_step: Callable[[Step], None] | None = None,
+) -> Loop:
+    """The loop over what is controlled, at the pace of the settings."""
+    return Loop(
+        controlled,
+        rooms,
+        clock=clock,
+        history=history,
+        period_s=settings.period_s,
+        window=settings.window,
+        dry_run=settings.dry_run,
+        on_step=on_step,
+    )

@@ -1,0 +1,124 @@
+"""What the loop controls on Spark: a topology together or apart, or queries that are attached."""
+
+from collections.abc import Callable, Sequence
+
+from pyspark.sql import SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+from penstock.config import Settings
+from penstock.control.assembly import planned_limits
+from penstock.control.controlled import Controlled
+from penstock.spark.act.actuator import SparkActuator, traffic_of
+from penstock.spark.act.apart import ApartActuator
+from penstock.spark.act.attached_placements import AttachedPlacements
+from penstock.spark.act.executors import SparkExecutors
+from penstock.spark.act.placement import Placement, cannot_place
+from penstock.spark.measure.apart import ApartMeasurer
+from penstock.spark.measure.attached import AttachedMeasurer
+from penstock.spark.measure.together import SparkMeasurer
+from penstock.spark.run.apart import RunningApart
+from penstock.spark.run.together import RunningTopology
+
+
+def together(
+    running: RunningTopology, settings: Settings, placements: Sequence[Placement]
+) -> Controlled:
+    """A topology whose components share all processors in time."""
+    topology = running.topology
+    needed = {"shed", "cheaper", "interval_s"}
+    ours = all(needed <= source.orders for source in running.inputs.values())
+    actuator = SparkActuator(running.session, placements, running, all_ours=ours)
+    slots = actuator.slots_per_executor()
+    running.tell_parallelism(actuator.executors() * slots)
+    places = settings.allocation != "none"
+    return Controlled(
+        measurer=SparkMeasurer(running, (lambda: traffic_of(placements)) if places else None),
+        actuator=actuator,
+        limits=planned_limits(
+            settings,
+            settings.executors_min * slots,
+            settings.executors_max * slots,
+            topology.max_latency_s,
+        ),
+        edges=component_edges(running),
+        route_tasks={
+            source.name: source.route.partitions
+            for source in topology.sources
+            if source.route is not None and source.route.follow
+        },
+        cheaper_forms=topology.variants,
+    )
+
+
+def apart(running: RunningApart, settings: Settings) -> Controlled:
+    """Components with processors of their own, as in a network of queues."""
+    executors = SparkExecutors(running.session)
+    slots = executors.slots_per_executor()
+    local = str(running.session.sparkContext.master).startswith("local")
+    least = len(running.apart.parts)
+    most = max(least, slots * (1 if local else settings.executors_max))
+    return Controlled(
+        measurer=ApartMeasurer(running),
+        actuator=ApartActuator(running, executors),
+        limits=planned_limits(settings, least, most, running.topology.max_latency_s),
+        edges=running.apart.edges,
+        sharing="space",
+        parallelism=running.parallelism(),
+    )
+
+
+def attached(
+    session: SparkSession,
+    queries: Callable[[], Sequence[StreamingQuery]],
+    max_latency_s: float,
+    settings: Settings,
+    placements: AttachedPlacements | None,
+) -> Controlled:
+    """Queries that were started without Penstock; each is one component."""
+    actuator = SparkActuator(session, placements.current if placements is not None else ())
+    slots = actuator.slots_per_executor()
+    held_state = placements.follow if placements is not None else None
+    return Controlled(
+        measurer=AttachedMeasurer(session, queries, max_latency_s, held_state),
+        actuator=actuator,
+        limits=planned_limits(
+            settings, settings.executors_min * slots, settings.executors_max * slots, max_latency_s
+        ),
+    )
+
+
+def placements_of(running: RunningTopology) -> list[Placement]:
+    """One for each query of a topology, also after it was started again; none if not possible."""
+    if cannot_place(running.session):
+        return []
+    built = running.built.queries
+    made = [
+        Placement(running.session, started, query.plan)
+        for query, started in zip(built, running.queries, strict=True)
+    ]
+    place_of = {query.plan.name: place for place, query in enumerate(built)}
+
+    def started_again(place: int) -> None:
+        made[place].close()
+        made[place] = Placement(running.session, running.queries[place], built[place].plan)
+
+    running.before_batch.append(lambda query, _: made[place_of[query]].boundary())
+    running.after_restart.append(started_again)
+    return made
+
+
+def component_edges(running: RunningTopology) -> tuple[tuple[str, str], ...]:
+    """Which component feeds which, over all queries."""
+    home = {
+        node: component.name
+        for query in running.built.plan.queries
+        for component in query.components
+        for node in (component.name, *component.operators)
+    }
+    edges = [
+        (home[upstream], home[operator])
+        for query in running.built.queries
+        for operator, upstreams in query.edges.items()
+        for upstream in upstreams
+    ]
+    return tuple(dict.fromkeys(edge for edge in edges if edge[0] != edge[1]))

@@ -1,0 +1,63 @@
+"""Where a run takes place: its cluster, its session, and what it leaves there."""
+
+from collections.abc import Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from penstock.config import Settings
+from penstock.spark.act.executors import executor_settings
+from penstock.spark.cluster.detached import cluster_settings
+from penstock.spark.cluster.embedded import EmbeddedCluster
+from penstock.spark.run.plan_choice import PlanName
+from penstock.spark.run.session import build_session
+
+EMBEDDED = "embedded"
+DETACHED = "cluster"  # the one of `penstock cluster up`
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a run takes place and what it leaves there."""
+
+    master: str = "local[2]"  # or "embedded", "cluster", or a Spark master's URL
+    checkpoint: Path | None = None  # a temporary one when not given
+    log_file: Path | None = None  # Spark's own messages; beside the checkpoint when not given
+    once: bool = False  # work off what is there and end
+    warm_up: bool = False  # run a few rows through the operators before the streams begin
+    apart: bool = False  # one query for each component, joined by channels
+    processors: Mapping[str, int] | None = None  # that components apart begin with
+    plan: PlanName = None  # None: as the checkpoint; "none", "auto", or a plan
+    apply: bool = False  # carry state over to another plan, if the plan asks for it
+
+
+def open_session(
+    name: str, settings: Settings, place: Place, checkpoint: Path, resources: ExitStack
+) -> SparkSession:
+    """The session of a run, on a cluster of its own if it is to have one; both end with it."""
+    master, embedded = place.master, place.master == EMBEDDED
+    extra: dict[str, str] = {}
+    if embedded:
+        slots = settings.slots * settings.executors_max
+        memory_mb = settings.executor_memory_mb * settings.executors_max
+        cluster = resources.enter_context(EmbeddedCluster(slots, memory_mb))
+        extra |= cluster.settings
+        master = cluster.master_url
+    elif master == DETACHED:
+        extra |= cluster_settings()
+        master = extra["spark.master"]
+    if not master.startswith("local"):
+        extra |= executor_settings(settings.executors_min, settings.executors_max, settings.slots)
+        extra["spark.executor.memory"] = f"{settings.executor_memory_mb}m"
+    if place.apart:
+        extra["spark.scheduler.mode"] = "FAIR"  # no component waits for another's tasks
+    log_file = place.log_file or checkpoint.parent / f"{checkpoint.name}.spark.log"
+    log_file.parent.mkdir(parents=True, exist_ok=True)
+    session = build_session(
+        name, master, key_groups=settings.key_groups, log_file=log_file,
+        quick_start=embedded, extra=extra,
+    )  # fmt: skip
+    resources.callback(session.stop)
+    return session

@@ -1,0 +1,97 @@
+"""The commit records of a query: one file for each batch whose outputs are promised.
+
+A record is bound to the offsets that the batch was read from: a digest of what Spark logged of the
+batch before it ran. Spark numbers batches from its own log, so after a checkpoint was restored in
+part it may plan a batch of the same number over other rows, which the record must not swallow.
+"""
+
+import hashlib
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from penstock.errors import InvalidInput
+from penstock.spark.checkpoint.durable_files import (
+    StorageFailure,
+    remove,
+    sync_directory,
+    sync_file,
+    write_atomically,
+)
+
+KEPT_COMMITS = 100  # Spark replays at most the last batch; the rest is for a person to read
+VERSION = 2  # records of the first version are the promises alone, by sink
+
+Promises = dict[str, dict[str, Any]]  # by sink: what is staged, and where it goes
+
+
+@dataclass(frozen=True)
+class CommitRecords:
+    """A directory of records; `offsets` is where Spark logs the batches of the same query."""
+
+    folder: Path
+    offsets: Path | None = None
+
+    def promised(self, batch_id: int) -> Promises | None:
+        """What the record of a batch promises; None without one, a sentence if it is another's."""
+        file = self._file(batch_id)
+        if not file.exists():
+            return None
+        sync_directory(self.folder)  # whoever wrote it may have failed to
+        record = _read(file)
+        if record.get("version") != VERSION:
+            return record
+        if record["offsets"] is not None and record["offsets"] != self.digest(batch_id):
+            raise InvalidInput(
+                f"batch {batch_id} was committed before ({file}) and is now to be read from other "
+                "offsets: the checkpoint was restored in part, so nothing was written; restore "
+                "all of it from one time, or remove that record and the output it names to have "
+                "the batch written anew."
+            )
+        promises: Promises = record["sinks"]
+        return promises
+
+    def keep_offsets(self, batch_id: int) -> None:
+        """Sync what Spark logged of a batch, as Spark does not.
+
+        After a power cut a batch that is true must not be planned anew over other rows; nor must
+        the log of the batch before it, where it begins, be found empty.
+        """
+        if self.offsets is not None:
+            sync_file(self.offsets / str(batch_id))
+            sync_directory(self.offsets)
+
+    def write(self, batch_id: int, promises: Promises) -> None:
+        """Make a batch true, once everything it promises is on the disk."""
+        record = {"version": VERSION, "offsets": self.digest(batch_id), "sinks": promises}
+        write_atomically(self._file(batch_id), record)
+
+    def digest(self, batch_id: int) -> str | None:
+        """Of what Spark logged of a batch; None where that is not known."""
+        if self.offsets is None:
+            return None
+        file = self.offsets / str(batch_id)
+        try:
+            return hashlib.sha256(file.read_bytes()).hexdigest()
+        except OSError as error:
+            raise StorageFailure("read", file, error) from error
+
+    def forget_before(self, batch_id: int) -> None:
+        """Remove the record that is too old for anybody once a batch is written."""
+        remove(self._file(batch_id - KEPT_COMMITS))
+
+    def _file(self, batch_id: int) -> Path:
+        return self.folder / f"{batch_id}.json"
+
+
+def _read(file: Path) -> dict[str, Any]:
+    try:
+        record = json.loads(file.read_text(encoding="utf-8"))
+        if not isinstance(record, dict):
+            raise ValueError("not an object")
+    except (OSError, ValueError) as error:
+        raise InvalidInput(
+            f"commit record {file} is damaged ({error}); restore it from a copy of the checkpoint."
+        ) from error
+    return record

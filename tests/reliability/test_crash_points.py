@@ -1,0 +1,64 @@
+"""Every single step of our durable files: stopped there, without power there, failing there."""
+
+import errno
+import random
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from penstock.spark.sinks import commit_records
+from penstock.spark.sources import log as admission_log
+
+from .crash_points import Campaign, Scenario
+from .scenarios import Admission, Batches, Records
+
+SCENARIOS = [Batches, Admission, Records]
+MEMORY = Path("/dev/shm")  # thousands of directories, synced all the time
+
+
+@pytest.fixture
+def room(tmp_path: Path) -> Iterator[Path]:
+    made = Path(tempfile.mkdtemp(dir=MEMORY)) if MEMORY.is_dir() else tmp_path
+    yield made
+    shutil.rmtree(made)
+
+
+@pytest.fixture(autouse=True)
+def _short(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that a few batches pass through everything."""
+    monkeypatch.setattr(admission_log, "MOST_ENTRIES", 3)
+    monkeypatch.setattr(commit_records, "KEPT_COMMITS", 2)
+
+
+@pytest.mark.parametrize("kind", SCENARIOS)
+def test_stopped_at_each_step(kind: type[Scenario], room: Path) -> None:
+    campaign = Campaign(kind, room)
+    assert campaign.points > 50
+    for number in range(campaign.points):
+        campaign.stopped(number)
+
+
+@pytest.mark.parametrize("kind", SCENARIOS)
+def test_stopped_again_while_it_recovers(kind: type[Scenario], room: Path) -> None:
+    campaign = Campaign(kind, room)
+    moments = random.Random(7)
+    for number in range(campaign.points):
+        campaign.stopped(number, again=moments.randrange(60))
+
+
+@pytest.mark.parametrize("kind", SCENARIOS)
+def test_without_power_at_each_step(kind: type[Scenario], room: Path) -> None:
+    campaign = Campaign(kind, room)
+    for number in range(campaign.points):
+        campaign.without_power(number)
+
+
+@pytest.mark.parametrize("error", [errno.ENOSPC, errno.EACCES, errno.EIO])
+@pytest.mark.parametrize("kind", SCENARIOS)
+def test_failing_at_each_step(kind: type[Scenario], error: int, room: Path) -> None:
+    campaign = Campaign(kind, room)
+    for number in range(campaign.points):
+        campaign.failed(number, error)
