@@ -7,6 +7,8 @@ import time
 import hypothesis
 import pytest
 
+pytest.register_assert_rewrite("penstock.testing")
+
 # How long an example takes says how busy the machine is, not whether the code is right.
 hypothesis.settings.register_profile(
     "penstock", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]

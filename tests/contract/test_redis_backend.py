@@ -13,7 +13,8 @@ import pytest
 from brokers import redis_server
 from brokers.reading import Reader, read_all
 from penstock.errors import InvalidInput, Unavailable
-from penstock.spark.sources.backends.backend import Ranges
+from penstock.sources import Backend, Ranges
+from penstock.testing import BackendContract
 
 if (reason := redis_server.missing()) is not None:
     pytest.skip(reason, allow_module_level=True)
@@ -35,6 +36,32 @@ def client(server: redis_server.RedisServer) -> Iterator[Any]:
     made.flushall()
     yield made
     made.close()
+
+
+class TestContract(BackendContract):
+    """What every backend has to keep."""
+
+    streams = ("s:one", "s:two")
+
+    @pytest.fixture(autouse=True)
+    def _empty(self, server: redis_server.RedisServer, client: Any) -> None:
+        self.server, self.client = server, client
+        self.written: dict[str, int] = {}
+
+    def make(self) -> Backend:
+        return backend(self.server)
+
+    def append(self, stream: str, count: int) -> None:
+        first = self.written.get(stream, 0)
+        add(self.client, stream, first, count)
+        self.written[stream] = first + count
+
+    def schema(self) -> pa.Schema:
+        return SCHEMA
+
+    def numbers(self, rows: pa.RecordBatch) -> list[int]:
+        found: list[int] = rows.column(0).to_pylist()
+        return found
 
 
 def backend(server: redis_server.RedisServer, **options: Any) -> RedisBackend:

@@ -13,7 +13,8 @@ import pytest
 from brokers import kafka_broker
 from brokers.reading import Reader, read_all
 from penstock.errors import InvalidInput, Unavailable
-from penstock.spark.sources.backends.backend import Ranges
+from penstock.sources import Backend, Ranges
+from penstock.testing import BackendContract
 
 if (reason := kafka_broker.missing()) is not None:
     pytest.skip(reason, allow_module_level=True)
@@ -36,6 +37,33 @@ def topics(broker: kafka_broker.KafkaBroker) -> Iterator[Topics]:
     made = Topics(broker.servers)
     yield made
     made.delete_all()
+
+
+class TestContract(BackendContract):
+    """What every backend has to keep."""
+
+    streams = ("t/0", "t/1")
+
+    @pytest.fixture(autouse=True)
+    def _empty(self, broker: kafka_broker.KafkaBroker, topics: Topics) -> None:
+        self.broker, self.topics = broker, topics
+        self.written: dict[str, int] = {}
+        topics.create("t", 2)
+
+    def make(self) -> Backend:
+        return backend(self.broker)
+
+    def append(self, stream: str, count: int) -> None:
+        first = self.written.get(stream, 0)
+        self.topics.produce("t", int(stream.partition("/")[2]), values(first, count))
+        self.written[stream] = first + count
+
+    def schema(self) -> pa.Schema:
+        return SCHEMA
+
+    def numbers(self, rows: pa.RecordBatch) -> list[int]:
+        found: list[int] = rows.column(0).to_pylist()
+        return found
 
 
 def backend(broker: kafka_broker.KafkaBroker, *names: str, **options: Any) -> KafkaBackend:

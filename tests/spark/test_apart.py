@@ -1,5 +1,7 @@
 """Components apart: results, processors that change between batches, measurements, clean-up."""
 
+import json
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -14,6 +16,7 @@ from penstock.errors import InvalidInput, InvalidTopology
 from penstock.model.channels import FromChannel
 from penstock.model.observation import Observation
 from penstock.model.sinks import Memory, ToChannel
+from penstock.model.sources import Admission, Streams
 from penstock.model.topology import Topology
 from penstock.spark.act.apart import ApartActuator
 from penstock.spark.act.executors import SparkExecutors
@@ -227,3 +230,72 @@ def _until(measurer: ApartMeasurer, holds: Callable[[Observation], bool]) -> Obs
         if seen is not None and holds(seen):
             return seen
     pytest.fail(f"not seen within a minute; the last period was {seen}")
+
+
+def files(folder: Path, counts: list[int], max_rows: int = 40) -> Topology:
+    """Two components over files of so many lines each, a little of them in a batch."""
+    folder.mkdir()
+    for number, count in enumerate(counts):
+        lines = (json.dumps({"stream": number, "seq": seq}) + "\n" for seq in range(count))
+        (folder / f"{number}.json").write_text("".join(lines))
+    made = Topology("files", max_latency="20s")
+    where = Streams(
+        files=str(folder), schema="stream BIGINT, seq BIGINT", discovery_period="0.1s",
+        admission=Admission(max_rows=max_rows),
+    )  # fmt: skip
+    made.source("lines", where)
+    made.add("even", "SELECT stream, seq FROM lines WHERE seq % 2 = 0", "lines", separate=True)
+    made.add("doubled", "SELECT stream, 2 * seq AS seq FROM even", "even", separate=True)
+    made.sink("out", "doubled", Memory())
+    return made
+
+
+@pytest.mark.parametrize("counts", [[100, 60, 7], []], ids=["some", "none"])
+def test_files_are_worked_off_once_and_then_the_run_ends(
+    session: SparkSession, tmp_path: Path, counts: list[int]
+) -> None:
+    waiting: list[int] = []
+    topology = files(tmp_path / "in", counts)
+    with RunningApart(topology, session, tmp_path / "c", Pace(once=True)) as apart:
+        apart.after_batch.append(lambda *_: waiting.append(apart.backlog(0.0)))
+        assert apart.wait(90)
+        found = [(row.stream, row.seq) for row in apart.rows("out")]
+        assert apart.backlog(0.0) == 0
+    assert sorted(found) == [
+        (number, 2 * seq) for number, count in enumerate(counts) for seq in range(0, count, 2)
+    ]
+    if counts:
+        assert max(waiting) > 0, "what the bound of a batch leaves at the files waits"
+        # A second run over the same checkpoint takes what has come since, and only that.
+        (tmp_path / "in" / "9.json").write_text(json.dumps({"stream": 9, "seq": 4}) + "\n")
+        with RunningApart(topology, session, tmp_path / "c", Pace(once=True)) as apart:
+            assert apart.wait(90)
+            assert [(row.stream, row.seq) for row in apart.rows("out")] == [(9, 8)]
+
+
+def test_bounded_streams_have_an_end_and_are_measured(
+    session: SparkSession, tmp_path: Path
+) -> None:
+    streams = {f"s{n}": Generator(constant(100.0), seed=n, rows=300) for n in range(3)}
+    made = Topology("bounded", max_latency="20s")
+    made.source("rows", Streams(generators=streams, admission=Admission(max_rows=200)))
+    made.add("kept", "SELECT row, key FROM rows", "rows", separate=True)
+    made.add("again", "SELECT row, key FROM kept", "kept", separate=True)
+    made.sink("out", "again", Memory())
+    with RunningApart(made, session, tmp_path / "c") as running:
+        measurer = ApartMeasurer(running)
+        seen = _until(measurer, lambda found: found.arrival_rate_per_s > 0)
+        assert seen.components[0].name in ("rows", "kept")
+        assert running.wait(90)
+        assert len(running.rows("out")) == 900
+        assert running.backlog(time.time()) == 0
+
+
+def test_a_run_over_what_is_there_needs_sources_that_say_when_it_is_read(
+    session: SparkSession, tmp_path: Path
+) -> None:
+    made = Topology("endless", max_latency="20s")
+    made.source("rows", lambda session: session.readStream.format("rate").load())
+    made.sink("out", "rows", Memory())
+    with pytest.raises(InvalidTopology, match="source 'rows' does not say when all of it is read"):
+        RunningApart(made, session, tmp_path / "c", Pace(once=True))

@@ -6,10 +6,13 @@ from pathlib import Path
 import pytest
 
 from penstock.model.arrivals import Arrivals
+from penstock.model.channels import FromChannel
+from penstock.model.topology import Source
 from penstock.spark.channels.entries import Chunk
 from penstock.spark.channels.log import Channel
 from penstock.spark.measure.batch_arrivals import BatchArrivals
 from penstock.spark.measure.ledger import Ledger, LedgerEntry, summarise
+from penstock.spark.sources.running.kinds import running_source
 from penstock.workloads.generator import Generator
 from penstock.workloads.profiles import constant
 
@@ -35,7 +38,8 @@ def test_generated_rows_arrive_when_their_number_says(tmp_path: Path) -> None:
     write_offsets(tmp_path / "q/offsets", 0, {"stream": "rows", "row": 10})
     write_offsets(tmp_path / "q/offsets", 1, {"stream": "rows", "row": 30})
     stream = Generator(constant(10.0))
-    told = BatchArrivals((tmp_path / "q").as_uri(), {"rows": stream}, EPOCH_S, {})
+    source = running_source(Source("rows", stream), EPOCH_S)
+    told = BatchArrivals((tmp_path / "q").as_uri(), {"rows": source})
     (second,) = told.of(1)
     assert second.rows == 20
     assert second.last_s - second.first_s == pytest.approx(1.9)
@@ -53,7 +57,8 @@ def test_rows_of_a_channel_bring_their_arrivals(tmp_path: Path) -> None:
     write_offsets(offsets, 1, {"channel": "in", "row": 20})
     write_offsets(offsets, 2, {"channel": "in", "row": 20})
     where = (tmp_path / "q").as_uri()
-    told = BatchArrivals(where, {}, EPOCH_S, {"in": (channel.directory, "reader")})
+    source = running_source(Source("in", FromChannel(str(channel.directory), "reader")))
+    told = BatchArrivals(where, {"in": source})
     assert told.of(0) == (Arrivals(50.0, 1.0, 3.0, 2.0),)
     assert [part.rows for part in told.of(1)] == [50.0, 100.0]
     whole = told.summary(1)
@@ -65,7 +70,7 @@ def test_rows_of_a_channel_bring_their_arrivals(tmp_path: Path) -> None:
 
 
 def test_latency_counts_from_the_outer_arrivals() -> None:
-    ledger = Ledger({}, EPOCH_S)
+    ledger = Ledger({})
     ledger.record(LedgerEntry("q", 0, (Arrivals(50.0, 1.0, 3.0, 1.5),), 10.0))
     seen = summarise(ledger.take(), max_latency_s=8.0)
     assert seen is not None

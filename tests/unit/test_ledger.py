@@ -1,11 +1,14 @@
 """Latency from when rows arrived and when their batch was out."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
 from penstock.model.arrivals import Arrivals
+from penstock.model.topology import Source
 from penstock.spark.measure.ledger import Ledger, LedgerEntry, SourceProgress, summarise
+from penstock.spark.sources.running.kinds import running_source
 from penstock.workloads.generator import Generator
 from penstock.workloads.profiles import constant
 
@@ -16,7 +19,7 @@ def progress(start: int, end: int) -> SourceProgress:
 
 
 def test_a_batch_counts_when_both_reports_are_in_whatever_their_order() -> None:
-    ledger = Ledger({"s": Generator(constant(10.0))}, epoch_s=100.0)
+    ledger = Ledger({"s": running_source(Source("s", Generator(constant(10.0))), 100.0)})
     ledger.committed("q", 0, 112.0)
     assert ledger.take() == []
     ledger.admitted("q", 0, (progress(0, 100),))
@@ -27,6 +30,14 @@ def test_a_batch_counts_when_both_reports_are_in_whatever_their_order() -> None:
     assert first.arrivals[0].first_s == pytest.approx(100.1)
     assert first.arrivals[0].last_s == pytest.approx(110.0)
     assert ledger.take() == []
+
+
+def test_rows_that_were_shed_are_not_waited_for() -> None:
+    ledger = Ledger({"s": running_source(Source("s", Generator(constant(10.0))), 100.0)})
+    ledger.admitted("q", 0, (replace(progress(0, 100), rows=25),))
+    ledger.committed("q", 0, 112.0)
+    (entry,) = ledger.take()
+    assert entry.rows == 25
 
 
 def test_latency_counts_every_row() -> None:
@@ -46,7 +57,7 @@ def test_latency_counts_every_row() -> None:
 
 
 def test_a_source_without_arrival_times_is_spread_since_the_last_batch() -> None:
-    ledger = Ledger({}, epoch_s=0.0)
+    ledger = Ledger({})
     ledger.admitted("q", 3, (SourceProgress(None, '"7"', 50, 40.0, 44.0),))
     ledger.committed("q", 3, 45.0)
     told = summarise(ledger.take(), max_latency_s=3.0)

@@ -1,4 +1,4 @@
-"""Rows that are shed: the same whenever they are drawn, as many as was told, independent."""
+"""Rows that are shed: the same whenever they are drawn, as many as was ordered, independent."""
 
 import json
 import time
@@ -23,13 +23,13 @@ from penstock.spark.routes.reading import RoutedReading
 from penstock.spark.sources import reader as reader_module
 from penstock.spark.sources.backends.backend import Chunk, Positions, Ranges
 from penstock.spark.sources.backends.redis_ids import packed
-from penstock.spark.sources.batch_choice import ResortReading, shed_rows_at
+from penstock.spark.sources.batch_choice import BatchChoices, shed_rows_at
+from penstock.spark.sources.control import ControlFile
 from penstock.spark.sources.entry import Batch, no_one
 from penstock.spark.sources.generator_source import GeneratorReader
 from penstock.spark.sources.reader import PenstockReader
 from penstock.spark.sources.settings import settings_of
 from penstock.spark.sources.shedding import Bools, dropped_of_ranges, dropped_rows, kept, seed_of
-from penstock.spark.sources.told import read_told, tell
 from penstock.workloads.generator import Generator
 from penstock.workloads.profiles import steps
 
@@ -121,21 +121,21 @@ def test_redis_ids_of_every_hour_can_be_shed(hour: int) -> None:
     assert len(kept(int(first), 100, 0.5, seed_of("cabs"))) == 100
 
 
-def reader(told: Path, forms: tuple[str, ...] = ()) -> GeneratorReader:
+def reader(orders: Path, forms: tuple[str, ...] = ()) -> GeneratorReader:
     stream = Generator(steps([(1, 1_000)]), keys=10, rows=2_000)
-    resort = ResortReading("reports", forms, str(told))
-    return GeneratorReader(stream, 0.0, "reports", RoutedReading("reports"), resort)
+    choices = BatchChoices("reports", forms, ControlFile(orders))
+    return GeneratorReader(stream, 0.0, "reports", RoutedReading("reports"), choices)
 
 
-def test_a_batch_keeps_the_choice_of_its_offset_whatever_is_told_later(tmp_path: Path) -> None:
-    file = tmp_path / "told.json"
+def test_a_batch_keeps_the_choice_of_its_offset_whatever_is_ordered_later(tmp_path: Path) -> None:
+    file = tmp_path / "control.json"
     one = reader(file, ("lookup",))
     start = one.initialOffset()
     first = one.latestOffset(start, one.getDefaultReadLimit())
-    assert "resort" not in first  # nothing was ever told, so offsets are as they always were
-    tell(file, shed=0.25, cheaper=["lookup", "of another source"])
+    assert "resort" not in first  # nothing was ever ordered, so offsets are as they always were
+    ControlFile(file).order(shed=0.25, cheaper=["lookup", "of another source"])
     end = one.latestOffset(start, one.getDefaultReadLimit())
-    tell(file, shed=0.0, cheaper=[])
+    ControlFile(file).order(shed=0.0, cheaper=[])
     again = reader(file, ("lookup",))  # as after a failure
     rows = [
         batch
@@ -149,14 +149,14 @@ def test_a_batch_keeps_the_choice_of_its_offset_whatever_is_told_later(tmp_path:
 
 
 def test_rows_shed_add_up_over_batches(tmp_path: Path) -> None:
-    file = tmp_path / "told.json"
-    tell(file, shed=0.5)
+    file = tmp_path / "control.json"
+    ControlFile(file).order(shed=0.5)
     stream = Generator(steps([(1, 1_000)]), keys=10, rows=3_000, max_rows=1_000)
-    resort = ResortReading("reports", (), str(file))
-    one = GeneratorReader(stream, 0.0, "reports", RoutedReading("reports"), resort)
+    choices = BatchChoices("reports", (), ControlFile(file))
+    one = GeneratorReader(stream, 0.0, "reports", RoutedReading("reports"), choices)
     offset, read = one.initialOffset(), 0
     for share in (0.5, 0.0, 0.1):
-        tell(file, shed=share)
+        ControlFile(file).order(shed=share)
         end = one.latestOffset(offset, one.getDefaultReadLimit())
         parts = one.partitions(offset, end)
         read += sum(batch.num_rows for part in parts for batch in one.read(part))
@@ -164,38 +164,27 @@ def test_rows_shed_add_up_over_batches(tmp_path: Path) -> None:
     assert read + shed_rows_at(offset) == 3_000
 
 
-def test_what_was_told_is_told_by_parts_and_rubbish_is_nothing(tmp_path: Path) -> None:
-    file = tmp_path / "told.json"
-    tell(file, parallelism=3)
-    tell(file, shed=0.1)
-    assert (read_told(file).parallelism, read_told(file).shed) == (3, 0.1)
-    file.write_text('{"parallelism": "many"}')
-    assert read_told(file).parallelism is None
-    file.write_text("[")
-    assert read_told(file).shed == 0
-
-
-def test_a_batch_waits_for_the_interval_that_was_told(
+def test_a_batch_waits_for_the_interval_that_was_ordered(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     slept_s: list[float] = []
     monkeypatch.setattr(time, "sleep", slept_s.append)
-    file = tmp_path / "told.json"
+    file = tmp_path / "control.json"
     one = reader(file)
     start = one.initialOffset()
     end = one.latestOffset(start, one.getDefaultReadLimit())
     assert end != start
-    tell(file, interval_s=1e12)
+    ControlFile(file).order(interval_s=1e12)
     assert one.latestOffset(start, one.getDefaultReadLimit()) == start
     assert slept_s == [0.2]
-    tell(file, interval_s=0.0)
+    ControlFile(file).order(interval_s=0.0)
     assert one.latestOffset(start, one.getDefaultReadLimit()) == end
 
 
 def test_many_streams_shed_alike_whoever_reads_them_and_every_row_is_counted(
     tmp_path: Path,
 ) -> None:
-    file = tmp_path / "told.json"
+    file = tmp_path / "control.json"
     made = {f"s{n}": Generator(steps([(1, 100)]), keys=3, seed=n, rows=70 + n) for n in range(9)}
     text = settings_of(Streams(generators=made), "many", tmp_path / "many", 0.0).to_json()
     kinds = (LongType(), LongType(), DoubleType(), TimestampType(), IntegerType())
@@ -203,14 +192,14 @@ def test_many_streams_shed_alike_whoever_reads_them_and_every_row_is_counted(
     schema = StructType([StructField(*pair) for pair in zip(names, kinds, strict=True)])
 
     def reader() -> PenstockReader:
-        resort = ResortReading("many", ("lookup",), str(file))
-        return PenstockReader(text, schema, RoutedReading("many"), resort)
+        choices = BatchChoices("many", ("lookup",), ControlFile(file))
+        return PenstockReader(text, schema, RoutedReading("many"), choices)
 
-    tell(file, shed=0.4, cheaper=["lookup"])
+    ControlFile(file).order(shed=0.4, cheaper=["lookup"])
     one = reader()
     start = one.initialOffset()
     end = json.loads(json.dumps(one.latestOffset(start, one.getDefaultReadLimit())))
-    tell(file, shed=0.0, cheaper=[])
+    ControlFile(file).order(shed=0.0, cheaper=[])
     read = []
     for _ in range(2):  # as it is, and as after a failure
         rows = [b for part in one.partitions(start, end) for b in one.read(part)]

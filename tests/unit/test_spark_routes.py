@@ -39,7 +39,8 @@ class Source:
 
     def __init__(self, wanted: Route, path: Path, lanes: int = 2) -> None:
         self.route, self.exchange, self.lanes = wanted, RouteExchange(path), lanes
-        self.desk = RouteDesk(wanted, self.exchange)
+        self.tasks: int | None = None  # as the driver orders
+        self.desk = RouteDesk(wanted, self.exchange, wanted_tasks=lambda: self.tasks)
 
     def batch(self, version: str, number: int, rows: int = 4_000) -> list[int]:
         """Routes of all rows of a batch; every lane has two Arrow batches."""
@@ -174,10 +175,10 @@ def test_a_source_takes_routes_only() -> None:
 @pytest.mark.parametrize("method", METHODS)
 def test_tasks_in_use_change_with_the_next_table(method: str, tmp_path: Path) -> None:
     source = Source(route(method), tmp_path)
-    source.exchange.want_tasks(3)
+    source.tasks = 3
     version = source.desk.version(None)
     assert set(source.batch(version, 0)) <= {0, 1, 2}
-    source.exchange.want_tasks(50)  # no more than there are
+    source.tasks = 50  # no more than there are
     version = source.desk.version(version)
     assert max(source.batch(version, 1)) == 7
     document = source.exchange.read_table(version)

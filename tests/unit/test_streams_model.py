@@ -6,18 +6,26 @@ from penstock.errors import InvalidInput
 from penstock.model.sources import Admission, Streams
 
 
+class Inner:
+    class Deep:
+        pass
+
+
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({}, "names none of files, generators, redis, kafka"),
+        ({}, "names none of files, generators, redis, kafka, backend"),
         ({"files": "a", "redis": "b"}, "names files, redis of"),
         ({"files": ""}, "Streams(files) is empty"),
         ({"files": "a"}, "Streams(schema) is not given"),
         ({"files": "a", "schema": "x INT", "format": "xml"}, "allowed for files: json, csv, arrow"),
         ({"kafka": "h:1", "topics": "t"}, "give a list of at least one topic"),
+        ({"backend": "tables"}, "Streams(backend) is 'tables'; write package.module:Class"),
+        ({"backend": 3}, "Streams(backend) is 3; give a class"),
+        ({"backend": Inner.Deep}, "put it into a module of its own, at its top level"),
     ],
 )
-def test_streams_are_refused_in_one_sentence(given: dict[str, str], said: str) -> None:
+def test_streams_are_refused_in_one_sentence(given: dict[str, object], said: str) -> None:
     with pytest.raises(InvalidInput) as refusal:
         Streams(**given)  # type: ignore[arg-type]
     assert said in str(refusal.value)
@@ -43,3 +51,11 @@ def test_what_is_written_down_holds_no_password() -> None:
     streams = Streams(redis="redis://user:hush@host:6379/1", schema="x INT")
     assert "hush" not in streams.identity
     assert "host:6379/1" in streams.identity
+
+
+def test_a_backend_of_ones_own_is_named_by_where_it_is() -> None:
+    options = {"database": "shops.sqlite"}
+    streams = Streams(backend=Inner, options=options)
+    assert streams.kind == f"{Inner.__module__}:Inner"
+    assert streams.backend_options == options
+    assert Streams(backend="shop.tables:Tables").kind == "shop.tables:Tables"

@@ -20,8 +20,8 @@ from penstock.model.sinks import Memory
 from penstock.model.topology import Topology
 from penstock.spark import handles
 from penstock.spark.routes.costed import costed
-from penstock.spark.routes.exchange import RouteExchange
 from penstock.spark.run.together import RunningTopology
+from penstock.spark.sources.control import Controls
 from penstock.workloads.costly_values import SCHEMA, CostlyValues
 from penstock.workloads.generator import Generator
 from penstock.workloads.profiles import steps
@@ -61,8 +61,8 @@ def dealt_run(
     partitions = max(phase.tasks for phase in phases)
     with tempfile.TemporaryDirectory(prefix="penstock-dealt-") as folder:
         checkpoint = Path(folder) / "checkpoint"
-        tables = RouteExchange(checkpoint / "penstock/routes" / _SOURCE)
-        tables.want_tasks(phases[0].tasks)
+        orders = Controls(checkpoint / "penstock/sources").of(_SOURCE)
+        orders.order(route_tasks=phases[0].tasks)
         topology = _topology(stream, method, partitions, work)
         with RunningTopology(topology, session, checkpoint, measured=False) as running:
             _follow(running, phases)

@@ -161,10 +161,10 @@ def run_watched(
 ) -> RunSummary:
     """Run under a live view; Ctrl-C ends the run, not the summary."""
     from penstock.cli.live import LiveView
-    from penstock.spark.checkpoint.identity import generators
     from penstock.spark.run.elastic import ElasticRun
+    from penstock.spark.sources.running.kinds import running_sources
 
-    bounded = [stream.rows for stream in generators(topology).values()]
+    bounded = [source.rows_in_all for source in running_sources(topology).values()]
     total = sum(rows or 0 for rows in bounded) if bounded and all(bounded) else None
     view = LiveView(topology.name, topology.max_latency_s, total)
     with view.shown(), ElasticRun(topology, settings, place, view.step) as running:

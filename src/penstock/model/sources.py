@@ -1,6 +1,7 @@
 """Many streams as one source of a topology. This is data; spark/ reads it."""
 
 import json
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
@@ -15,6 +16,7 @@ FORMATS = {  # a file holds many records, a broker's record is one value
     "generators": ("json",),
     "redis": ("json", "csv", "raw"),
     "kafka": ("json", "csv", "raw"),
+    "backend": ("json",),  # not told to it: what it needs to know is in `options`
 }
 STRATEGIES = ("drf-m", "drf", "ard", "ari", "par")
 
@@ -87,6 +89,7 @@ class Streams:
     generators   generated streams by name
     redis        URL of a server; every key that fits `keys` and holds a stream is one
     kafka        host:port[,host:port]; every partition of `topics`, which may be patterns, is one
+    backend      a class of one's own, itself or as "package.module:Class" (docs/your-own-source.md)
 
     `schema` is the columns as Spark DDL; `stream_column` adds one with the stream's name.
     `declared` is a TOML file of streams and their meta-data that is watched; with `discover` off,
@@ -98,6 +101,7 @@ class Streams:
     generators: Mapping[str, Any] | None = None
     redis: str | None = None
     kafka: str | None = None
+    backend: str | type[Any] | None = None
     format: str = "json"
     schema: str | None = None
     pattern: str = "*"
@@ -120,6 +124,8 @@ class Streams:
             )
         if not getattr(self, named[0]):
             raise InvalidTopology(f"Streams({named[0]}) is empty; say where the streams are.")
+        if self.backend is not None:
+            import_path(self.backend)
         allowed = FORMATS[named[0]]
         if self.format not in allowed:
             raise InvalidTopology(
@@ -129,7 +135,7 @@ class Streams:
             raise InvalidTopology(
                 f"Streams(topics) is {self.topics!r}; give a list of at least one topic."
             )
-        if self.generators is None and self.schema is None:
+        if self.generators is None and self.backend is None and self.schema is None:
             raise InvalidTopology(
                 f"Streams(schema) is not given; name the columns of the {named[0]} source, as in "
                 "schema='device STRING, value DOUBLE'."
@@ -138,7 +144,9 @@ class Streams:
 
     @property
     def kind(self) -> str:
-        """The system they are in."""
+        """The system they are in; of a backend of one's own, where its class is."""
+        if self.backend is not None:
+            return import_path(self.backend)
         return next(kind for kind in _KINDS if getattr(self, kind) is not None)
 
     @property
@@ -152,7 +160,7 @@ class Streams:
                 "servers": self.kafka, "format": self.format, "topics": list(self.topics),
             },
         }  # fmt: skip
-        return {**where[self.kind], **self.options}
+        return {**where.get(self.kind, {}), **self.options}
 
     @property
     def identity(self) -> str:
@@ -163,12 +171,36 @@ class Streams:
             "generators": f"{len(self.generators or ())} of {sha256(made).hexdigest()[:16]}",
         }  # fmt: skip
         return json.dumps(
-            {"backend": self.kind, "where": where[self.kind], "format": self.format},
+            {"backend": self.kind, "where": where.get(self.kind), "format": self.format},
             sort_keys=True,
         )
 
 
-_KINDS = ("files", "generators", "redis", "kafka")
+_KINDS = ("files", "generators", "redis", "kafka", "backend")
+
+
+def import_path(backend: str | type[Any]) -> str:
+    """Where a class is, as every process that reads the streams can import it."""
+    if isinstance(backend, str):
+        module, colon, name = backend.partition(":")
+        parts = [*module.split("."), name]
+        if not colon or not all(part.isidentifier() for part in parts):
+            raise InvalidTopology(
+                f"Streams(backend) is {backend!r}; write package.module:Class, or give the class."
+            )
+        return backend
+    if not isinstance(backend, type):
+        raise InvalidTopology(
+            f"Streams(backend) is {backend!r}; give a class, or write package.module:Class."
+        )
+    found = sys.modules.get(backend.__module__)
+    importable = getattr(found, "__spec__", None) is not None and "." not in backend.__qualname__
+    if backend.__module__ == "__main__" or not importable:
+        raise InvalidTopology(
+            f"Streams(backend) is the class {backend.__qualname__} of {backend.__module__}, which "
+            "executors cannot import; put it into a module of its own, at its top level."
+        )
+    return f"{backend.__module__}:{backend.__qualname__}"
 
 
 def _without_secret(url: str) -> str:

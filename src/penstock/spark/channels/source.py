@@ -27,7 +27,7 @@ from penstock.spark.channels.header import FORMAT
 from penstock.spark.channels.log import Channel, Piece
 from penstock.spark.routes.names import OFFSET
 from penstock.spark.routes.reading import RoutedReading
-from penstock.spark.sources.parallelism_file import read_parallelism
+from penstock.spark.sources.control import TaskOrders
 
 
 @dataclass(frozen=True)
@@ -43,9 +43,9 @@ class ChannelSource(DataSource):
     """`spark.readStream.format("penstock-channel")`.
 
     Options: `path`, the channel's directory; `reader`, the name under which it remembers how far
-    this reader is; `max_rows` of a batch; `partitions` of a batch, and `parallelism_file`, a JSON
-    file that overrules it at the next batch; `whole`, "true" if a published batch must not be
-    divided (its rows carry a watermark); `name`, as which the offsets tell the channel.
+    this reader is; `max_rows` of a batch; `partitions` of a batch, and `control`, a JSON
+    file whose orders overrule it at the next batch; `whole`, "true" if a published batch must not
+    be divided (its rows carry a watermark); `name`, as which the offsets tell the channel.
     """
 
     @classmethod
@@ -69,7 +69,7 @@ class ChannelSource(DataSource):
             self._name(),
             _number(self.options, "max_rows"),
             _number(self.options, "partitions") or 1,
-            self.options.get("parallelism_file"),
+            TaskOrders.of(self.options),
             self.options.get("whole", "false") == "true",
             self._routed(),
         )
@@ -99,13 +99,13 @@ class ChannelReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         name: str,
         max_rows: int | None,
         partitions: int,
-        parallelism_file: str | None,
+        orders: TaskOrders,
         whole: bool,
         routed: RoutedReading | None = None,
     ) -> None:
         self._path, self._reader, self._name = path, reader, name
         self._max_rows, self._partitions = max_rows, partitions
-        self._parallelism_file, self._whole = parallelism_file, whole
+        self._orders, self._whole = orders, whole
         self._routed = routed or RoutedReading(name)
         self._target: int | None = None
         self._opened: Channel | None = None
@@ -137,7 +137,7 @@ class ChannelReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         """The range cut into as many parts as there are processors, none of them empty."""
         first, rows = int(start["row"]), int(end["row"]) - int(start["row"])
-        wanted = read_parallelism(self._parallelism_file, self._partitions)
+        wanted = self._orders.tasks(self._partitions)
         parts = min(wanted, rows)
         cuts = [first + rows * part // parts for part in range(parts + 1)] if parts > 0 else []
         return [

@@ -110,10 +110,6 @@ class Checkpoint:
         """Where a channel between this run's queries is kept."""
         return self._ours / "channels" / name
 
-    def parallelism(self, component: str) -> Path:
-        """Where a component's processors are told to what reads its input."""
-        return self._ours / "parallelism" / f"{component}.json"
-
     def writer_id(self) -> str:
         """Who this run is to the channels it writes to; the same after a restart."""
         return str(self._remembered("writer", {"id": uuid.uuid4().hex})["id"])

@@ -19,10 +19,9 @@ from penstock.spark.compile.inspection import Survey, survey
 
 @dataclass(frozen=True)
 class Places:
-    """Where a run keeps its channels and tells its components their processors."""
+    """Where a run keeps its channels."""
 
     channel: Callable[[str], Path]
-    parallelism: Callable[[str], Path]
 
 
 @dataclass(frozen=True)
@@ -38,11 +37,11 @@ class BuiltApart:
     def narrows(self, part: Part) -> bool:
         """Whether the tasks of a part have to be limited where it is written.
 
-        The tasks that read our own sources are as many as its processors already.
+        Sources that obey have as many tasks as it has processors already.
         """
         analyses = [self.found.operators[name] for name in part.component.operators]
         shuffles = any(one.shuffles for one in analyses) or bool(part.component.key)
-        return shuffles or bool(part.foreign)
+        return shuffles or not part.obeys_tasks
 
 
 def build_apart(
@@ -65,8 +64,9 @@ def build_apart(
     parts = splitter.parts()
     queries = []
     for part in parts:
-        told = str(places.parallelism(part.component.name))
-        own = replace(reading, parallelism_file=told, reuse=True)
+        own = replace(reading, reuse=True)
+        if reading.controls is not None:
+            own = replace(own, controls=replace(reading.controls, component=part.component.name))
         queries.append(_one_query(part, build(part.topology, session, own)))
     reasons = tuple(
         f"channel {operator}: {len(readers)} reader(s): {', '.join(readers)}"

@@ -13,9 +13,10 @@ from penstock.model.plan import Component
 from penstock.model.sinks import ToChannel
 from penstock.model.topology import Topology
 from penstock.spark.channels.publishing import schema_json
-from penstock.spark.compile.inspection import WINDOW, Survey
+from penstock.spark.compile.inspection import Survey
 from penstock.spark.handles.analysed_plan import DELAY
-from penstock.workloads.generator import Generator
+from penstock.spark.sources.running.channel import WINDOW
+from penstock.spark.sources.running.kinds import running_source
 
 
 @dataclass(frozen=True)
@@ -28,12 +29,17 @@ class Part:
 
     @property
     def foreign(self) -> tuple[str, ...]:
-        """Sources that are neither generated nor channels of this topology."""
+        """Sources that do not count what arrives."""
         return tuple(
             source.name
             for source in self.topology.sources
-            if not isinstance(source.reader, Generator) and source.name not in self.inputs
+            if not running_source(source).counts_arrivals
         )
+
+    @property
+    def obeys_tasks(self) -> bool:
+        """Whether all its sources are read by as many tasks as is ordered."""
+        return all("tasks" in running_source(s).orders for s in self.topology.sources)
 
     @property
     def query(self) -> str:

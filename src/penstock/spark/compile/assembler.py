@@ -30,6 +30,7 @@ from penstock.spark.handles.common_watermarks import marked, reminded, without_m
 from penstock.spark.handles.plan_insertion import divide_inputs
 from penstock.spark.handles.plan_names import METRIC, PATH
 from penstock.spark.sources.batch_choice import COLUMN
+from penstock.spark.sources.control import Controls
 
 
 @dataclass(frozen=True)
@@ -99,7 +100,7 @@ class Assembler:
     sharing: Sharing
     epoch_s: float
     measured: bool
-    parallelism_file: str | None = None
+    controls: Controls | None = None
     at_once: bool = False
     reuse: bool = False
     division: Division = field(default_factory=Division)
@@ -142,7 +143,7 @@ class Assembler:
                 self._taken.add(node)
                 return self.survey.sources[node]
             return read_source(
-                source, self.session, self.epoch_s, self.parallelism_file, self.at_once,
+                source, self.session, self.epoch_s, self.controls, self.at_once,
                 operators_of_source(self.topology, node),
             )  # fmt: skip
         operator = self.topology.find_operator(node)

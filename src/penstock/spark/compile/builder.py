@@ -35,6 +35,7 @@ from penstock.spark.handles import planned_execution, streaming_refusal
 from penstock.spark.handles.messages import first_line
 from penstock.spark.handles.physical_plan import OURS, Shape, shape_of
 from penstock.spark.sinks.tagging import TAG, tagged
+from penstock.spark.sources.control import Controls
 
 log = logging.getLogger(__name__)
 
@@ -43,14 +44,14 @@ log = logging.getLogger(__name__)
 class Reading:
     """How sources are read: when their streams began, and whether rows are counted at edges.
 
-    `parallelism_file` tells generated streams how many tasks are to read a batch.
+    `controls` are the channels by which the driver orders things of its sources.
     """
 
     epoch_s: float
     measured: bool = True
-    parallelism_file: str | None = None  # tells our sources how many tasks are to read
+    controls: Controls | None = None
     reuse: bool = False  # what was read to look at the operators is what runs; for one query
-    at_once: bool = False  # generated streams are there whole, whenever their rows would arrive
+    at_once: bool = False  # what sources have at first is all that is read
 
 
 @dataclass(frozen=True)
@@ -117,7 +118,7 @@ def build(
             "a loop runs apart only (--apart, or run(apart=True))."
         )
     found = survey(
-        topology, session, reading.epoch_s, reading.parallelism_file, reading.at_once
+        topology, session, reading.epoch_s, reading.controls, reading.at_once
     )  # fmt: skip
     if not orders:
         return _built(topology, session, reading, found, wanted)
@@ -329,7 +330,7 @@ def _frame(
     # Edges of fused components are always counted: they tell whose shuffle is whose.
     measured = reading.measured or bool(division.members)
     assembler = Assembler(
-        topology, session, found, sharing, reading.epoch_s, measured, reading.parallelism_file,
+        topology, session, found, sharing, reading.epoch_s, measured, reading.controls,
         reading.at_once, reading.reuse, division,
     )  # fmt: skip
     nodes = list(dict.fromkeys(sink.upstream for sink in sinks))

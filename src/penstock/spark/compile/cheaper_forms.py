@@ -7,11 +7,10 @@ over costs no restart. Only one of them gets rows in a batch.
 from pyspark.sql import DataFrame
 
 from penstock.errors import InvalidTopology
-from penstock.model.sources import Streams
 from penstock.model.topology import Topology
 from penstock.spark.handles.analysed_plan import OperatorAnalysis, analyse, has_watermark
 from penstock.spark.sources.batch_choice import COLUMN
-from penstock.workloads.generator import Generator
+from penstock.spark.sources.running.kinds import running_source
 
 
 def path_to_source(topology: Topology, operator: str) -> tuple[str, ...]:
@@ -28,7 +27,7 @@ def path_to_source(topology: Topology, operator: str) -> tuple[str, ...]:
         path.append(upstreams[0])
     source = topology.find_source(path[-1])
     assert source is not None
-    if not isinstance(source.reader, Generator | Streams):
+    if "cheaper" not in running_source(source).orders:
         raise InvalidTopology(
             f"operator {operator!r}: cheaper is given, but source {source.name!r} cannot tell a "
             "batch which form to use; only a Generator and Streams can."

@@ -7,7 +7,6 @@ import numpy as np
 
 from penstock.model.observation import ComponentObservation, Observation
 from penstock.spark.channels.entries import Entry
-from penstock.spark.checkpoint.identity import generators
 from penstock.spark.compile.apart_split import Part
 from penstock.spark.measure.batch_work import QueryWork
 from penstock.spark.measure.flows import Flow
@@ -50,9 +49,11 @@ class ApartMeasurer:
                 tasks = sum(work.tasks.values()) * len(work.batches)
                 service.add(Batch(sum(r.rows for r in measured), tasks, work.total_busy_s))
         rows = {name: sum(r.rows for r in reports if r.query == name) for name in self._services}
+        # What waited when a source first counted may have come at any time.
+        new = {s: count - self._available.get(s, count) for s, count in available.items()}
         for part in running.apart.parts:
             came = _foreign_rows(part, rows[part.query])
-            came += sum(available[s] - self._available[s] for s in generators(part.topology))
+            came += sum(new.get(s.name, 0) for s in part.topology.sources)
             came += sum(published[op] - self._published[op] for op in part.inputs.values())
             mine = works.get(part.query)
             busy_s = 0.0 if mine is None else mine.total_busy_s
@@ -64,7 +65,7 @@ class ApartMeasurer:
         missing += [
             f"service time of {one.name}" for one in components if np.isnan(one.service_time_s)
         ]
-        arrived = sum(available.values()) - sum(self._available.values())
+        arrived = sum(new.values())
         arrived += sum(_foreign_rows(part, rows[part.query]) for part in running.apart.parts)
         nodes = self._nodes.take(missing)
         self._at_s, self._available, self._published = now_s, available, published
@@ -81,10 +82,8 @@ class ApartMeasurer:
         )
 
     def _arrived(self, now_s: float) -> dict[str, int]:
-        return {
-            name: stream.available(now_s - self._running.epoch_s)
-            for name, stream in generators(self._running.topology).items()
-        }
+        counts = {name: s.counted(now_s) for name, s in self._running.inputs.items()}
+        return {name: count[0] for name, count in counts.items() if count is not None}
 
     def _component(
         self, part: Part, work: QueryWork | None, period_s: float, now_s: float

@@ -8,13 +8,15 @@ that waits for a watermark is counted with the batch that emits it.
 import json
 import threading
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from penstock.model.arrivals import Arrivals
 from penstock.model.observation import LatencyObservation
-from penstock.workloads.generator import Generator
+from penstock.spark.sources.offsets import source_of
+from penstock.spark.sources.running.source import RunningSource
 
 
 @dataclass(frozen=True)
@@ -46,9 +48,8 @@ class SourceProgress:
 class Ledger:
     """Joins arrivals with completions; both may come from different threads, in any order."""
 
-    def __init__(self, streams: Mapping[str, Generator], epoch_s: float) -> None:
-        self._streams = streams
-        self._epoch_s = epoch_s
+    def __init__(self, sources: Mapping[str, RunningSource]) -> None:
+        self._sources = sources
         self._lock = threading.Lock()
         self._done: dict[tuple[str, int], float] = {}
         self._arrived: dict[tuple[str, int], tuple[Arrivals, ...]] = {}
@@ -70,7 +71,7 @@ class Ledger:
             self._join(query, batch_id)
 
     def record(self, entry: LedgerEntry) -> None:
-        """A batch whose arrivals and completion are both known to whoever tells."""
+        """A batch whose arrivals and completion are both known to its writer."""
         with self._lock:
             self.entries.append(entry)
 
@@ -80,10 +81,6 @@ class Ledger:
             entries, self.entries = self.entries, []
         return entries
 
-    def available_rows(self, now_s: float) -> int:
-        """Rows that have arrived at the generated streams by now."""
-        return sum(stream.available(now_s - self._epoch_s) for stream in self._streams.values())
-
     def _join(self, query: str, batch_id: int) -> None:
         key = (query, batch_id)
         if key in self._done and key in self._arrived:
@@ -91,21 +88,20 @@ class Ledger:
             self.entries.append(entry)
 
     def _arrivals(self, source: SourceProgress) -> list[Arrivals]:
-        offset = json.loads(source.end) if source.end else None
-        if isinstance(offset, dict) and offset.get("arrived"):
-            return [Arrivals(*map(float, part)) for part in offset["arrived"]]
-        name = offset.get("stream", "") if isinstance(offset, dict) else ""
-        if not isinstance(offset, dict) or name not in self._streams:
+        end: Any = json.loads(source.end) if source.end else None
+        known = self._sources.get(source_of(end) or "")
+        start = json.loads(source.start) if source.start else None
+        parts = [] if known is None else known.arrivals(start, end)
+        if not parts:
             # A source that keeps no arrival times: its rows came since the last batch was formed.
             return [Arrivals(source.rows, source.before_s, source.formed_s)]
-        first = json.loads(source.start)["row"] if source.start else 0
-        span = self._streams[name].rate.arrival_s(np.array([first, offset["row"] - 1]))
-        first_s, last_s = (self._epoch_s + float(moment) for moment in span)
-        return [Arrivals(source.rows, first_s, last_s)]
+        # Rows that were shed or malformed arrived too, but nobody waits for their results.
+        read = source.rows / sum(part.rows for part in parts)
+        return [replace(part, rows=part.rows * read) for part in parts]
 
 
-class ToldLedger(Ledger):
-    """Told of whole batches by their writers; what Spark reports later adds nothing."""
+class WrittenLedger(Ledger):
+    """Hears of whole batches from their writers; what Spark reports later adds nothing."""
 
     def admitted(self, query: str, batch_id: int, sources: tuple[SourceProgress, ...]) -> None:
         """Nothing to keep."""

@@ -9,6 +9,7 @@ from typing import Any
 from penstock.spark.handles.plan_names import METRIC, PATH
 from penstock.spark.measure.ledger import Ledger, SourceProgress
 from penstock.spark.sources.batch_choice import shed_rows_at
+from penstock.spark.sources.offsets import source_of
 
 
 @dataclass(frozen=True)
@@ -21,7 +22,7 @@ class BatchReport:
     duration_s: float
     rows: int
     edge_rows: dict[str, int]  # rows counted at the edges that have a metric
-    foreign_rows: int = 0  # of them, from sources that do not tell when rows arrived
+    foreign_rows: int = 0  # of them, from sources that are not Penstock's own
 
 
 class Reports:
@@ -81,7 +82,7 @@ def _report(name: str, progress: dict[str, Any]) -> BatchReport:
         foreign_rows=sum(
             source["numInputRows"]
             for source in progress["sources"]
-            if not _tells(source["endOffset"])
+            if source_of(source["endOffset"]) is None
         ),
         edge_rows=_edge_rows(progress.get("observedMetrics", {})),
     )
@@ -104,8 +105,3 @@ def _edge_rows(metrics: dict[str, dict[str, Any]]) -> dict[str, int]:
             node = metric.removeprefix(METRIC).partition(PATH)[0]
             rows[node] = max(rows.get(node, 0), int(values["rows"]))
     return rows
-
-
-def _tells(offset: Any) -> bool:
-    """Whether an offset is of a source of ours, which tells when rows arrived."""
-    return isinstance(offset, dict) and bool(offset.keys() & {"stream", "source"})

@@ -13,6 +13,7 @@ from penstock.spark.compile.apart import BuiltApart
 from penstock.spark.compile.builder import BuiltQuery, BuiltTopology
 from penstock.spark.measure.ledger import Ledger
 from penstock.spark.measure.progress import Reports
+from penstock.spark.sources.running.source import RunningSource
 from penstock.spark.sources.watch import SourceWatch
 
 
@@ -25,6 +26,7 @@ class RunningQueries(Protocol):
     queries: list[StreamingQuery]
     ledger: Ledger
     sources: SourceWatch
+    inputs: dict[str, RunningSource]  # the topology's sources, by name
     after_restart: list[Callable[[int], None]]  # called with the query's place
     after_batch: list[Callable[[str, int], None]]  # called by the query's thread
 

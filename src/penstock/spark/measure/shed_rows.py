@@ -6,17 +6,17 @@ ROOM = "shedding"  # beside "last resort", which says why
 
 
 class ShedTeller:
-    """Tells of periods in which rows were shed."""
+    """Reports periods in which rows were shed."""
 
     def __init__(self) -> None:
-        self._told_rows: int | None = None
+        self._reported_rows: int | None = None
 
     def take(self, so_far: int | None, arrived: float, now_s: float) -> tuple[RoomDecision, ...]:
         """What was shed since the last call; nothing when nothing was."""
         if so_far is None:
             return ()
-        before = so_far if self._told_rows is None else self._told_rows
-        new, self._told_rows = so_far - before, so_far
+        before = so_far if self._reported_rows is None else self._reported_rows
+        new, self._reported_rows = so_far - before, so_far
         if new <= 0:
             return ()
         numbers = {"shed_rows": float(new), "arrived_rows": arrived, "so_far": float(so_far)}

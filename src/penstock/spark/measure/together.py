@@ -24,7 +24,6 @@ from penstock.model.observation import (
     RouteObservation,
 )
 from penstock.model.plan import Component
-from penstock.model.sources import Streams
 from penstock.spark.checkpoint.state_size import state_bytes
 from penstock.spark.compile.builder import BuiltQuery
 from penstock.spark.measure.batch_work import QueryWork
@@ -37,7 +36,6 @@ from penstock.spark.measure.running import RunningQueries
 from penstock.spark.measure.shed_rows import ShedTeller
 from penstock.spark.routes.frames import table_in_use
 from penstock.spark.sources.rates import SourceRates
-from penstock.workloads.generator import Generator
 
 
 @dataclass
@@ -55,7 +53,6 @@ class _Counters:
     """Totals at the end of the last period."""
 
     at_s: float
-    available_rows: int
     foreign_rate_per_s: float = 0.0
 
 
@@ -79,8 +76,9 @@ class SparkMeasurer:
             {s.name: s.route.method for s in running.topology.sources if s.route is not None},
         )
         now_s = time.time()
-        self._last = _Counters(now_s, running.ledger.available_rows(now_s))
-        self._sources = SourceRates(running.sources)
+        self._last = _Counters(now_s)
+        self._sources = SourceRates(running.inputs)
+        self._sources.take(now_s)
         self._shed = ShedTeller()
 
     def observe(self) -> Observation | None:
@@ -93,14 +91,10 @@ class SparkMeasurer:
         reports = running.reports.take()
         entries = running.ledger.take()
         works = self._work.take(missing)
-        available = running.ledger.available_rows(now_s)
-        arrived = available - self._last.available_rows
         told_per_s, unseen_rows = self._sources.take(now_s)
         if np.isnan(told_per_s):
             missing.append("arrival rate: a source has not counted twice yet")
-        arrival_rate_per_s = (
-            arrived / period_s + told_per_s + self._foreign_rate(reports, period_s, missing)
-        )
+        arrival_rate_per_s = told_per_s + self._foreign_rate(reports, period_s, missing)
         nodes = self._nodes.take(missing)
         components = []
         for query in running.built.queries:
@@ -115,7 +109,7 @@ class SparkMeasurer:
             missing.append("service times: no batch has been measured yet")
         traffic = self._seen_traffic(missing)
         routes = tuple(_routes(works, running.queries))
-        self._last.at_s, self._last.available_rows = now_s, available
+        self._last.at_s = now_s
         return Observation(
             at_s=now_s,
             period_s=period_s,
@@ -150,7 +144,7 @@ class SparkMeasurer:
 
         Such sources hand over all they have, so nothing waits but what came since the last batch.
         """
-        if all(isinstance(s.reader, Generator | Streams) for s in self._running.topology.sources):
+        if all(source.counts_arrivals for source in self._running.inputs.values()):
             return 0.0
         if reports:
             # Queries that read the same sources tell the same rows.

@@ -20,12 +20,18 @@ class RouteDesk:
     """Keeps the newest table, and makes the next when its time has come."""
 
     def __init__(
-        self, route: Route, exchange: RouteExchange, clock: Callable[[], float] = time.monotonic
+        self,
+        route: Route,
+        exchange: RouteExchange,
+        clock: Callable[[], float] = time.monotonic,
+        wanted_tasks: Callable[[], int | None] = lambda: None,
     ) -> None:
+        """`wanted_tasks` says how many tasks the next table is to use; None: all of them."""
         self._route = route
         self._exchange = exchange
         self._method = method_of(route)
         self._clock = clock
+        self._wanted_tasks = wanted_tasks
         self._version = ""
         self._document: Document = {}
         self._made_at_s = self._tidied_at_s = clock()
@@ -34,7 +40,7 @@ class RouteDesk:
         """The table of the next batch; `before` is that of the last one."""
         if not self._version:
             self._take_up(before)
-        tasks = self._exchange.wanted_tasks(self._route.partitions)
+        tasks = min(self._wanted_tasks() or self._route.partitions, self._route.partitions)
         if tasks != self._document["tasks"] or (self._method.kind and self._is_due()):
             self._renew(tasks)
         if self._clock() - self._tidied_at_s >= TIDY_S:

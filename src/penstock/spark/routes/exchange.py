@@ -20,7 +20,6 @@ from penstock.spark.checkpoint.durable_files import write_atomically
 
 KEPT_TABLES = 100  # as many as Spark keeps of its offsets
 KEPT_REPORTS_S = 120.0
-_WANTED = "wanted.json"
 Document = dict[str, Any]
 
 
@@ -63,19 +62,6 @@ class RouteExchange:
                 if name.lstrip(".") < before:
                     with suppress(OSError):
                         (self.path / "reports" / name).unlink()
-
-    def want_tasks(self, tasks: int) -> None:
-        """Say how many tasks the next tables are to use."""
-        self.prepare()
-        write_atomically(self.path / _WANTED, {"tasks": tasks})
-
-    def wanted_tasks(self, most: int) -> int:
-        """How many tasks the next table is to use; all of them if nobody said."""
-        try:
-            wanted = json.loads((self.path / _WANTED).read_text(encoding="utf-8"))["tasks"]
-            return max(1, min(most, int(wanted)))
-        except (OSError, ValueError, KeyError, TypeError):
-            return most
 
     def report(self, kind: str, who: str, content: Document) -> None:
         """Tell the runner something; what cannot be written is not told."""

@@ -4,7 +4,6 @@ Behind the exchange nobody can group by the column, so no state is ever placed b
 again, by the operator's own key, wherever rows must meet.
 """
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +20,7 @@ from pyspark.sql.types import (
 from penstock.errors import InvalidTopology
 from penstock.model.route import Route
 from penstock.spark.routes.names import COLUMN, OFFSET, PROPERTY
+from penstock.spark.sources.offsets import by_source
 
 
 def announce(session: SparkSession, folder: Path) -> None:
@@ -71,9 +71,6 @@ def obeyed(frame: DataFrame, source: str, route: Route) -> DataFrame:
 
 def table_in_use(progress: Any, source: str) -> str:
     """The version of the table that a query's last batch was routed by; "" if it tells none."""
-    for told in progress.sources if progress is not None else ():
-        offset = json.loads(told.endOffset) if told.endOffset else None
-        names = ("stream", "source", "channel")  # as our sources call themselves in offsets
-        if isinstance(offset, dict) and source in (offset.get(name) for name in names):
-            return str(offset.get(OFFSET, ""))
-    return ""
+    ends = [read.endOffset for read in progress.sources] if progress is not None else []
+    offsets = by_source(ends).get(source)
+    return str(offsets[0].get(OFFSET, "")) if offsets else ""

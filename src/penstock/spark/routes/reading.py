@@ -14,6 +14,8 @@ import pyarrow as pa
 from penstock.model.route import Route
 from penstock.spark.routes.exchange import RouteExchange
 from penstock.spark.routes.names import COLUMN, OFFSET
+from penstock.spark.sources.control import OPTION as CONTROL
+from penstock.spark.sources.control import ControlFile
 
 if TYPE_CHECKING:
     from penstock.spark.routes.desk import RouteDesk
@@ -26,6 +28,7 @@ class RoutedReading:
     source: str
     route: Route | None = None
     exchange: RouteExchange = field(default_factory=lambda: RouteExchange(Path()))
+    control: ControlFile = field(default_factory=lambda: ControlFile(None))
     _desk: "RouteDesk | None" = None
 
     @classmethod
@@ -34,7 +37,9 @@ class RoutedReading:
         if "route" not in options:
             return cls(source)
         exchange = RouteExchange(Path(options["routes_at"]))
-        return cls(source, Route.from_json(options["route"]), exchange)
+        file = options.get(CONTROL)
+        control = ControlFile(None if file is None else Path(file))
+        return cls(source, Route.from_json(options["route"]), exchange, control)
 
     @property
     def column(self) -> str:
@@ -52,7 +57,9 @@ class RoutedReading:
         if self._desk is None:
             from penstock.spark.routes.desk import RouteDesk  # half a second, for routed ones only
 
-            self._desk = RouteDesk(self.route, self.exchange)
+            self._desk = RouteDesk(
+                self.route, self.exchange, wanted_tasks=lambda: self.control.read().route_tasks
+            )
         return {OFFSET: self._desk.version(start.get(OFFSET))}
 
     def routed(

@@ -16,16 +16,15 @@ from penstock.errors import InvalidInput, InvalidTopology
 from penstock.model.topology import Topology
 from penstock.spark.channels.entries import Entry
 from penstock.spark.channels.log import Channel
-from penstock.spark.checkpoint.identity import generators
 from penstock.spark.compile.apart import BuiltApart, Places, build_apart
 from penstock.spark.compile.apart_split import Part
 from penstock.spark.compile.builder import BuiltQuery, BuiltTopology, Reading
 from penstock.spark.measure.batch_arrivals import BatchArrivals
-from penstock.spark.measure.ledger import Ledger, LedgerEntry, ToldLedger
+from penstock.spark.measure.ledger import Ledger, LedgerEntry, WrittenLedger
 from penstock.spark.run.together import Pace, RunningTopology
 from penstock.spark.sinks.batch_writer import BatchWriter, ChannelSide
-from penstock.spark.sources.parallelism_file import read_parallelism, write_parallelism
-from penstock.workloads.generator import Generator
+from penstock.spark.sources.offsets import Offset
+from penstock.spark.sources.running.kinds import running_sources
 
 POOL = "spark.scheduler.pool"
 START_LIMIT_S = 60.0
@@ -38,7 +37,7 @@ class RunningApart(RunningTopology):
     """One query for each component, each in a scheduler pool of its own.
 
     `processors` says how many each component begins with; those not named get one. A run "once"
-    takes what generated streams hold and ends when nothing is left in any channel.
+    takes what sources hold at first and ends when nothing is left in any channel.
     """
 
     def __init__(
@@ -51,22 +50,25 @@ class RunningApart(RunningTopology):
         processors: Mapping[str, int] | None = None,
         max_rows: int | None = None,
     ) -> None:
-        if pace.once and len(generators(topology)) + len(topology.feedbacks) < len(
-            topology.sources
-        ):
+        endless = [
+            name
+            for name, source in running_sources(topology).items()
+            if not source.ends_at_once and name not in topology.feedbacks
+        ]
+        if pace.once and endless:
             raise InvalidTopology(
-                "a run over what is there ends by itself only with generated streams, where "
-                "components run apart; leave --once out, or run together."
+                f"source {endless[0]!r} does not say when all of it is read, so a run over what is "
+                "there would not end where components run apart; leave --once out, or run together."
             )
         self._at_once = pace.once
         super().__init__(topology, session, checkpoint, replace(pace, once=False), measured)
         self._processors = dict(processors or {})
         self._max_rows = max_rows
-        self._consumed_rows: dict[str, dict[str, int]] = {}
+        self._reached: dict[str, dict[str, Offset]] = {}  # by query and source
         self._position = threading.Lock()
 
     def _build(self, reading: Reading) -> BuiltTopology:
-        places = Places(self._checkpoint.channel, self._checkpoint.parallelism)
+        places = Places(self._checkpoint.channel)
         self.apart: BuiltApart = build_apart(
             self.topology, self.session, replace(reading, at_once=self._at_once), places,
             self._max_rows,
@@ -77,21 +79,22 @@ class RunningApart(RunningTopology):
                 raise InvalidInput(
                     f"processors names component {name!r}; known: {', '.join(names)}."
                 )
-        for name in names:
-            write_parallelism(self._checkpoint.parallelism(name), self._processors.get(name, 1))
+        self._parallelism = {name: self._processors.get(name, 1) for name in names}
+        for part in self.apart.parts:
+            self._order_tasks(part)
         self._channels = {op: Channel(self._checkpoint.channel(op)) for op in self.apart.channels}
         return self.apart.built
 
     def _ledger(self) -> Ledger:
-        return ToldLedger(generators(self.topology), self.epoch_s)
+        return WrittenLedger(self.inputs)
 
     def part(self, query: str) -> Part:
         """The part that a query carries out."""
         return next(part for part in self.apart.parts if part.query == query)
 
     def parallelism(self) -> dict[str, int]:
-        """Processors of each component, as last told."""
-        return {part.component.name: self._told(part.component.name) for part in self.apart.parts}
+        """Processors of each component, as last ordered."""
+        return dict(self._parallelism)
 
     def set_parallelism(self, wanted: Mapping[str, int]) -> None:
         """Tell components their processors; each holds from its next batch on."""
@@ -103,11 +106,17 @@ class RunningApart(RunningTopology):
                     "with at least 1."
                 )
         for name, count in wanted.items():
-            if count != known[name]:
-                write_parallelism(self._checkpoint.parallelism(name), count)
+            self._parallelism[name] = count
+        for part in self.apart.parts:
+            if self._parallelism[part.component.name] != known[part.component.name]:
+                self._order_tasks(part)
 
-    def _told(self, component: str) -> int:
-        return read_parallelism(self._checkpoint.parallelism(component), 1)
+    def _order_tasks(self, part: Part) -> None:
+        component = part.component.name
+        sources = [source.name for source in part.topology.sources]
+        replace(self.controls, component=component).order_tasks(
+            sources, self._parallelism[component]
+        )
 
     def _writer(self, query: BuiltQuery) -> BatchWriter:
         part = self.part(query.plan.name)
@@ -120,7 +129,9 @@ class RunningApart(RunningTopology):
             self._records(part.query),
             self._calls(part.query, lambda batch_id: self._batch_written(part, arrivals, batch_id)),
             ChannelSide(f"{part.query}-{self._checkpoint.writer_id()}", arrivals.summary),
-            (lambda: min(self._told(component), key_groups)) if self.apart.narrows(part) else None,
+            (lambda: min(self._parallelism[component], key_groups))
+            if self.apart.narrows(part)
+            else None,
         )
 
     def _start_query(self, query: BuiltQuery, writer: BatchWriter) -> StreamingQuery:
@@ -147,14 +158,14 @@ class RunningApart(RunningTopology):
         done = [int(file.name) for file in where.glob("*") if file.name.isdigit()]
         offsets = arrivals.offsets(max(done)) if done else None
         if offsets is not None:
-            self._consumed_rows[part.query] = offsets.rows
+            self._reached[part.query] = offsets.ends
 
     def _batch_written(self, part: Part, arrivals: BatchArrivals, batch_id: int) -> None:
         self._written_last[part.query] = batch_id
         offsets = arrivals.offsets(batch_id)
         if offsets is not None:
             with self._position:
-                self._consumed_rows[part.query] = offsets.rows
+                self._reached[part.query] = offsets.ends
         if self._feeds_sink(part):
             entry = LedgerEntry(part.query, batch_id, arrivals.of(batch_id), time.time())
             if entry.rows > 0:
@@ -164,10 +175,10 @@ class RunningApart(RunningTopology):
     def _feeds_sink(self, part: Part) -> bool:
         return any(one.name in self.topology.sink_names for one in part.topology.sinks)
 
-    def consumed(self) -> dict[str, dict[str, int]]:
-        """Rows of each source that each query has worked through, outputs included."""
+    def reached(self) -> dict[str, dict[str, Offset]]:
+        """How far each query has worked through each of its sources, outputs included."""
         with self._position:
-            return {query: dict(rows) for query, rows in self._consumed_rows.items()}
+            return {query: dict(offsets) for query, offsets in self._reached.items()}
 
     def published(self) -> dict[str, int]:
         """Rows in each channel since it was made."""
@@ -181,58 +192,50 @@ class RunningApart(RunningTopology):
 
     def channel_backlog(self, component: str) -> int:
         """Rows published for a component and not worked through yet."""
-        consumed, published = self.consumed(), self.published()
+        reached, published = self.reached(), self.published()
         return sum(
-            published[operator] - consumed.get(part.query, {}).get(source, 0)
+            published[operator] - _row(reached.get(part.query, {}).get(source))
             for part in self.apart.parts
             if part.component.name == component
             for source, operator in part.inputs.items()
         )
 
     def source_backlog(self, component: str, now_s: float) -> int:
-        """Rows that arrived at generated streams and this component has not worked through."""
-        consumed = self.consumed()
+        """Rows that arrived at sources and this component has not worked through."""
+        reached = self.reached()
         return sum(
-            stream.available(now_s - self.epoch_s) - consumed.get(part.query, {}).get(name, 0)
+            self.inputs[source.name].waiting(reached.get(part.query, {}).get(source.name), now_s)
             for part in self.apart.parts
             if part.component.name == component
-            for name, stream in generators(part.topology).items()
+            for source in part.topology.sources
+            if source.name not in part.inputs
         )
 
     def backlog(self, now_s: float) -> int:
-        """Rows that wait anywhere: at generated streams, and in channels."""
+        """Rows that wait anywhere: at sources that count, and in channels."""
         return sum(
             max(0, self.channel_backlog(name)) + max(0, self.source_backlog(name, now_s))
             for name in (part.component.name for part in self.apart.parts)
         )
 
     def finished(self) -> bool:
-        """Whether all streams are worked off and nothing is left in any channel.
+        """Whether all sources are worked off and nothing is left in any channel.
 
         A query's position is told after its outputs are published. So if what was consumed, read
         first, equals what was published, read after it, then nothing is under way anywhere.
         """
-        if any(
-            not isinstance(source.reader, Generator) and source.name not in self.topology.feedbacks
-            for source in self.topology.sources
-        ):
-            return False
-        consumed = self.consumed()
+        once_since_s = self._began_s if self._at_once else None
+        reached = self.reached()
         published = self.published()
         for part in self.apart.parts:
-            rows = consumed.get(part.query, {})
             for source in part.topology.sources:
+                offset = reached.get(part.query, {}).get(source.name)
                 operator = part.inputs.get(source.name)
-                end = self._end_of(source.reader) if operator is None else published[operator]
-                if rows.get(source.name, 0) < end:
+                if operator is not None and _row(offset) < published[operator]:
+                    return False
+                if operator is None and not self.inputs[source.name].finished(offset, once_since_s):
                     return False
         return True
-
-    def _end_of(self, reader: object) -> float:
-        assert isinstance(reader, Generator)
-        if reader.rows is not None:
-            return reader.rows
-        return reader.available(self._began_s - self.epoch_s) if self._at_once else float("inf")
 
     def _start(self) -> None:
         self._began_s = time.time()
@@ -262,6 +265,11 @@ class RunningApart(RunningTopology):
                         query.processAllAvailable()
             if before == self.published():
                 return
+
+
+def _row(offset: Offset | None) -> int:
+    """How far a channel is read."""
+    return 0 if offset is None else int(offset["row"])
 
 
 def _await_start(query: StreamingQuery) -> None:

@@ -8,7 +8,6 @@ from pyspark.sql.streaming.query import StreamingQuery
 from penstock.config import Settings
 from penstock.control.assembly import planned_limits
 from penstock.control.controlled import Controlled
-from penstock.model.sources import Streams
 from penstock.spark.act.actuator import SparkActuator, traffic_of
 from penstock.spark.act.apart import ApartActuator
 from penstock.spark.act.attached_placements import AttachedPlacements
@@ -19,8 +18,6 @@ from penstock.spark.measure.attached import AttachedMeasurer
 from penstock.spark.measure.together import SparkMeasurer
 from penstock.spark.run.apart import RunningApart
 from penstock.spark.run.together import RunningTopology
-from penstock.spark.sources.told import AS_EVER
-from penstock.workloads.generator import Generator
 
 
 def together(
@@ -28,11 +25,11 @@ def together(
 ) -> Controlled:
     """A topology whose components share all processors in time."""
     topology = running.topology
-    ours = all(isinstance(source.reader, Generator | Streams) for source in topology.sources)
+    needed = {"shed", "cheaper", "interval_s"}
+    ours = all(needed <= source.orders for source in running.inputs.values())
     actuator = SparkActuator(running.session, placements, running, all_ours=ours)
     slots = actuator.slots_per_executor()
     running.tell_parallelism(actuator.executors() * slots)
-    running.tell_sources(AS_EVER)  # what another run was told does not hold for this one
     places = settings.allocation is not None
     return Controlled(
         measurer=SparkMeasurer(running, (lambda: traffic_of(placements)) if places else None),

@@ -93,7 +93,7 @@ def _built(
     if not apart:
         return build(topology, session, reading, wanted.plan, wanted.orders)
     with tempfile.TemporaryDirectory(prefix="penstock-explain-") as folder:
-        places = Places(lambda name: Path(folder) / name, lambda name: Path(folder) / "unused")
+        places = Places(lambda name: Path(folder) / name)
         return build_apart(topology, session, reading, places).built
 
 

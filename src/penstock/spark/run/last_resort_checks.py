@@ -2,9 +2,8 @@
 
 from penstock.config import Settings
 from penstock.errors import InvalidInput
-from penstock.model.sources import Streams
 from penstock.model.topology import Topology
-from penstock.workloads.generator import Generator
+from penstock.spark.sources.running.kinds import running_sources
 
 
 def check_degrading(topology: Topology, settings: Settings, apart: bool) -> None:
@@ -17,7 +16,8 @@ def check_degrading(topology: Topology, settings: Settings, apart: bool) -> None
         ),
     }
     asked = next((words for words, wants in wanted.items() if wants), None)
-    foreign = [s.name for s in topology.sources if not isinstance(s.reader, Generator | Streams)]
+    needed = {"shed", "interval_s"}
+    foreign = [n for n, s in running_sources(topology).items() if not needed <= s.orders]
     if asked is not None and apart:
         raise InvalidInput(f"{asked}; that is possible only where components run together.")
     if foreign and (settings.shed_at_most is not None or settings.adapt_interval):

@@ -15,12 +15,10 @@ from pyspark.sql import Row, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from penstock.errors import InvalidTopology, PenstockError
-from penstock.model.channels import FromChannel
 from penstock.model.plan import Orders
-from penstock.model.sources import Streams
 from penstock.model.topology import Topology
 from penstock.spark import handles
-from penstock.spark.checkpoint.identity import generators, identity
+from penstock.spark.checkpoint.identity import identity
 from penstock.spark.checkpoint.layout import Checkpoint
 from penstock.spark.checkpoint.plan_agreement import agree_on_plan, recorded_plan
 from penstock.spark.compile.builder import BuiltQuery, BuiltTopology, Reading, build
@@ -28,9 +26,8 @@ from penstock.spark.compile.fused import PlanChoice, ShapeGuard, relaxed
 from penstock.spark.handles.messages import first_line
 from penstock.spark.measure.batch_arrivals import BatchArrivals
 from penstock.spark.measure.consumption import Consumption
-from penstock.spark.measure.ledger import Ledger, LedgerEntry, ToldLedger
+from penstock.spark.measure.ledger import Ledger, LedgerEntry, WrittenLedger
 from penstock.spark.measure.progress import Reports
-from penstock.spark.routes.exchange import RouteExchange
 from penstock.spark.routes.frames import announce
 from penstock.spark.run.revival import Revival
 from penstock.spark.sinks.batch_writer import (
@@ -40,17 +37,16 @@ from penstock.spark.sinks.batch_writer import (
     rows_in_memory,
 )
 from penstock.spark.sinks.commit_records import CommitRecords
+from penstock.spark.sources.control import AT_FULL_SERVICE, Controls
 from penstock.spark.sources.frames import announce_sources
-from penstock.spark.sources.parallelism_file import write_parallelism
 from penstock.spark.sources.program import StreamsProgram
-from penstock.spark.sources.told import tell
+from penstock.spark.sources.running.kinds import running_sources
 from penstock.spark.sources.watch import SourceWatch
 
 log = logging.getLogger(__name__)
 
 STOP_LIMIT_S = 60.0
 COMMIT_LIMIT_S = 10.0
-SOURCES = "sources"  # all of them are told one number, where components run together
 
 
 @dataclass(frozen=True)
@@ -118,7 +114,10 @@ class RunningTopology:
         announce(self.session, self._checkpoint.routes)
         announce_sources(self.session, self._checkpoint.sources)
         self.sources = SourceWatch(self._checkpoint.sources, time.time())
-        reading = Reading(self.epoch_s, self._measured, str(self._checkpoint.parallelism(SOURCES)))
+        self.inputs = running_sources(self.topology, self.epoch_s, self.sources)
+        self.controls = Controls(self._checkpoint.sources)
+        self.controls.order(self._obeying("shed"), **AT_FULL_SERVICE)
+        reading = Reading(self.epoch_s, self._measured, self.controls)
         try:
             self._plan(reading)
         except InvalidTopology as reason:
@@ -128,9 +127,7 @@ class RunningTopology:
             self._choice = PlanChoice(orders=self._choice.orders)
             self._plan(reading)
         self._checkpoint.mark_stopped(None)
-        self._consumption = Consumption(
-            self.topology, self.built, self.sources, self.epoch_s, lambda: self.queries
-        )
+        self._consumption = Consumption(self.inputs, self.built, lambda: self.queries)
         self.ledger = self._ledger()
         self._reports = Reports(self.ledger)
         self._unfollow = handles.follow_progress(self.session, self._reports.told)
@@ -143,27 +140,31 @@ class RunningTopology:
     def _plan(self, reading: Reading) -> None:
         """Build what is wanted, if it fits the checkpoint."""
         self.built = self._build(reading)
-        self._checkpoint.check_identity(identity(self.topology, self.built, self.session))
+        known = {name: source.identity for name, source in self.inputs.items()}
+        self._checkpoint.check_identity(identity(self.topology, self.built, self.session, known))
         agree_on_plan(
             self.built, self._checkpoint, self.session, self._choice.apply
         )  # fmt: skip
 
     def tell_parallelism(self, processors: int) -> None:
         """Let stateless work that follows generated streams use so many tasks from now on."""
-        write_parallelism(self._checkpoint.parallelism(SOURCES), processors)
+        self.controls.order_tasks(self._obeying("tasks"), processors)
 
     def tell_sources(self, what: dict[str, Any]) -> None:
-        """Tell our sources something else than before, as `told.Told` has it."""
-        tell(self._checkpoint.parallelism(SOURCES), **what)
+        """Order something else of all sources than before, as fields of `Control`."""
+        self.controls.order(self._obeying(*what), **what)
+
+    def _obeying(self, *fields: str) -> list[str]:
+        """Sources that can be given such orders."""
+        return [name for name, source in self.inputs.items() if source.orders.issuperset(fields)]
 
     def _ledger(self) -> Ledger:
-        kind = ToldLedger if self._reads_channels else Ledger
-        return kind(generators(self.topology), self.epoch_s)
+        return (WrittenLedger if self._reads_channels else Ledger)(self.inputs)
 
     @property
     def _reads_channels(self) -> bool:
         """Then rows bring along when they arrived, which only writers of batches know in time."""
-        return any(isinstance(source.reader, FromChannel) for source in self.topology.sources)
+        return any(source.arrivals_expire for source in self.inputs.values())
 
     def _build(self, reading: Reading) -> BuiltTopology:
         wanted = self._choice.plan
@@ -207,13 +208,8 @@ class RunningTopology:
             guard()
 
     def _arrivals(self, query: BuiltQuery, topology: Topology) -> BatchArrivals:
-        channels = {
-            source.name: (Path(source.reader.path).absolute(), source.reader.reader)
-            for source in topology.sources
-            if isinstance(source.reader, FromChannel) and source.name in query.sharing.copies
-        }
         where = self._checkpoint.query(query.plan.name)
-        return BatchArrivals(where, generators(topology), self.epoch_s, channels)
+        return BatchArrivals(where, running_sources(topology, self.epoch_s, self.sources))
 
     def _restart(self, place: int) -> bool:
         """Start a query again that ended; False if the run is ending itself."""
@@ -272,7 +268,7 @@ class RunningTopology:
 
     def use_tasks(self, source: str, tasks: int) -> None:
         """Route a source's rows to this many tasks from the next batch on, without a restart."""
-        RouteExchange(self._checkpoint.routes / source).want_tasks(tasks)
+        self.controls.of(source).order(route_tasks=tasks)
 
     def rows(self, sink: str) -> list[Row]:
         """What a Memory sink holds."""
@@ -292,8 +288,7 @@ class RunningTopology:
     @property
     def streams(self) -> StreamsProgram:
         """Streams that join and leave while the topology runs."""
-        many = [s.name for s in self.topology.sources if isinstance(s.reader, Streams)]
-        return StreamsProgram(self._checkpoint.sources, many)
+        return StreamsProgram(self._checkpoint.sources, self._obeying("added"))
 
     def finished(self) -> bool:
         """Whether all sources are bounded streams and every query has taken all their rows."""

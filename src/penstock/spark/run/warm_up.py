@@ -12,18 +12,15 @@ from pyspark.sql import SparkSession
 
 from penstock.model.decision import RoomDecision
 from penstock.model.sinks import Memory
-from penstock.model.sources import Streams
 from penstock.model.topology import Topology
 from penstock.spark.compile.fused import PlanChoice
 from penstock.spark.measure.together import SparkMeasurer
 from penstock.spark.run.slow_loop import SlowLoop
 from penstock.spark.run.together import Pace, RunningTopology
-from penstock.workloads.generator import Generator
-from penstock.workloads.profiles import constant
+from penstock.spark.sources.running.kinds import running_source
 
 BATCHES, ROWS = 4, 50
 SPAN_S = 30.0
-MOST_STREAMS = 5
 LIMIT_S = 120.0
 
 
@@ -34,9 +31,9 @@ def warm_up(
 
     Streams that are not generated are read once, and not for exercise: nothing is run then.
     """
-    if any(isinstance(s.reader, Streams) and not s.reader.generators for s in topology.sources):
-        return None
     small = _small(topology)
+    if small is None:
+        return None
     with tempfile.TemporaryDirectory(prefix="penstock-warm-up-") as folder:
         checkpoint = Path(folder) / "checkpoint"
         pace, wanted = Pace(once=True), choice or PlanChoice()
@@ -54,15 +51,13 @@ def warm_up(
     return replace(made, reasons=(*made.reasons, told))
 
 
-def _small(topology: Topology) -> Topology:
-    """The same operators over a few rows, into memory."""
+def _small(topology: Topology) -> Topology | None:
+    """The same operators over a few rows, into memory; None where rows can be read only once."""
     small = Topology(f"{topology.name}-warm-up", topology.max_latency_s)
     for source in topology.sources:
-        reader = source.reader
-        if isinstance(reader, Generator):
-            reader = replace(_few(reader, BATCHES * ROWS), max_rows=ROWS)
-        elif isinstance(reader, Streams):
-            reader = _few_streams(reader)
+        reader = running_source(source).sample(BATCHES, ROWS, SPAN_S)
+        if reader is None:
+            return None
         small.source(source.name, reader, route=source.route)
     for operator in topology.operators:
         step = operator.sql if operator.sql is not None else operator.function
@@ -71,20 +66,3 @@ def _small(topology: Topology) -> Topology:
     for binding in topology.sinks:
         small.sink(binding.name, binding.upstream, Memory(), mode=binding.output_mode)
     return small
-
-
-def _few(stream: Generator, rows: int) -> Generator:
-    return replace(stream, rows=rows, rate=constant(rows / SPAN_S))
-
-
-def _few_streams(streams: Streams) -> Streams:
-    assert streams.generators
-    some = list(streams.generators.items())[:MOST_STREAMS]
-    rows = BATCHES * ROWS // len(some)
-    return replace(
-        streams,
-        generators={name: _few(stream, rows) for name, stream in some},
-        declared=None,
-        discover=True,
-        admission=replace(streams.admission, max_rows=ROWS),
-    )

@@ -49,14 +49,14 @@ def grouped(rows: Ints, first_s: Floats, last_s: Floats) -> list[list[float]]:
     order = np.argsort(first_s + last_s, kind="stable")
     done = np.cumsum(rows[order])
     group = np.minimum((done - 1) * MOST_GROUPS // max(int(done[-1]), 1), MOST_GROUPS - 1)
-    told = []
+    groups = []
     for number in np.unique(group).tolist():
         of = order[group == number]
-        told.append(
+        groups.append(
             [
                 int(rows[of].sum()),
                 round(float(np.average(first_s[of], weights=rows[of])), 6),
                 round(float(np.average(last_s[of], weights=rows[of])), 6),
             ]
         )
-    return told
+    return groups

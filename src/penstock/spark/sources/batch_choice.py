@@ -1,20 +1,22 @@
-"""What the reader of a source needs for the last resort and for the interval of its batches.
+"""What a batch makes of the orders to shed, to use cheaper forms and to keep an interval.
 
 In the runner: `offset` is a part of the end offset of a batch, which Spark logs before the batch
-runs; so a batch that is run again makes the same choice, whatever was told meanwhile. From there it
-goes into the partitions. On executors: rows that are shed are left out, and where operators have a
-cheaper form a column says which of them are to use it.
+runs; so a batch that is run again makes the same choice, whatever was ordered meanwhile. From there
+it goes into the partitions. On executors: rows that are shed are left out, and where operators have
+a cheaper form a column says which of them are to use it.
 """
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from penstock.spark.sources.told import read_told
+from penstock.spark.sources.control import OPTION as CONTROL
+from penstock.spark.sources.control import ControlFile
 
 COLUMN = "__penstock_forms_"  # of the source; a bit for each operator that has a cheaper form
 OFFSET = "resort"
@@ -31,19 +33,20 @@ class Choice:
 
 
 @dataclass
-class ResortReading:
-    """The choices of one source; without any, everything passes as it is."""
+class BatchChoices:
+    """Makes the choices of one source; where nothing was ordered, everything passes as it is."""
 
     source: str
-    operators: tuple[str, ...] = ()
-    told_file: str | None = None
+    operators: tuple[str, ...] = ()  # that have a cheaper form
+    control: ControlFile = field(default_factory=lambda: ControlFile(None))
     _formed_s: float = 0.0
 
     @classmethod
-    def of(cls, options: Mapping[str, str], source: str) -> "ResortReading":
+    def of(cls, options: Mapping[str, str], source: str) -> "BatchChoices":
         """From the options of a reader."""
         names = tuple(filter(None, options.get(OPTION, "").split(",")))
-        return cls(source, names, options.get("parallelism_file"))
+        file = options.get(CONTROL)
+        return cls(source, names, ControlFile(None if file is None else Path(file)))
 
     @property
     def column(self) -> str:
@@ -59,7 +62,7 @@ class ResortReading:
 
         All sources go by the same clock, so that the batch of one is the batch of all.
         """
-        interval_s = read_told(self.told_file).interval_s
+        interval_s = self.control.read().interval_s
         if interval_s <= 0 or time.time() // interval_s != self._formed_s // interval_s:
             return False
         # Spark asks again after some milliseconds; to answer late costs less than to answer often.
@@ -69,16 +72,16 @@ class ResortReading:
     def offset(self, start: Mapping[str, Any], dropped: Callable[[float], int]) -> dict[str, Any]:
         """The choice for a batch that begins at an offset, and all rows shed until its end.
 
-        `dropped` tells how many rows of the batch a share amounts to.
+        `dropped` says how many rows of the batch a share amounts to.
         """
         self._formed_s = time.time()
-        told, before = read_told(self.told_file), start.get(OFFSET)
-        cheaper = [name for name in self.operators if name in told.cheaper]
-        if before is None and not cheaper and told.shed == 0:
+        orders, before = self.control.read(), start.get(OFFSET)
+        cheaper = [name for name in self.operators if name in orders.cheaper]
+        if before is None and not cheaper and orders.shed == 0:
             return {}  # nothing was ever chosen
         rows = int(before["shed_rows"]) if before is not None else 0
-        shed_rows = rows + dropped(told.shed)
-        return {OFFSET: {"cheaper": cheaper, "shed": told.shed, "shed_rows": shed_rows}}
+        shed_rows = rows + dropped(orders.shed)
+        return {OFFSET: {"cheaper": cheaper, "shed": orders.shed, "shed_rows": shed_rows}}
 
     def choice(self, end: Mapping[str, Any]) -> Choice:
         """What was chosen for the batch that ends at an offset."""
@@ -88,7 +91,7 @@ class ResortReading:
         bits = sum(1 << i for i, name in enumerate(self.operators) if name in found["cheaper"])
         return Choice(float(found["shed"]), bits)
 
-    def marked(self, batch: pa.RecordBatch, choice: Choice) -> pa.RecordBatch:
+    def with_forms(self, batch: pa.RecordBatch, choice: Choice) -> pa.RecordBatch:
         """The rows with the forms that are in use as the last column."""
         if not self.operators:
             return batch

@@ -14,10 +14,10 @@ from penstock.errors import InvalidTopology, PenstockError
 from penstock.model.route import Route
 from penstock.model.sources import Streams
 from penstock.spark.routes.frames import obeyed, route_options
-from penstock.spark.sources.backends.registry import make_backend
+from penstock.spark.sources.backends.classes import make_backend
 from penstock.spark.sources.membership import read_declared
 from penstock.spark.sources.packing import MOST_COLUMNS, packed_schema, unpacked
-from penstock.spark.sources.reader import FORMAT, PACKS, PenstockSource, columns_of
+from penstock.spark.sources.reader import AT_ONCE, FORMAT, PACKS, PenstockSource, columns_of
 from penstock.spark.sources.settings import settings_of
 
 PROPERTY = "penstock.sources"  # a local property: where sources of queries started here keep files
@@ -30,9 +30,9 @@ def announce_sources(session: SparkSession, folder: Path) -> None:
 
 def read_streams(
     name: str, streams: Streams, session: SparkSession, epoch_s: float, route: Route | None,
-    told: Mapping[str, str] | None = None,
+    more: Mapping[str, str] | None = None, at_once: bool = False,
 ) -> DataFrame:  # fmt: skip
-    """The frame of a source of many streams; nothing is read yet."""
+    """The frame of a source of many streams; nothing is read yet. `more` are further options."""
     try:
         columns = columns_of(streams.kind, streams.schema, streams.backend_options)
         if streams.declared is not None:
@@ -48,7 +48,9 @@ def read_streams(
     found = session.sparkContext.getLocalProperty(PROPERTY)
     directory = None if found is None else Path(found) / name
     settings = settings_of(streams, name, directory, epoch_s)
-    options = {"settings": settings.to_json(), "columns": columns, **(told or {})}
+    options = {"settings": settings.to_json(), "columns": columns, **(more or {})}
+    if at_once:
+        options[AT_ONCE] = "true"
     if route is not None:
         options |= route_options(session, name, route)
     packed = _packed(streams, options)

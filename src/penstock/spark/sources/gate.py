@@ -64,7 +64,7 @@ class Gate:
         self._metadata_of: Ints = np.empty(0, dtype=np.int64)  # streams it has rows for
         self._failure = ""  # of the last decision
         self._retry_s, self._pause_s, self._away = 0.0, FIRST_PAUSE_S, ""
-        self._told_s = 0.0
+        self._status_s = 0.0
         self._batch_rows = 0
         self._malformed = self._malformed_before()
         self._expires_s = np.inf
@@ -110,8 +110,8 @@ class Gate:
             self._wait_for_backend(str(reason), now_s)
             return None
         self._planner.sample(self._table, rows)
-        if made is not None or now_s - self._told_s > STATUS_PERIOD_S:
-            self._tell(now_s)
+        if made is not None or now_s - self._status_s > STATUS_PERIOD_S:
+            self._write_status(now_s)
         return made
 
     def committed(self, seq: int) -> None:
@@ -257,17 +257,19 @@ class Gate:
         self._away = reason
         self._retry_s = now_s + self._pause_s
         self._pause_s = min(2 * self._pause_s, LONGEST_PAUSE_S)
-        self._tell(now_s)
+        self._write_status(now_s)
 
-    def _tell(self, now_s: float) -> None:
+    def _write_status(self, now_s: float) -> None:
         """The status, for whoever looks on; that it cannot be written must not end the query."""
-        self._told_s = now_s
+        self._status_s = now_s
         notes = [f"{place}: {said}" for place, said in self._membership.notes.items()]
         notes += [self._failure] if self._failure else []
         if self._away:
             notes.append(f"waiting for the {self._settings.backend} backend: {self._away}")
         table = self._table
-        finished = self._lookout.looked and len(table) > 0 and bool((table.state == GONE).all())
+        # Streams may still join where none did, unless only what was there at first is read.
+        some = len(table) > 0 or self._lookout.frozen
+        finished = self._lookout.looked and some and bool((table.state == GONE).all())
         status = {
             "source": self._settings.source, "log": self._log_number, "seq": self.seq,
             "batch_rows": self._batch_rows, "at_s": now_s, "began_s": self._began_s,

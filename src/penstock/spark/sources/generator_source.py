@@ -1,4 +1,8 @@
-"""The generator as a streaming source: offsets are row numbers, so every range can be read again.
+"""One generated stream as a source: offsets are row numbers, so every range can be read again.
+
+Beside the backend of many generated streams because a stream of those belongs to one lane, while
+this one is cut into as many tasks as are wanted and needs no log. What both go by is in
+generated_streams.
 
 One instance lives in the source's runner process and decides how far a batch goes; another is
 pickled to the executors and only reads. What a batch needs travels in its partitions.
@@ -10,6 +14,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import (
@@ -22,13 +27,14 @@ from pyspark.sql.types import StructType
 
 from penstock.spark.routes.names import OFFSET
 from penstock.spark.routes.reading import RoutedReading
-from penstock.spark.sources.batch_choice import Choice, ResortReading
+from penstock.spark.sources.batch_choice import BatchChoices, Choice
+from penstock.spark.sources.control import TaskOrders
+from penstock.spark.sources.generated_streams import COLUMNS, ROWS_PER_CHUNK, GeneratedStreams
 from penstock.spark.sources.shedding import dropped_rows, kept, seed_of
-from penstock.spark.sources.told import read_told
 from penstock.workloads.generator import Generator
 
 FORMAT = "penstock-generator"
-ROWS_PER_ARROW_BATCH = 65_536
+ONE = np.zeros(1, dtype=np.int64)  # the number of the only stream
 
 
 @dataclass(frozen=True)
@@ -52,21 +58,23 @@ class GeneratorSource(DataSource):
 
     def schema(self) -> str:
         """The columns of every generated stream."""
-        columns = "row BIGINT, key BIGINT, value DOUBLE, at TIMESTAMP"
-        return self._routed().schema(self._resort().schema(columns))
+        return self._routed().schema(self._choices().schema(COLUMNS))
 
     def streamReader(self, schema: StructType) -> "GeneratorReader":
         """The reader, made from options alone."""
         generator = Generator.from_json(self.options["generator"])
         stream = self.options.get("stream", "generator")
         epoch_s = float(self.options["epoch_s"])
-        reader = GeneratorReader(generator, epoch_s, stream, self._routed(), self._resort())
+        reader = GeneratorReader(
+            generator, epoch_s, stream, self._routed(), self._choices(),
+            TaskOrders.of(self.options),
+        )  # fmt: skip
         if self.options.get("at_once") == "true":
             reader.prepareForTriggerAvailableNow()
         return reader
 
-    def _resort(self) -> ResortReading:
-        return ResortReading.of(self.options, self.options.get("stream", "generator"))
+    def _choices(self) -> BatchChoices:
+        return BatchChoices.of(self.options, self.options.get("stream", "generator"))
 
     def _routed(self) -> RoutedReading:
         return RoutedReading.of(self.options, self.options.get("stream", "generator"))
@@ -81,13 +89,15 @@ class GeneratorReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         epoch_s: float,
         stream: str,
         routed: RoutedReading,
-        resort: ResortReading | None = None,
+        choices: BatchChoices | None = None,
+        orders: TaskOrders | None = None,
     ) -> None:
         self._generator = generator
-        self._epoch_s = epoch_s
+        self._generated = GeneratedStreams([generator], epoch_s)
         self._stream = stream
         self._routed = routed
-        self._resort = resort or ResortReading(stream)
+        self._choices = choices or BatchChoices(stream)
+        self._orders = orders or TaskOrders(None)
         self._target: int | None = None
 
     def initialOffset(self) -> dict[str, Any]:
@@ -106,7 +116,7 @@ class GeneratorReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 f"the checkpoint is at stream {start['stream']!r}, not {self._stream!r}; declare "
                 "sources in the order the checkpoint was begun with"
             )
-        if self._target is None and self._resort.waits():
+        if self._target is None and self._choices.waits():
             return start
         end = self._available() if self._target is None else self._target
         if isinstance(limit, ReadMaxRows):
@@ -114,7 +124,7 @@ class GeneratorReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if end <= start["row"]:
             return start
         first, seed = start["row"], seed_of(self._stream)
-        chosen = self._resort.offset(
+        chosen = self._choices.offset(
             start, lambda share: dropped_rows(first, end - first, share, seed)
         )
         return self._offset(end) | self._routed.offset(start) | chosen
@@ -125,16 +135,14 @@ class GeneratorReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def prepareForTriggerAvailableNow(self) -> None:
         """A bounded stream is available whole, whenever its rows would have arrived."""
-        bounded = self._generator.rows
-        self._target = self._available() if bounded is None else bounded
+        self._target = self._available(whole=True)
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         """The range cut into as many parts as there are lanes, none of them empty."""
         first, rows = start["row"], end["row"] - start["row"]
-        told = read_told(self._resort.told_file).parallelism
-        lanes = min(told or self._generator.lanes, rows)
+        lanes = min(self._orders.tasks(self._generator.lanes), rows)
         cuts = [first + rows * lane // lanes for lane in range(lanes + 1)] if lanes > 0 else []
-        choice = self._resort.choice(end)
+        choice = self._choices.choice(end)
         return [
             RowRange(a, b, lane, end.get(OFFSET), choice)
             for lane, (a, b) in enumerate(pairwise(cuts))
@@ -146,18 +154,18 @@ class GeneratorReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         yield from self._routed.routed(self._produced(partition), partition.routes, partition.lane)
 
     def _produced(self, part: RowRange) -> Iterator[pa.RecordBatch]:
-        for start in range(part.start, part.end, ROWS_PER_ARROW_BATCH):
-            end = min(start + ROWS_PER_ARROW_BATCH, part.end)
-            batch = self._generator.batch(start, end, self._epoch_s)
+        for start in range(part.start, part.end, ROWS_PER_CHUNK):
+            end = min(start + ROWS_PER_CHUNK, part.end)
+            batch = self._generated.rows_of(0, start, end)
             if part.choice.shed > 0:
                 mask = kept(start, end - start, part.choice.shed, seed_of(self._stream))
                 batch = batch.filter(pa.array(mask))
             if batch.num_rows:
-                yield self._resort.marked(batch, part.choice)
+                yield self._choices.with_forms(batch, part.choice)
 
     def _offset(self, row: int) -> dict[str, Any]:
         # The stream's name is in the offset because progress reports name sources in no other way.
         return {"row": row, "stream": self._stream}
 
-    def _available(self) -> int:
-        return self._generator.available(time.time() - self._epoch_s)
+    def _available(self, whole: bool = False) -> int:
+        return int(self._generated.arrived(ONE, time.time(), whole)[0][0])

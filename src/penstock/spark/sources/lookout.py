@@ -13,7 +13,7 @@ from penstock.spark.sources.streams import LEAVING, StreamTable
 
 log = logging.getLogger(__name__)
 
-MOST_LINES = 5  # told of one look; the rest is counted
+MOST_LINES = 5  # logged of one look; the rest is counted
 
 
 class Lookout:
@@ -54,17 +54,17 @@ class Lookout:
         fault, names = self._table.fault, self._table.names
         if not fault and not any(latest.fault):
             return
-        told = []
+        lines = []
         for row, reason in zip(rows.tolist(), latest.fault, strict=True):
             if not reason and fault.pop(row, None) is not None:
-                told.append(f"stream {names[row]} is sound again")
+                lines.append(f"stream {names[row]} is sound again")
             elif reason and fault.get(row) != reason:
                 fault[row] = reason
-                told.append(f"stream {names[row]} is suspended: {reason}")
-        for line in told[:MOST_LINES]:
+                lines.append(f"stream {names[row]} is suspended: {reason}")
+        for line in lines[:MOST_LINES]:
             log.warning(line)
-        if len(told) > MOST_LINES:
-            log.warning("%d further streams were suspended or resumed", len(told) - MOST_LINES)
+        if len(lines) > MOST_LINES:
+            log.warning("%d further streams were suspended or resumed", len(lines) - MOST_LINES)
 
     def _resume(self, resumed: Mapping[str, tuple[int, int]]) -> None:
         """Read suspended streams on from where they now begin, where the program says so.

@@ -12,7 +12,7 @@ from typing import Any
 
 from penstock.errors import InvalidInput, PenstockError
 from penstock.spark.sources.backends.backend import Backend
-from penstock.spark.sources.control import FILE, Control, check_meta, read_control
+from penstock.spark.sources.control import FILE, Control, ControlFile, check_meta
 from penstock.spark.sources.settings import SourceSettings
 
 log = logging.getLogger(__name__)
@@ -26,12 +26,12 @@ class Membership:
     def __init__(self, settings: SourceSettings, backend: Backend) -> None:
         self._settings = settings
         self._backend = backend
-        self._directory = Path(settings.directory)
+        self._control = ControlFile(Path(settings.directory) / FILE)
         self._looked_s = -float("inf")
         self._stamps: dict[Path, object] = {}
         self._found: dict[str, Meta] = {}
         self._discovered: object = None
-        self._changed = False
+        self._changed = True  # at first, whatever there is
         self._declared: dict[str, Meta] = {}
         self.control = Control()
         self.wanted: dict[str, dict[str, Any]] = {}
@@ -73,15 +73,12 @@ class Membership:
         return True
 
     def _look_at_control(self) -> bool:
-        if not self._has_changed(self._directory / FILE):
-            return False
-        try:
-            self.control = read_control(self._directory)
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            self._note("control file", f"cannot be read: {error}")
-            return False
-        self.notes.pop("control file", None)
-        return True
+        before, self.control = self.control, self._control.read()
+        if self._control.fault:
+            self._note("control file", self._control.fault)
+        else:
+            self.notes.pop("control file", None)
+        return (before.added, before.removed) != (self.control.added, self.control.removed)
 
     def _look_at_declared(self) -> bool:
         if self._settings.declared is None:
@@ -109,6 +106,8 @@ class Membership:
         return True
 
     def _note(self, place: str, said: str) -> None:
+        if self.notes.get(place) == said:
+            return
         self.notes[place] = said
         log.warning("source %s: %s: %s", self._settings.source, place, said)
 

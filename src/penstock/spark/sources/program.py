@@ -6,13 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from penstock.errors import InvalidInput
-from penstock.spark.sources.control import (
-    Control,
-    check_limits,
-    check_meta,
-    read_control,
-    write_control,
-)
+from penstock.spark.sources.control import Control, Controls, check_limits, check_meta
 from penstock.spark.sources.reader import LOGS
 from penstock.spark.sources.status import read_streams
 from penstock.spark.sources.watch import SourceWatch
@@ -27,43 +21,50 @@ class StreamsProgram:
 
     def __init__(self, folder: Path, sources: Iterable[str]) -> None:
         self._watch = SourceWatch(folder)
+        self._controls = Controls(folder)
         self._sources = tuple(sources)
 
     def add(self, stream: str, *, source: str | None = None, **meta: Any) -> None:
         """Let a stream join, or change what is known of one."""
         name = self._source(source)
         known = check_meta(stream, meta)
-        control = self._read(name)
-        added = {**control.added, stream: {**control.added.get(stream, {}), **known}}
-        removed = tuple(other for other in control.removed if other != stream)
-        self._write(name, replace(control, added=added, removed=removed))
+
+        def change(control: Control) -> Control:
+            added = {**control.added, stream: {**control.added.get(stream, {}), **known}}
+            removed = tuple(other for other in control.removed if other != stream)
+            return replace(control, added=added, removed=removed)
+
+        self._controls.of(name).update(change)
 
     def remove(self, stream: str, *, source: str | None = None) -> None:
         """Let a stream leave; what it has until then is still read."""
-        name = self._source(source)
-        control = self._read(name)
-        added = {other: meta for other, meta in control.added.items() if other != stream}
-        removed = tuple(dict.fromkeys([*control.removed, stream]))
-        self._write(name, replace(control, added=added, removed=removed))
+
+        def change(control: Control) -> Control:
+            added = {other: meta for other, meta in control.added.items() if other != stream}
+            removed = tuple(dict.fromkeys([*control.removed, stream]))
+            return replace(control, added=added, removed=removed)
+
+        self._controls.of(self._source(source)).update(change)
 
     def resume(self, stream: str, *, source: str | None = None) -> None:
         """Read a suspended stream on from where its content now begins."""
         name = self._source(source)
-        for status in self.status(source=name):
-            for told in status["suspended"]:
-                if told["stream"] == stream:
-                    control = self._read(name)
-                    place = (int(told["position"][0]), int(told["position"][1]))
-                    self._write(name, replace(control, resumed={**control.resumed, stream: place}))
-                    return
-        raise InvalidInput(f"stream {stream!r} of source {name!r} is not suspended.")
+        suspended = [one for status in self.status(source=name) for one in status["suspended"]]
+        places = [one["position"] for one in suspended if one["stream"] == stream]
+        if not places:
+            raise InvalidInput(f"stream {stream!r} of source {name!r} is not suspended.")
+        place = (int(places[0][0]), int(places[0][1]))
+        self._controls.of(name).update(
+            lambda control: replace(control, resumed={**control.resumed, stream: place})
+        )
 
     def limit(self, *, source: str | None = None, **limits: Any) -> None:
         """Change limits: strategy, lane_capacity_per_s, lane_rows, max_rows, lanes_max, ..."""
         name = self._source(source)
         known = check_limits(limits)
-        control = self._read(name)
-        self._write(name, replace(control, limits={**control.limits, **known}))
+        self._controls.of(name).update(
+            lambda control: replace(control, limits={**control.limits, **known})
+        )
 
     def status(self, *, source: str | None = None) -> list[dict[str, Any]]:
         """What each reader of a source says: counts, lanes, queues, decisions with reasons."""
@@ -86,9 +87,3 @@ class StreamsProgram:
             shown = ", ".join(self._sources) or "none"
             raise InvalidInput(f"source is {source!r}; sources of many streams: {shown}.")
         return source
-
-    def _read(self, source: str) -> Control:
-        return read_control(self._watch.folder / source)
-
-    def _write(self, source: str, control: Control) -> None:
-        write_control(self._watch.folder / source, control)

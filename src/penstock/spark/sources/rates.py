@@ -1,4 +1,4 @@
-"""How fast rows come to sources that count them once a batch.
+"""How fast rows come to sources that count them, at any moment or once a batch.
 
 Counts over a period of the loop would jump with the number of batches that began in it, so a
 rate is taken between two counts, over the time between them. The first count tells no rate: what
@@ -6,15 +6,16 @@ waited by then may have come at any time, and a forecast would follow it for lon
 """
 
 import math
+from collections.abc import Mapping
 
-from penstock.spark.sources.watch import SourceWatch
+from penstock.spark.sources.running.source import RunningSource
 
 
 class SourceRates:
     """Follows the counts of all sources of a run."""
 
-    def __init__(self, watch: SourceWatch) -> None:
-        self._watch = watch
+    def __init__(self, sources: Mapping[str, RunningSource]) -> None:
+        self._sources = sources
         self._counted: dict[str, tuple[int, float]] = {}
         self._rate_per_s: dict[str, float] = {}
 
@@ -23,7 +24,8 @@ class SourceRates:
 
         NaN and 0 while a source has not counted twice.
         """
-        counts = self._watch.arrived()
+        asked = {name: source.counted(now_s) for name, source in self._sources.items()}
+        counts = {name: count for name, count in asked.items() if count is not None}
         for source, (rows, at_s) in counts.items():
             before, since_s = self._counted.setdefault(source, (rows, at_s))
             if at_s > since_s:

@@ -28,8 +28,8 @@ from penstock.spark.checkpoint.durable_files import make_directory
 from penstock.spark.routes.names import OFFSET
 from penstock.spark.routes.reading import RoutedReading
 from penstock.spark.sources.backends.backend import Backend, Chunk, Malformed, Positions, Ranges
-from penstock.spark.sources.backends.registry import backend_class, make_backend
-from penstock.spark.sources.batch_choice import Choice, ResortReading
+from penstock.spark.sources.backends.classes import backend_class, make_backend
+from penstock.spark.sources.batch_choice import BatchChoices, Choice
 from penstock.spark.sources.dead_letters import letter_file, write_letters
 from penstock.spark.sources.entry import Batch
 from penstock.spark.sources.gate import Gate
@@ -43,6 +43,7 @@ from penstock.spark.sources.sizes import well_sized
 FORMAT = "penstock"
 NO_LIMIT = 2**62
 LOGS = "logs"
+AT_ONCE = "at_once"  # an option: "true" where only what is there at first is read
 PACKS = "packs"  # an option: the schema, where rows cross to Spark in packs
 
 
@@ -61,16 +62,17 @@ class PenstockSource(DataSource):
         columns = str(self.options["columns"])
         named = json.loads(self.options["settings"])["stream_column"]
         columns = columns if named is None else f"{columns}, `{named}` STRING"
-        return self._routed().schema(self._resort().schema(columns))
+        return self._routed().schema(self._choices().schema(columns))
 
     def streamReader(self, schema: StructType) -> "PenstockReader":
         """The reader, made from options alone."""
+        once = self.options.get(AT_ONCE) == "true"
         return PenstockReader(
-            self.options["settings"], schema, self._routed(), self._resort()
-        )  # fmt: skip
+            self.options["settings"], schema, self._routed(), self._choices(), once
+        )
 
-    def _resort(self) -> ResortReading:
-        return ResortReading.of(self.options, json.loads(self.options["settings"])["source"])
+    def _choices(self) -> BatchChoices:
+        return BatchChoices.of(self.options, json.loads(self.options["settings"])["source"])
 
     def _routed(self) -> RoutedReading:
         source = json.loads(self.options["settings"])["source"]
@@ -82,22 +84,22 @@ class PenstockReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def __init__(
         self, settings: str, schema: StructType, routed: RoutedReading,
-        resort: ResortReading | None = None,
+        choices: BatchChoices | None = None, once: bool = False,
     ) -> None:  # fmt: skip
         self._text = settings
         self._schema = schema
         self._routed = routed
-        self._resort = resort or ResortReading(routed.source)
+        self._choices = choices or BatchChoices(routed.source)
         self._gate: Gate | None = None
         self._log: AdmissionLog | None = None
         self._log_number = -1
-        self._once = False
+        self._once = once
         self._newest: dict[str, Any] | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         return {
             "settings": self._text, "schema": self._schema, "routed": self._routed,
-            "resort": self._resort,
+            "choices": self._choices,
         }  # fmt: skip
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -120,7 +122,7 @@ class PenstockReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         gate = self._bound(int(start["log"]), int(start["seq"]))
         if int(start["seq"]) < gate.seq and self._newest is not None:
             return self._newest
-        if not self._once and self._resort.waits():
+        if not self._once and self._choices.waits():
             return start
         most = limit.max_rows if isinstance(limit, ReadMaxRows) else None
         bound = None if most is None or most >= NO_LIMIT else most
@@ -130,7 +132,7 @@ class PenstockReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         batch = admitted.batch
         rows = int(batch.rows.sum())
         offset = self._offset(self._log_number, batch.seq, rows, admitted.arrived)
-        chosen = self._resort.offset(start, lambda share: _dropped(batch, gate.names, share))
+        chosen = self._choices.offset(start, lambda share: _dropped(batch, gate.names, share))
         self._newest = offset | self._routed.offset(start) | chosen
         return self._newest
 
@@ -149,7 +151,7 @@ class PenstockReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         # One entry is one batch: latestOffset gives the same entry until Spark goes on from it.
         if first != last or last not in self._log.recent:
             raise DamagedLog(f"{self._log.directory}: entries {first} to {last} are not one batch.")
-        choice = self._resort.choice(end)
+        choice = self._choices.choice(end)
         return self._lanes(self._log.recent[last], self._names(), end.get(OFFSET), choice)
 
     def commit(self, end: dict[str, Any]) -> None:
@@ -178,7 +180,7 @@ class PenstockReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         arrow = to_arrow_schema(schema, timezone="UTC")
         if self._routed.route is not None:  # the last column is written by whoever routes
             arrow = arrow.remove(len(arrow) - 1)
-        if self._resort.operators:
+        if self._choices.operators:
             arrow = arrow.remove(len(arrow) - 1)
         named = settings.stream_column
         plain = arrow if named is None else arrow.remove(arrow.get_field_index(named))
@@ -191,7 +193,7 @@ class PenstockReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 if share > 0:
                     rows = rows.filter(pa.array(_kept(chunk, ranges, place, share)))
                 if rows.num_rows:
-                    yield self._resort.marked(rows, partition.choice)
+                    yield self._choices.with_forms(rows, partition.choice)
         if malformed:
             folder = Path(settings.dead_letters)
             file = letter_file(folder, partition.log, partition.seq, partition.lane)

@@ -1,6 +1,5 @@
 """The driver's view of its sources: their statuses, and how rows arrived over restarts."""
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,7 @@ class SourceWatch:
     def __init__(self, folder: Path, since_s: float = 0.0) -> None:
         self.folder = folder
         self._since_s = since_s  # what was said before is of a reader that is no more
-        self._told: dict[str, tuple[float, int]] = {}  # by log: the runner, its newest decision
+        self._decided: dict[str, tuple[float, int]] = {}  # by log: the runner, its newest decision
         self._counted: dict[str, tuple[float, int, int]] = {}  # began, last count, sum before it
 
     def statuses(self, source: str) -> list[dict[str, Any]]:
@@ -24,13 +23,16 @@ class SourceWatch:
         found = [read_status(path) for path in sorted(logs.glob("*"), key=lambda p: p.name)]
         return [status for status in found if status is not None]
 
-    def status_at(self, offset: str | None) -> dict[str, Any] | None:
-        """The status of the reader that gave an offset; None if it is none of ours."""
-        document = json.loads(offset) if offset else None
-        if not isinstance(document, dict) or not {"log", "seq", "source"} <= document.keys():
+    def fresh_statuses(self, source: str) -> list[dict[str, Any]]:
+        """What readers of this run said; a reader of an earlier one is no more."""
+        return [s for s in self.statuses(source) if s["at_s"] >= self._since_s]
+
+    def status_at(self, source: str, log: int, seq: int) -> dict[str, Any] | None:
+        """What the reader of a log says, with the entry up to which it is `reached`."""
+        status = read_status(self.folder / source / LOGS / str(log))
+        if status is None or status["at_s"] < self._since_s:
             return None
-        status = read_status(self.folder / str(document["source"]) / LOGS / str(document["log"]))
-        return None if status is None else {**status, "reached": int(document["seq"])}
+        return {**status, "reached": seq}
 
     def arrived(self) -> dict[str, tuple[int, float]]:
         """Rows that came to each source since this run began, and when it counted them.
@@ -62,16 +64,16 @@ class SourceWatch:
         return tuple(found)
 
     def _observed(self, log: str, status: dict[str, Any]) -> SourceObservation:
-        began, newest = self._told.get(log, (0.0, 0))
+        began, newest = self._decided.get(log, (0.0, 0))
         newest = newest if began == status["began_s"] else 0
-        made = [
+        records = [
             AdmissionRecord(
-                **{**told, "reasons": tuple(told["reasons"]), "source": status["source"]}
+                **{**made, "reasons": tuple(made["reasons"]), "source": status["source"]}
             )
-            for told in status["decisions"]
-            if told["number"] > newest
+            for made in status["decisions"]
+            if made["number"] > newest
         ]
-        self._told[log] = (status["began_s"], made[-1].number if made else newest)
+        self._decided[log] = (status["began_s"], records[-1].number if records else newest)
         return SourceObservation(
             source=status["source"],
             live=status["streams"]["live"],
@@ -81,7 +83,7 @@ class SourceWatch:
             malformed_rows=status["malformed_rows"],
             redirected=status["redirected"],
             lanes=tuple(LaneObservation(**lane) for lane in status["lanes"]),
-            decisions=tuple(made),
+            decisions=tuple(records),
             notes=tuple(status["notes"]),
         )
 

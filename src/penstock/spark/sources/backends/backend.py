@@ -1,5 +1,8 @@
 """The one interface between the `penstock` source and the systems that hold streams.
 
+It is public, as `penstock.sources`: docs/your-own-source.md tells how to write one, and
+`penstock.testing.BackendContract` tests whether it keeps what is asked for here.
+
 A backend is made from options alone and used in two places that share nothing else:
 
 - in the source's runner (one process, child of the driver): `discover`, `first`, `latest` and
@@ -16,9 +19,11 @@ of a generator, (0, offset) of a Kafka partition, (ms, seq) of a Redis stream id
 file. The source never compares positions: a backend says how many rows lie behind one.
 """
 
+import json
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from hashlib import sha256
 from typing import Any
 
 import numpy as np
@@ -94,6 +99,15 @@ class Latest:
     fault: Sequence[str]
     ended: Bools  # nothing will ever come after `end`: a bounded stream, or one that was closed
 
+    @classmethod
+    def of(cls, end: Positions, waiting_rows: Ints, fault: Sequence[str] | None = None) -> "Latest":
+        """Streams without end, of a system that does not know when a record arrived."""
+        count = len(end)
+        return cls(
+            end, waiting_rows, np.full(count, np.nan), np.full(count, np.nan),
+            [""] * count if fault is None else fault, np.zeros(count, dtype=bool),
+        )  # fmt: skip
+
 
 @dataclass(frozen=True)
 class Advance:
@@ -157,6 +171,16 @@ class Backend(ABC):
         """Columns as Spark DDL when the user declares none; None: they must be declared."""
         return None
 
+    @classmethod
+    def identity(cls, options: Mapping[str, Any]) -> str:
+        """What must stay as it is for positions to mean the same, in a text that may be shown.
+
+        All options, unless a backend says which of them do not matter; as a digest, since there
+        may be a password among them.
+        """
+        text = json.dumps(options, sort_keys=True)
+        return sha256(text.encode()).hexdigest()[:16]
+
     def check(self, schema: pa.Schema) -> None:  # noqa: B027 - most can read any
         """Refuse a schema that rows can never have, before anything starts (InvalidInput)."""
 
@@ -164,9 +188,12 @@ class Backend(ABC):
     def discover(self) -> Sequence[Discovered]:
         """The streams there are now, in a stable order; called every discovery period."""
 
-    @abstractmethod
     def first(self, streams: Sequence[str]) -> Positions:
-        """Where reading begins in streams that were never read; also of streams not there yet."""
+        """Where reading begins in streams that were never read; also of streams not there yet.
+
+        (0, 0) unless a backend says otherwise.
+        """
+        return positions([0] * len(streams))
 
     @abstractmethod
     def latest(self, streams: Sequence[str], since: Positions, whole: bool = False) -> Latest:
@@ -175,15 +202,18 @@ class Backend(ABC):
         With `whole`, a bounded stream reaches to its end at once (a run over what is there).
         """
 
-    @abstractmethod
     def advance(
         self, streams: Sequence[str], start: Positions, latest: Positions, rows: Ints
     ) -> Advance:
         """Ranges from `start` of about `rows` rows, each at least one and none beyond `latest`.
 
         At least one record where there is one, however long, so that every stream moves on. Where
-        `rows` is all that was waiting, the range ends at `latest`.
+        `rows` is all that was waiting, the range ends at `latest`. As given here it is for systems
+        that number records one by one: positions are (0, number).
         """
+        end = np.minimum(start.minor + rows, latest.minor)
+        unknown = np.full(len(end), np.nan)
+        return Advance(positions(end), end - start.minor, unknown, unknown)
 
     @abstractmethod
     def read(self, ranges: Ranges, schema: pa.Schema) -> Iterator[Chunk]:

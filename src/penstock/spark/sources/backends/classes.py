@@ -1,4 +1,4 @@
-"""Backends by name, imported when first used: most runs need the client of one system only."""
+"""The class of a backend by its kind, imported when first used: most runs need one client only."""
 
 from collections.abc import Mapping
 from importlib import import_module
@@ -7,7 +7,7 @@ from typing import Any
 from penstock.errors import InvalidInput, Unavailable
 from penstock.spark.sources.backends.backend import Backend
 
-BACKENDS = {
+OURS = {
     "files": "penstock.spark.sources.backends.files:FilesBackend",
     "generators": "penstock.spark.sources.backends.generators:GeneratorsBackend",
     "redis": "penstock.spark.sources.backends.redis_streams:RedisBackend",
@@ -16,16 +16,25 @@ BACKENDS = {
 
 
 def backend_class(kind: str) -> type[Backend]:
-    """The class of that name, or a sentence with what is missing."""
-    if kind not in BACKENDS:
-        raise InvalidInput(f"backend is {kind!r}; allowed: {', '.join(BACKENDS)}.")
-    module, _, name = BACKENDS[kind].partition(":")
+    """One of ours by its name, or a user's as package.module:Class."""
+    module, colon, name = OURS.get(kind, kind).partition(":")
+    if not colon:
+        raise InvalidInput(
+            f"backend is {kind!r}; allowed: {', '.join(OURS)} or package.module:Class."
+        )
     try:
-        found: type[Backend] = getattr(import_module(module), name)
+        found = getattr(import_module(module), name, None)
     except ImportError as error:
+        if kind not in OURS:
+            raise InvalidInput(
+                f"backend {kind!r} cannot be imported: {error}; its module must be installed or on "
+                "PYTHONPATH for the driver and the executors."
+            ) from error
         raise Unavailable(
             f"backend {kind!r} needs the package {error.name or module!r}, which is not installed."
         ) from error
+    if not (isinstance(found, type) and issubclass(found, Backend)):
+        raise InvalidInput(f"backend {kind!r} is no class derived from penstock.sources.Backend.")
     return found
 
 

@@ -1,0 +1,90 @@
+"""What a run knows of one of its sources, whatever kind it is."""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+
+from penstock.model.arrivals import Arrivals
+from penstock.model.topology import Source
+from penstock.spark.routes.frames import obeyed, route_options
+from penstock.spark.sources.batch_choice import OPTION as FORMS
+from penstock.spark.sources.control import Controls
+from penstock.spark.sources.offsets import Offset
+
+
+@dataclass(frozen=True)
+class Opening:
+    """How a source is read: where its orders come from, and what its rows have to carry."""
+
+    controls: Controls | None = None
+    at_once: bool = False  # what is there at first is all that is read
+    forms: tuple[str, ...] = ()  # operators with a cheaper form: a column says which are to use it
+
+    def options(self, source: str) -> dict[str, str]:
+        """Options of the reader of a source of ours."""
+        found = {} if self.controls is None else self.controls.options(source)
+        return found | ({FORMS: ",".join(self.forms)} if self.forms else {})
+
+
+class RunningSource(ABC):
+    """One source of a running topology. What a kind does not know, it says as written here."""
+
+    orders: frozenset[str] = frozenset()  # the fields of Control that it obeys
+    counts_arrivals = False  # knows how many rows came; so it has a rate and a backlog
+    arrivals_expire = False  # when rows arrived is known only until their batch is committed
+    ends_at_once = False  # read at once, it has an end
+
+    def __init__(self, source: Source) -> None:
+        self.name = source.name
+        self._source = source
+
+    @property
+    def identity(self) -> str:
+        """What must stay as it is for a checkpoint to be read on."""
+        return "a function"
+
+    @property
+    def rows_in_all(self) -> int | None:
+        """Rows it will ever have; None where it does not end or nobody knows."""
+        return None
+
+    @abstractmethod
+    def open(self, session: SparkSession, opening: Opening) -> DataFrame:
+        """Its streaming frame; nothing is read yet."""
+
+    def counted(self, now_s: float) -> tuple[int, float] | None:
+        """Rows that arrived, and when they were counted; None where nobody counts, or not yet."""
+        return None
+
+    def rows_at(self, offset: Offset) -> int:
+        """Rows before an offset."""
+        return 0
+
+    def waiting(self, offset: Offset | None, now_s: float) -> int:
+        """Rows that arrived and are behind an offset; None: before the first batch."""
+        return 0
+
+    def finished(self, offset: Offset | None, once_since_s: float | None = None) -> bool:
+        """Whether it has ended and is read to its end.
+
+        With `once_since_s`, it was opened to be read at once, at that time.
+        """
+        return False
+
+    def arrivals(self, start: Offset | None, end: Offset) -> list[Arrivals]:
+        """When the rows between two offsets arrived; nothing where that is not known."""
+        return []
+
+    def sample(self, batches: int, rows: int, span_s: float) -> Any:
+        """A reader of a few rows like its own, which uses nothing up; None: there is none."""
+        return None
+
+    def _routed(self, session: SparkSession, format_: str, options: dict[str, str]) -> DataFrame:
+        """The frame of a reader of ours, with its rows where its route sends them."""
+        route = self._source.route
+        if route is not None:
+            options = options | route_options(session, self.name, route)
+        frame = session.readStream.format(format_).options(**options).load()
+        return frame if route is None else obeyed(frame, self.name, route)
