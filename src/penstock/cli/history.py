@@ -73,7 +73,7 @@ def history(
         kinds = tuple(show) if show else tuple(Kind)
         found = _read(store, number, kinds, last)
         if changes:
-            found = {kind: [one for one in told if _changes(one)] for kind, told in found.items()}
+            found = {kind: [one for one in items if _changes(one)] for kind, items in found.items()}
         record = store.runs()[number]
     if as_json:
         print_json({"run": {"id": number, **vars(record)}, **found})
@@ -117,20 +117,20 @@ def _read(
     }
 
 
-def _changes(told: Any) -> bool:
+def _changes(record: Any) -> bool:
     """Whether anything was to be other than it was; what the loop only saw changes nothing."""
     from penstock.control.history.digest import admission_changes
     from penstock.control.records import AllocationRecord, DecisionRecord
     from penstock.model.observation import AdmissionRecord, Observation
 
-    if isinstance(told, DecisionRecord):
-        current = told.current.processors
-        return not current == told.decision.plan.processors == told.guarded.processors
-    if isinstance(told, AllocationRecord):
-        return bool(told.moves or told.infeasible)
-    if isinstance(told, AdmissionRecord):
-        return admission_changes(told)
-    return not isinstance(told, Observation)
+    if isinstance(record, DecisionRecord):
+        current = record.current.processors
+        return not current == record.decision.plan.processors == record.guarded.processors
+    if isinstance(record, AllocationRecord):
+        return bool(record.moves or record.infeasible)
+    if isinstance(record, AdmissionRecord):
+        return admission_changes(record)
+    return not isinstance(record, Observation)
 
 
 def _print_runs(runs: dict[int, RunRecord], as_json: bool) -> None:
@@ -150,7 +150,7 @@ def _print_runs(runs: dict[int, RunRecord], as_json: bool) -> None:
 def _print_events(number: int, record: RunRecord, found: dict[str, list[Any]]) -> None:
     from penstock.control.step import clock_time
 
-    told: dict[str, tuple[str, Callable[[Any], str]]] = {
+    shown_as: dict[str, tuple[str, Callable[[Any], str]]] = {
         Kind.observations: ("observed", _observation_line),
         Kind.decisions: ("decided", _decision_line),
         Kind.shadows: ("would", _decision_line),
@@ -162,7 +162,7 @@ def _print_events(number: int, record: RunRecord, found: dict[str, list[Any]]) -
     }
     events = sorted(
         (
-            (item.at_s, told[kind][0], told[kind][1](item))
+            (item.at_s, shown_as[kind][0], shown_as[kind][1](item))
             for kind, items in found.items()
             for item in items
         ),
@@ -208,11 +208,11 @@ def _allocation_line(a: AllocationRecord) -> str:
 
 
 def _admission_line(record: AdmissionRecord) -> str:
-    from penstock.control.history.digest import admission_told
+    from penstock.control.history.digest import admission_text
 
     reasons = "; ".join(record.reasons)
     infeasible = f"; infeasible: {record.infeasible}" if record.infeasible else ""
-    return f"{record.strategy}: {admission_told(record)}: {reasons}{infeasible}"
+    return f"{record.strategy}: {admission_text(record)}: {reasons}{infeasible}"
 
 
 def _room_line(d: RoomDecision) -> str:
