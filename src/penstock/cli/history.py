@@ -207,11 +207,11 @@ def _allocation_line(a: AllocationRecord) -> str:
 
 
 def _admission_line(record: AdmissionRecord) -> str:
-    from penstock.control.history.digest import admission_told
+    from penstock.control.history.digest import admission_text
 
     reasons = "; ".join(record.reasons)
     infeasible = f"; infeasible: {record.infeasible}" if record.infeasible else ""
-    return f"{record.strategy}: {admission_told(record)}: {reasons}{infeasible}"
+    return f"{record.strategy}: {admission_text(record)}: {reasons}{infeasible}"
 
 
 def _room_line(d: RoomDecision) -> str:
