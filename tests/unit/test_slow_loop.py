@@ -8,10 +8,10 @@ from penstock.model.observation import ComponentObservation, Observation, Operat
 from penstock.model.plan import Component, QueryPlan, TopologyPlan
 from penstock.model.sinks import Memory
 from penstock.model.topology import Topology
-from penstock.spark.compile.assembler import Sharing
 from penstock.spark.compile.builder import BuiltQuery, BuiltTopology
 from penstock.spark.compile.fused import Fused
-from penstock.spark.compile.inspection import Survey
+from penstock.spark.compile.inspection import Inspection
+from penstock.spark.compile.sharing import Sharing
 from penstock.spark.handles.analysed_plan import Columns, OperatorAnalysis
 from penstock.spark.run.slow_loop import ORDER, PERIODS, SlowLoop, carried_out
 
@@ -26,8 +26,8 @@ def built() -> BuiltTopology:
         name: OperatorAnalysis((), False, False, columns=Columns(frozenset(column), frozenset()))
         for name, column in (("left", "a"), ("right", "b"))
     }
-    survey = Survey(analyses, {}, frozenset(), {}, {})
-    return BuiltTopology(TopologyPlan(()), (), {}, {}, survey, made)
+    inspection = Inspection(analyses, {}, frozenset(), {}, {})
+    return BuiltTopology(TopologyPlan(()), (), {}, {}, inspection, made)
 
 
 def period(at_s: float, left: float, right: float) -> Observation:

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from pyspark import SparkContext
 from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
@@ -142,7 +141,7 @@ def build_session(
         start_driver_jvm(chosen)
         # Executors in this JVM or in a cluster of ours are on this machine, and of this user.
         if master.startswith("local") or SECRET in chosen:
-            for key, value in local_files.use_in(SparkContext._gateway, chosen).items():
+            for key, value in local_files.use_with(chosen).items():
                 builder = builder.config(key, value)
         session = builder.getOrCreate()
     with suppress(Unavailable):

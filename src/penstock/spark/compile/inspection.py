@@ -35,7 +35,7 @@ END = "__penstock_end"
 
 
 @dataclass(frozen=True)
-class Survey:
+class Inspection:
     """What Spark says of a topology's nodes."""
 
     operators: dict[str, OperatorAnalysis]
@@ -45,14 +45,14 @@ class Survey:
     sources: dict[str, DataFrame]  # as read; to read one again starts a Python process again
 
 
-def survey(
+def inspect_topology(
     topology: Topology,
     session: SparkSession,
     epoch_s: float,
     parallelism_file: str | None = None,
     at_once: bool = False,
     read: dict[str, DataFrame] | None = None,
-) -> Survey:
+) -> Inspection:
     """Call every operator on the frames of its upstreams and look at the plans that result.
 
     `read` are the sources' frames if they were read before.
@@ -85,7 +85,7 @@ def survey(
     schemas = {name: frames[name].schema.simpleString() for name in operators}
     watermarked = frozenset(name for name, frame in frames.items() if has_watermark(frame))
     types = {name: frame.schema for name, frame in frames.items()}
-    return Survey(operators, schemas, watermarked, types, sources)
+    return Inspection(operators, schemas, watermarked, types, sources)
 
 
 def read_source(

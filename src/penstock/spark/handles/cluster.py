@@ -79,19 +79,3 @@ def active_executor_ids(spark: SparkSession) -> frozenset[str]:
         backend = context(spark).schedulerBackend()
         known = str(backend.getExecutorIds().mkString(","))
         return frozenset(one for one in known.split(",") if one and backend.isExecutorActive(one))
-
-
-def may_change_executors(spark: SparkSession) -> None:
-    """Raise Unavailable where executors cannot be asked for."""
-    master = str(spark.sparkContext.master)
-    if master.startswith("local"):
-        raise Unavailable(f"The master is {master}, which has no executors of its own.")
-    with asking("request executors"):
-        context(spark).schedulerBackend().getRequestedTotalExecutors()
-
-
-def may_decommission(spark: SparkSession) -> None:
-    """Raise Unavailable where executors cannot be drained."""
-    may_change_executors(spark)
-    if spark.conf.get("spark.decommission.enabled", "false") != "true":
-        raise Unavailable("spark.decommission.enabled is not true, so no executor can be drained.")

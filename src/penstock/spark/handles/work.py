@@ -184,16 +184,21 @@ def shuffle_sizes(spark: SparkSession, shuffle: int, partitions: int) -> Shuffle
     Spark keeps them rounded, within some percent.
     """
     with asking("read the sizes of a shuffle"):
-        # SparkEnv has methods of classes that are not in the package, so py4j cannot look at it.
-        environment = java_class(spark, "java.lang.Class").forName("org.apache.spark.SparkEnv")
-        field = environment.getDeclaredField("mapOutputTracker")
-        field.setAccessible(True)
-        tracker = field.get(context(spark).env())
         # The list is made into text over there, to cross in one piece.
+        tracker = map_output_tracker(spark)
         found = tracker.getMapSizesByExecutorId(shuffle, 0, ALL, 0, partitions)
         blocks = _BLOCK.findall(str(found.toList().toString()))
     columns = np.array(blocks, dtype=np.int64).reshape(-1, 3)
     return ShuffleSizes(columns[:, 2], columns[:, 0], columns[:, 1])
+
+
+def map_output_tracker(spark: SparkSession) -> Any:
+    """What keeps the sizes of shuffles."""
+    # SparkEnv has methods of classes that are not in the package, so py4j cannot look at it.
+    environment = java_class(spark, "java.lang.Class").forName("org.apache.spark.SparkEnv")
+    field = environment.getDeclaredField("mapOutputTracker")
+    field.setAccessible(True)
+    return field.get(context(spark).env())
 
 
 def _batch_of(description: str | None) -> int | None:
