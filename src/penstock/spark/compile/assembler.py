@@ -114,21 +114,24 @@ class Assembler:
         done = frozenset(operator.upstreams) & self.division.watermarks.keys()
         return self._entering(operator, without_watermarks(made, done) if done else made)
 
-    def _in_either_form(self, operator: Operator, path: str, chosen: dict[str, bool]) -> DataFrame:
-        """Both forms of an operator, each with the rows of the batches that are to use it."""
+    def _in_either_form(self, operator: Operator, path: str, forms: dict[str, bool]) -> DataFrame:
+        """Both forms of an operator, each with the rows of the batches that are to use it.
+
+        `forms` says of operators further down whether their cheaper form is meant.
+        """
         if operator.name in self.division.members:
             raise InvalidTopology(
                 f"plan: operator {operator.name!r} has a cheaper form; take it out of its "
                 "component."
             )
         upstream = operator.upstreams[0]
-        full = self._branch(upstream, f"{path}:full", chosen | {operator.name: False})
-        cheap = self._branch(upstream, f"{path}:cheaper", chosen | {operator.name: True})
+        full = self._branch(upstream, f"{path}:full", forms | {operator.name: False})
+        cheap = self._branch(upstream, f"{path}:cheaper", forms | {operator.name: True})
         made = apply_operator(operator, [full])
         return made.unionByName(apply_operator(operator.in_cheaper_form, [cheap]))
 
-    def _branch(self, node: str, path: str, chosen: dict[str, bool]) -> DataFrame:
-        """The rows of a node in batches for which these forms were chosen, and no others."""
+    def _branch(self, node: str, path: str, forms: dict[str, bool]) -> DataFrame:
+        """The rows of a node in batches that use these forms, and no others."""
         path = f"{node}{PATH}{path}"
         if self.topology.find_source(node) is not None:
             if node not in self.sharing.shared:
@@ -141,15 +144,15 @@ class Assembler:
             rows = _observed(self._shared[node], path, barrier=True)
             names = operators_of_source(self.topology, node)
             column = F.col(f"`{COLUMN}{node}`")
-            for operator, cheaper in chosen.items():
+            for operator, cheaper in forms.items():
                 bit = 1 << names.index(operator)
                 rows = rows.where(column.bitwiseAND(bit) == (bit if cheaper else 0))
             return at_edge(without_forms(rows, node), node)
         operator_ = self.topology.find_operator(node)
         if operator_.cheaper is not None:
-            rows = self._in_either_form(operator_, path, chosen)
+            rows = self._in_either_form(operator_, path, forms)
         else:
-            rows = apply_operator(operator_, [self._branch(operator_.upstreams[0], path, chosen)])
+            rows = apply_operator(operator_, [self._branch(operator_.upstreams[0], path, forms)])
         return at_edge(_observed(rows, path, False) if self.reading.measured else rows, node)
 
     def _entering(self, operator: Operator, frame: DataFrame) -> DataFrame:

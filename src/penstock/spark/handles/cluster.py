@@ -16,11 +16,7 @@ class ExecutorInfo:
     host: str
     cores: int
     active: bool  # takes tasks: neither draining nor excluded
-    running_tasks: int
-    finished_tasks: int
-    failed_tasks: int
     busy_ms: int  # task time since it was added
-    added_ms: int  # since the epoch
 
 
 def request_total_executors(spark: SparkSession, total: int) -> None:
@@ -62,11 +58,7 @@ def executors(spark: SparkSession) -> tuple[ExecutorInfo, ...]:
                 host=row["hostPort"].rpartition(":")[0],
                 cores=row["totalCores"],
                 active=bool(backend.isExecutorActive(row["id"])),
-                running_tasks=row["activeTasks"],
-                finished_tasks=row["completedTasks"],
-                failed_tasks=row["failedTasks"],
                 busy_ms=row["totalDuration"],
-                added_ms=row["addTime"],
             )
             for row in sorted(rows, key=lambda row: (row["addTime"], row["id"]))
             if row["id"] != "driver"

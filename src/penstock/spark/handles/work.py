@@ -30,8 +30,6 @@ class JobInfo:
     batch_id: int | None
     status: str
     stage_ids: tuple[int, ...]
-    failed_tasks: int
-    submitted_ms: int
     completed_ms: int | None
 
 
@@ -44,12 +42,10 @@ class StageInfo:
     name: str
     status: str
     tasks: int
-    failed_tasks: int
     run_time_ms: int
     input_records: int
     shuffle_records_read: int
     shuffle_records_written: int
-    submitted_ms: int | None
     completed_ms: int | None
     rdd_ids: frozenset[int]
 
@@ -65,7 +61,6 @@ class TaskColumns:
     launched_ms: Ints
     run_time_ms: Ints
     input_records: Ints
-    output_records: Ints
     shuffle_records_read: Ints
     shuffle_records_written: Ints
     shuffle_local_bytes: Ints
@@ -106,8 +101,6 @@ def jobs_of_group(
                 batch_id=_batch_of(row.get("description")),
                 status=row["status"],
                 stage_ids=tuple(sorted(row["stageIds"])),
-                failed_tasks=row["numFailedTasks"],
-                submitted_ms=row.get("submissionTime", 0),
                 completed_ms=row.get("completionTime"),
             )
             for row in read(spark, found)
@@ -131,12 +124,10 @@ def stages(spark: SparkSession, stage_ids: tuple[int, ...]) -> tuple[StageInfo, 
                 name=row["name"],
                 status=row["status"],
                 tasks=row["numTasks"],
-                failed_tasks=row["numFailedTasks"],
                 run_time_ms=row["executorRunTime"],
                 input_records=row["inputRecords"],
                 shuffle_records_read=row["shuffleReadRecords"],
                 shuffle_records_written=row["shuffleWriteRecords"],
-                submitted_ms=row.get("submissionTime"),
                 completed_ms=row.get("completionTime"),
                 rdd_ids=frozenset(row["rddIds"]),
             )
@@ -169,7 +160,6 @@ def stage_tasks(spark: SparkSession, stage_id: int, attempt: int = 0) -> TaskCol
         launched_ms=numbers(lambda row: row["launchTime"]),
         run_time_ms=numbers(lambda row: row["taskMetrics"]["executorRunTime"]),
         input_records=metric("inputMetrics", "recordsRead"),
-        output_records=metric("outputMetrics", "recordsWritten"),
         shuffle_records_read=metric("shuffleReadMetrics", "recordsRead"),
         shuffle_records_written=metric("shuffleWriteMetrics", "recordsWritten"),
         shuffle_local_bytes=metric("shuffleReadMetrics", "localBytesRead"),
