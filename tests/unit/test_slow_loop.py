@@ -15,10 +15,10 @@ from penstock.model.plan import Component, QueryPlan, TopologyPlan
 from penstock.model.plan_document import Fusion, Group, Order
 from penstock.model.sinks import Memory
 from penstock.model.topology import Topology
-from penstock.spark.compile.assembler import Sharing
 from penstock.spark.compile.builder import BuiltQuery, BuiltTopology
 from penstock.spark.compile.fused import Fused
-from penstock.spark.compile.inspection import Survey
+from penstock.spark.compile.inspection import Inspection
+from penstock.spark.compile.sharing import Sharing
 from penstock.spark.handles.analysed_plan import Columns, OperatorAnalysis
 from penstock.spark.run.plan_choice import chosen_plan
 from penstock.spark.run.slow_loop import (
@@ -42,8 +42,8 @@ def built() -> BuiltTopology:
         name: OperatorAnalysis((), False, False, columns=Columns(frozenset(column), frozenset()))
         for name, column in (("left", "a"), ("right", "b"))
     }
-    survey = Survey(analyses, {}, frozenset(), {}, {})
-    return BuiltTopology(TopologyPlan(()), (), {}, {}, survey, made)
+    inspection = Inspection(analyses, {}, frozenset(), {}, {})
+    return BuiltTopology(TopologyPlan(()), (), {}, {}, inspection, made)
 
 
 def period(at_s: float, left: float, right: float) -> Observation:
@@ -111,8 +111,8 @@ def keyed() -> BuiltTopology:
     made.add("right", "SELECT * FROM left", "left", key=ODD)
     made.sink("out", "right", Memory())
     analysis = OperatorAnalysis((frozenset({ODD}),), True, True)
-    survey = Survey({"left": analysis, "right": analysis}, {}, frozenset(), {}, {})
-    return BuiltTopology(TopologyPlan(()), (), {}, {}, survey, made)
+    inspection = Inspection({"left": analysis, "right": analysis}, {}, frozenset(), {}, {})
+    return BuiltTopology(TopologyPlan(()), (), {}, {}, inspection, made)
 
 
 def test_a_proposal_comes_back_from_the_history_as_it_was_made(tmp_path: Path) -> None:

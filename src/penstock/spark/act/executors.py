@@ -18,6 +18,7 @@ from pyspark.sql import SparkSession
 from penstock.control.actions import Action, Outcome, SetExecutors
 from penstock.errors import InvalidInput, PenstockError, Unavailable
 from penstock.spark import handles
+from penstock.spark.handles import Family
 
 GROW_LIMIT_S = 60.0
 DRAIN_LIMIT_S = 60.0
@@ -181,10 +182,11 @@ class SparkExecutors:
         return [executor for executor in handles.executors(self._spark) if executor.active]
 
     def _why_unavailable(self) -> str:
-        broken = handles.probe(self._spark)
-        for name in ("request_total_executors", "decommission_executor", "executors"):
-            if name in broken:
-                return broken[name]
+        broken = handles.why_unavailable(
+            self._spark, Family.REQUEST_EXECUTORS, Family.DRAIN_EXECUTORS, Family.LIST_EXECUTORS
+        )
+        if broken:
+            return broken
         standalone = self._master.startswith("spark://")
         if standalone and not self._slots:
             return (

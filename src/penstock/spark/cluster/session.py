@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from pyspark import SparkContext
 from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
@@ -129,20 +128,20 @@ def build_session(
     near = here if master.startswith("local") or LOOPBACK in master else {}
     if near:
         os.environ.setdefault("SPARK_LOCAL_IP", LOOPBACK)
-    chosen = {
+    given = {
         "spark.master": master,
         **near,
         **settings(key_groups, log_file, quick_start),
         **(extra or {}),
     }
     builder = SparkSession.builder.appName(name)
-    for key, value in chosen.items():
+    for key, value in given.items():
         builder = builder.config(key, value)
     with _errors_to(log_file):
-        start_driver_jvm(chosen)
+        start_driver_jvm(given)
         # Executors in this JVM or in a cluster of ours are on this machine, and of this user.
-        if master.startswith("local") or SECRET in chosen:
-            for key, value in local_files.use_in(SparkContext._gateway, chosen).items():
+        if master.startswith("local") or SECRET in given:
+            for key, value in local_files.use_with(given).items():
                 builder = builder.config(key, value)
         session = builder.getOrCreate()
     with suppress(Unavailable):

@@ -7,9 +7,11 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 
+from penstock.spark.handles.gateway import asking
 from penstock.spark.handles.plan_names import EDGE, KEYED
+from penstock.spark.handles.plan_nodes import analysed, items, kind_of
 
-DELAY = "spark.watermarkDelayMs"  # how Spark marks a column that a watermark is of
+DELAY = "spark.watermarkDelayMs"  # in the metadata of a column with a watermark
 
 _SHUFFLES = frozenset({"Repartition", "RepartitionByExpression", "Sort", "GlobalLimit", "Window"})
 _RELATIONAL = frozenset(
@@ -28,8 +30,8 @@ class Columns:
 
 
 @dataclass(frozen=True)
-class Mark:
-    """A watermark: the column of times, and by how much rows may come late."""
+class Watermark:
+    """The column of times, and by how much rows may come late."""
 
     column: str
     delay_ms: int
@@ -45,16 +47,18 @@ class OperatorAnalysis:
     joins: bool = False  # two streams; Spark divides both by exactly the join's columns
     opaque: bool = False  # runs code that Spark cannot look into
     columns: "Columns | None" = None  # of a step of projections and filters alone
-    marks: Mapping[str, Mark] = field(default_factory=dict)  # watermarks right on upstreams' rows
+    # Right on the rows of upstreams, by upstream.
+    watermarks: Mapping[str, Watermark] = field(default_factory=dict)
 
 
+@asking("read an analysed plan")
 def analyse(frame: DataFrame) -> OperatorAnalysis:
     """Look at the part of the plan above the edges of the operator's upstreams."""
     keys: list[frozenset[str]] = []
     stateful = shuffles = joins = opaque = False
     named: frozenset[str] | None = None
-    for node in _nodes(frame._jdf.queryExecution().analyzed()):
-        kind = node.getClass().getSimpleName()
+    for node in _nodes(analysed(frame)):
+        kind = kind_of(node)
         if kind == "SubqueryAlias" and node.alias().startswith(KEYED):
             named = frozenset(json.loads(node.alias().removeprefix(KEYED)))
             continue
@@ -69,32 +73,34 @@ def analyse(frame: DataFrame) -> OperatorAnalysis:
         elif kind in _SHUFFLES:
             shuffles = True
     return OperatorAnalysis(
-        tuple(keys), stateful, shuffles, joins, opaque, _columns(frame), _marks(frame)
+        tuple(keys), stateful, shuffles, joins, opaque, _columns(frame), _watermarks(frame)
     )
 
 
-def _marks(frame: DataFrame) -> dict[str, Mark]:
+def _watermarks(frame: DataFrame) -> dict[str, Watermark]:
     """The watermark that the operator defines on all rows of an upstream, before anything else."""
-    found: dict[str, set[Mark | None]] = {}
-    pending: list[tuple[Any, Mark | None]] = [(frame._jdf.queryExecution().analyzed(), None)]
+    found: dict[str, set[Watermark | None]] = {}
+    pending: list[tuple[Any, Watermark | None]] = [(analysed(frame), None)]
     while pending:
-        node, mark = pending.pop()
-        kind = node.getClass().getSimpleName()
+        node, watermark = pending.pop()
+        kind = kind_of(node)
         if kind == "SubqueryAlias" and node.alias().startswith(EDGE):
-            found.setdefault(node.alias().removeprefix(EDGE), set()).add(mark)
+            found.setdefault(node.alias().removeprefix(EDGE), set()).add(watermark)
             continue
         if kind == "EventTimeWatermark":
-            mark = Mark(str(node.eventTime().name()), _delay_ms(node))
+            watermark = Watermark(str(node.eventTime().name()), _delay_ms(node))
         elif kind != "SubqueryAlias":
-            mark = None
-        pending += [(child, mark) for child in _items(node.children())]
+            watermark = None
+        pending += [(child, watermark) for child in items(node.children())]
     return {
-        name: mark for name, marks in found.items() if len(marks) == 1 and (mark := marks.pop())
+        name: watermark
+        for name, defined in found.items()
+        if len(defined) == 1 and (watermark := defined.pop())
     }
 
 
 def _delay_ms(watermark: Any) -> int:
-    (column,) = [c for c in _items(watermark.output()) if c.semanticEquals(watermark.eventTime())]
+    (column,) = [c for c in items(watermark.output()) if c.semanticEquals(watermark.eventTime())]
     return int(column.metadata().getLong(DELAY))
 
 
@@ -102,8 +108,8 @@ def _columns(frame: DataFrame) -> Columns | None:
     """Columns read and written by projections and filters; None if there is anything else."""
     reads: set[str] = set()
     writes: set[str] = set()
-    for node in _nodes(frame._jdf.queryExecution().analyzed()):
-        kind = node.getClass().getSimpleName()
+    for node in _nodes(analysed(frame)):
+        kind = kind_of(node)
         if kind not in ("Project", "Filter", "SubqueryAlias", "View"):
             return None
         if kind == "Filter":
@@ -112,20 +118,20 @@ def _columns(frame: DataFrame) -> Columns | None:
                 return None
         elif kind == "Project":
             kept = set()
-            for expression in _items(node.projectList()):
+            for expression in items(node.projectList()):
                 if not expression.deterministic():
                     return None
-                if expression.getClass().getSimpleName() == "AttributeReference":
+                if kind_of(expression) == "AttributeReference":
                     kept.add(str(expression.name()))
                 else:
                     writes.add(str(expression.name()))
                     reads |= _referenced(expression)
-            writes |= {str(c.name()) for c in _items(node.child().output())} - kept
+            writes |= {str(c.name()) for c in items(node.child().output())} - kept
     return Columns(frozenset(reads), frozenset(writes))
 
 
 def _referenced(expression: Any) -> set[str]:
-    return {str(attribute.name()) for attribute in _items(expression.references().toSeq())}
+    return {str(attribute.name()) for attribute in items(expression.references().toSeq())}
 
 
 def at_edge(frame: DataFrame, node: str) -> DataFrame:
@@ -138,17 +144,18 @@ def keyed_by(frame: DataFrame, columns: Iterable[str]) -> DataFrame:
     return frame.alias(KEYED + json.dumps(list(columns)))
 
 
+@asking("read an analysed plan")
 def has_watermark(frame: DataFrame) -> bool:
     """Whether the rows have passed a watermark anywhere upstream."""
-    return "EventTimeWatermark" in frame._jdf.queryExecution().analyzed().toString()
+    return "EventTimeWatermark" in analysed(frame).toString()
 
 
 def _nodes(node: Any) -> Iterator[Any]:
     """The plan's nodes from the top, down to and without the edges of upstreams."""
-    if node.getClass().getSimpleName() == "SubqueryAlias" and node.alias().startswith(EDGE):
+    if kind_of(node) == "SubqueryAlias" and node.alias().startswith(EDGE):
         return
     yield node
-    for child in _items(node.children()):
+    for child in items(node.children()):
         yield from _nodes(child)
 
 
@@ -186,7 +193,7 @@ def _equal_columns(join: Any) -> frozenset[str]:
     pending = [join.condition().get()]
     while pending:
         expression = pending.pop()
-        kind = expression.getClass().getSimpleName()
+        kind = kind_of(expression)
         if kind == "And":
             pending += [expression.left(), expression.right()]
         elif kind in ("EqualTo", "EqualNullSafe"):
@@ -197,12 +204,8 @@ def _equal_columns(join: Any) -> frozenset[str]:
 def _names(expressions: Any) -> frozenset[str]:
     """Names of the columns among expressions; one that is computed goes by its alias or text."""
     names = set()
-    for expression in _items(expressions):
-        kind = expression.getClass().getSimpleName()
+    for expression in items(expressions):
+        kind = kind_of(expression)
         named = kind in ("AttributeReference", "Alias")
         names.add(expression.name() if named else expression.sql())
     return frozenset(names)
-
-
-def _items(sequence: Any) -> list[Any]:
-    return [sequence.apply(i) for i in range(sequence.size())]

@@ -21,8 +21,9 @@ from penstock.spark import handles
 from penstock.spark.checkpoint.identity import identity
 from penstock.spark.checkpoint.layout import Checkpoint
 from penstock.spark.checkpoint.plan_agreement import agree_on_plan, recorded_plan
-from penstock.spark.compile.builder import BuiltQuery, BuiltTopology, Reading, build
+from penstock.spark.compile.builder import BuiltQuery, BuiltTopology, build
 from penstock.spark.compile.fused import PlanChoice, ShapeGuard, relaxed
+from penstock.spark.compile.reading import Reading
 from penstock.spark.handles.messages import first_line
 from penstock.spark.measure.batch_arrivals import BatchArrivals
 from penstock.spark.measure.consumption import Consumption
