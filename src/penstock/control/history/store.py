@@ -101,8 +101,8 @@ class HistoryStore:
         with self.reading() as connection:
             for start in range(0, len(numbers), MOST_NAMED):
                 named = list(numbers[start : start + MOST_NAMED])
-                chosen = t.observations.c.seq.in_(named)
-                query = select(t.observations).where(t.observations.c.run_id == run, chosen)
+                condition = t.observations.c.seq.in_(named)
+                query = select(t.observations).where(t.observations.c.run_id == run, condition)
                 parents = connection.execute(query.order_by(t.observations.c.seq)).mappings()
                 found += _assembled(connection, list(parents), partial(_numbered, named))
         return found
@@ -285,12 +285,12 @@ def _fetch(
 
 
 def _numbered(named: list[int], columns: Any) -> ColumnElement[bool]:
-    chosen: ColumnElement[bool] = columns.seq.in_(named)
-    return chosen
+    condition: ColumnElement[bool] = columns.seq.in_(named)
+    return condition
 
 
 def _assembled(
-    connection: Connection, parents: list[rows.Row], chosen: Callable[[Any], ColumnElement[bool]]
+    connection: Connection, parents: list[rows.Row], condition: Callable[[Any], ColumnElement[bool]]
 ) -> list[Observation]:
     """Observations of their rows, and of those of their parts that are chosen by number."""
     if not parents:
@@ -298,7 +298,7 @@ def _assembled(
     run = parents[0]["run_id"]
     parts = []
     for table in (t.operators, t.components, t.nodes):
-        query = select(table).where(table.c.run_id == run, chosen(table.c))
+        query = select(table).where(table.c.run_id == run, condition(table.c))
         by_seq: dict[int, list[rows.Row]] = defaultdict(list)
         ordered = query.order_by(table.c.seq, table.c.position)
         for row in connection.execute(ordered).mappings():
