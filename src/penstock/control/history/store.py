@@ -297,13 +297,15 @@ def _assembled(
         return []
     run = parents[0]["run_id"]
     parts = []
-    for table in (t.operators, t.components, t.nodes):
-        query = select(table).where(table.c.run_id == run, condition(table.c))
+    for table in (t.operators, t.components, t.nodes, t.state):
         by_seq: dict[int, list[rows.Row]] = defaultdict(list)
+        parts.append(by_seq)
+        if table is t.state and not inspect(connection).has_table(table.name):
+            continue  # written before there was any
+        query = select(table).where(table.c.run_id == run, condition(table.c))
         ordered = query.order_by(table.c.seq, table.c.position)
         for row in connection.execute(ordered).mappings():
             by_seq[row["seq"]].append(row)
-        parts.append(by_seq)
     return [
         rows.read_observation(p, *(by_seq.get(p["seq"], []) for by_seq in parts)) for p in parents
     ]
