@@ -186,7 +186,8 @@ class BatchWriter:
             if one.format != "arrow" and file_sink.exists(finals[one.sink]):
                 raise PenstockError(
                     f"sink {one.sink!r}: {finals[one.sink]} exists already and was not written "
-                    "by this run; give the sink an empty directory, or the checkpoint it was written with."
+                    "by this run; give the sink an empty directory, or the checkpoint it was "
+                    "written with."
                 )
         reports = batch.mapInArrow(TaskWriter(targets, TAG), file_sink.REPORT_SCHEMA).collect()
         promised: Promises = {}
