@@ -38,9 +38,9 @@ def test_a_directory_of_files_is_worked_off_and_told(tmp_path: Path) -> None:
     ]
     letters = read_letters(tmp_path / "state/penstock/sources/readings/dead-letters")
     assert letters["stream"].to_pylist() == ["a.json", "b.json", "c.json"]
-    told = penstock("history", "--show", "admissions", "--json", cwd=tmp_path)
-    assert told.returncode == 0, told.stderr
-    (first, *_) = json.loads(told.stdout)["admissions"]
+    shown = penstock("history", "--show", "admissions", "--json", cwd=tmp_path)
+    assert shown.returncode == 0, shown.stderr
+    (first, *_) = json.loads(shown.stdout)["admissions"]
     assert (first["source"], first["streams"], first["lanes_after"]) == ("readings", 3, 1)
     assert "new streams admitted: 3" in first["reasons"]
 

@@ -37,7 +37,7 @@ def killed(which: str, directory: Path, moments: random.Random) -> None:
         assert program.stdout is not None
         for _ in range(moments.randint(2, 9)):
             line = program.stdout.readline()
-            assert line.startswith((b"batch", b"finished")), told(directory)
+            assert line.startswith((b"batch", b"finished")), output_of(directory)
             if line.startswith(b"finished"):
                 break
         time.sleep(moments.uniform(0.0, 0.5))  # the random moment itself, no synchronisation
@@ -51,7 +51,7 @@ def finish(which: str, directory: Path) -> None:
     with (directory / "stderr.txt").open("ab") as errors:
         program = start(which, directory, errors, "once")
         out, _ = program.communicate(timeout=LIMIT_S)
-        assert out.endswith(b"finished\n"), told(directory)
+        assert out.endswith(b"finished\n"), output_of(directory)
 
 
 def start(which: str, directory: Path, errors: object, *more: str) -> "subprocess.Popen[bytes]":
@@ -59,7 +59,7 @@ def start(which: str, directory: Path, errors: object, *more: str) -> "subproces
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors)  # type: ignore[call-overload,no-any-return]
 
 
-def told(directory: Path) -> str:
+def output_of(directory: Path) -> str:
     return (directory / "stderr.txt").read_text()[-3000:]
 
 
