@@ -27,6 +27,7 @@ from penstock.spark.run.session import build_session
 from penstock.spark.run.together import Pace, RunningTopology
 from penstock.workloads.generator import Generator
 from penstock.workloads.profiles import constant
+from spark.sessions import KeptSession
 
 pytestmark = pytest.mark.spark
 
@@ -35,14 +36,17 @@ ROWS = 1_500
 
 
 @pytest.fixture(scope="module")
-def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    log_file = tmp_path_factory.mktemp("log") / "spark.log"
-    made = build_session(
-        "tests", "local[6]", key_groups=4, log_file=log_file, quick_start=True,
-        extra={"spark.scheduler.mode": "FAIR"},
-    )  # fmt: skip
-    yield made
-    made.stop()
+def session(kept_session: KeptSession) -> Iterator[SparkSession]:
+    """More processors than the machine has cores, shared out among queries."""
+
+    def build() -> SparkSession:
+        return build_session(
+            "tests", "local[6]", key_groups=4, log_file=kept_session.log_file, quick_start=True,
+            extra={"spark.scheduler.mode": "FAIR"},
+        )  # fmt: skip
+
+    with kept_session.lend("apart", build) as lent:
+        yield lent
 
 
 def windows(rows: int | None = ROWS) -> Topology:
