@@ -47,7 +47,7 @@ reproduce: $(STAMP) ## A paper's experiments, and which of its claims hold: NAME
 	@$(BIN)/python -m experiments $(NAME) $(ARGS)
 
 docs: $(STAMP) ## Make the pages that are made from code
-	$(BIN)/python -m penstock.config > docs/options.md
+	$(BIN)/python -m penstock.cli.options_page > docs/options.md
 
 clean: ## Remove the environment and what runs left behind
 	rm -rf $(VENV) runs figures .mypy_cache .ruff_cache .pytest_cache .hypothesis

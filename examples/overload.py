@@ -1,6 +1,6 @@
 """More load for a while than there are processors for, and what is left to do about it.
 
-penstock run examples/overload.py --shed-at-most 0.3 --resort-after 5s --resort-calm 10s
+penstock run examples/overload.py --shed-at-most 0.3 --resort-after 5s --resort-undo-after 10s
 penstock history --show elsewhere --show actions
 """
 
@@ -39,4 +39,4 @@ road.add(
 road.sink("out", "means", Files("out/means"))
 
 if __name__ == "__main__":
-    print(road.run(shed_at_most=0.3, resort_after_s=5.0, resort_calm_s=10.0))
+    print(road.run(shed_at_most=0.3, resort_after_s=5.0, resort_undo_after_s=10.0))

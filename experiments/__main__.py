@@ -5,13 +5,13 @@ import sys
 import typer
 
 from experiments.command import reproduce
-from penstock.cli.border import Border
+from penstock.cli.exit_codes import ExitCodeGroup
 
 # A group of one command, as the exit codes belong to the group. The command is named like the
 # package, so that the usage line says what is typed: `python -m experiments`.
 COMMAND = "experiments"
 app = typer.Typer(
-    cls=Border,
+    cls=ExitCodeGroup,
     add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},

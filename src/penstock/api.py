@@ -2,11 +2,12 @@
 
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from penstock.config import Settings, read_settings
+from penstock.config import Settings
+from penstock.config.sources import from_keywords
+from penstock.control.resolved_settings import resolved_settings
 from penstock.control.summary import RunSummary
 from penstock.errors import InvalidInput
 from penstock.model import topology
@@ -15,6 +16,9 @@ from penstock.model.durations import parse_duration_s
 if TYPE_CHECKING:
     from penstock.spark.run.attached import Attached
     from penstock.spark.run.elastic import ElasticRun
+
+# What `attach` does unless the file, the environment or a keyword says otherwise.
+ATTACH_DEFAULTS = {"policy": "drs", "allocation": "milp"}
 
 
 class Topology(topology.Topology):
@@ -31,26 +35,28 @@ class Topology(topology.Topology):
         processors: Mapping[str, int] | None = None,
         plan: Any = None,
         apply: bool = False,
+        config: str | Path | None = None,
         **options: Any,
     ) -> RunSummary:
         """Run until bounded streams are worked off, the duration is over, or Ctrl-C.
 
         `master` is a Spark master, or "embedded" for a cluster on this machine that lives as long
         as the run. `apart` gives each component a query and processors of its own; `processors`
-        says how many each begins with. Further options are those of docs/options.md, by their
-        Python names, such as `policy="incremental"` or `executors_max=8`. `plan` is a TopologyPlan,
-        a JSON file, "none" or "auto", and says which operators share a shuffle; without it, the
-        checkpoint does. `apply` carries the checkpoint's state over to another plan.
-        """
-        from penstock.spark.run.elastic import ElasticRun  # Spark is only needed to run
-        from penstock.spark.run.place import Place
+        says how many each starts with. `plan` is a TopologyPlan, a JSON file, "none" or "auto",
+        and says which operators share a shuffle; without it, the checkpoint does. `apply` carries
+        the checkpoint's state over to another plan.
 
+        Further options are those of docs/options.md by their Python names, such as
+        `executors_max=8`, `period_s="2s"` or `policy_options={"window_s": 30}`; None or "off"
+        turns one off. They win over PENSTOCK_* variables, which win over the file `config`
+        (`penstock.toml` in the working directory unless another is named).
+        """
         limit_s = None if duration is None else parse_duration_s(duration, "duration")
-        kept = None if checkpoint is None else Path(checkpoint)
-        place = Place(
-            master, kept, once=once, apart=apart, processors=processors, plan=plan, apply=apply
-        )
-        with ElasticRun(self, _settings(options), place) as run:
+        running = self.start(
+            master=master, checkpoint=checkpoint, once=once, apart=apart, processors=processors,
+            plan=plan, apply=apply, config=config, **options,
+        )  # fmt: skip
+        with running as run:
             with suppress(KeyboardInterrupt):  # the user's way to end a run without end
                 run.wait(limit_s)
             return run.finish()
@@ -61,36 +67,56 @@ class Topology(topology.Topology):
         master: str = "local[2]",
         checkpoint: str | Path | None = None,
         once: bool = False,
+        apart: bool = False,
+        processors: Mapping[str, int] | None = None,
+        plan: Any = None,
+        apply: bool = False,
+        config: str | Path | None = None,
         **options: Any,
     ) -> "ElasticRun":
         """The same run as a context manager, for programs that act while it goes on.
 
-        `run.streams` lets streams join and leave, `run.rows(sink)` shows what a Memory sink holds,
-        `run.wait(seconds)` waits, and leaving the context ends it.
+        It takes what `run` takes, but for the duration. `run.streams` lets streams join and leave,
+        `run.rows(sink)` shows what a Memory sink holds, `run.wait(seconds)` waits, and leaving the
+        context ends it.
         """
-        from penstock.spark.run.elastic import ElasticRun
+        settings = _settings(options, config)
+        from penstock.spark.run.elastic import ElasticRun  # Spark is only needed to run
         from penstock.spark.run.place import Place
 
-        place = Place(master, None if checkpoint is None else Path(checkpoint), once=once)
-        return ElasticRun(self, _settings(options), place)
+        place = Place(
+            master, None if checkpoint is None else Path(checkpoint), once=once, apart=apart,
+            processors=processors, plan=plan, apply=apply,
+        )  # fmt: skip
+        return ElasticRun(self, settings, place)
 
 
 def attach(
     target: Any,
     max_latency: str | float,
-    executors: tuple[int, int] = (1, 4),
+    executors: tuple[int, int] | None = None,
+    *,
+    config: str | Path | None = None,
     **options: Any,
 ) -> "Attached":
     """Keep a latency bound for a streaming query that runs, unchanged, with few executors.
 
     `target` is a running query, or the session for all of its queries. Executors stay between the
-    two numbers. Further options are those of docs/options.md, such as `dry_run=True` for advice
-    only. State is balanced over the executors as it grows (`allocation="none"` leaves it where it
-    is). What may not be done on a cluster is told as advice. Keep what is returned: `detach()`
-    ends the controller and tells what it came to.
+    two numbers of `executors`. Further options are those of docs/options.md, as for
+    `Topology.run`, such as `dry_run=True` for advice only. State is balanced over the executors
+    as it grows (`allocation="off"` leaves it where it is). What cannot be done on a cluster is
+    given as advice. Keep what is returned: `detach()` ends the controller and returns a summary.
     """
+    bound_s = parse_duration_s(max_latency, "attach(max_latency)")
+    settings = _settings({**options, **_bounds(executors)}, config, ATTACH_DEFAULTS)
     from penstock.spark.run.attached import Attached  # Spark is only needed to run
 
+    return Attached(target, bound_s, settings)
+
+
+def _bounds(executors: object) -> dict[str, int]:
+    if executors is None:
+        return {}
     if not (
         isinstance(executors, tuple)
         and len(executors) == 2
@@ -99,16 +125,13 @@ def attach(
         raise InvalidInput(
             f"attach(executors) is {executors!r}; give the least and the most, such as (1, 8)."
         )
-    least, most = executors
-    bound_s = parse_duration_s(max_latency, "attach(max_latency)")
-    usual = {"policy": "drs", "allocation": "milp"}
-    chosen = {**usual, **options, "executors_min": least, "executors_max": most}
-    return Attached(target, bound_s, _settings(chosen, read_settings()))
+    return {"executors_min": executors[0], "executors_max": executors[1]}
 
 
-def _settings(options: dict[str, Any], base: Settings | None = None) -> Settings:
-    known = Settings.__dataclass_fields__
-    for name in options:
-        if name not in known:
-            raise InvalidInput(f"option {name!r} is unknown; known: {', '.join(known)}.")
-    return replace(base or Settings(), **options)
+def _settings(
+    options: Mapping[str, Any],
+    config: str | Path | None,
+    defaults: Mapping[str, Any] | None = None,
+) -> Settings:
+    file = None if config is None else Path(config)
+    return resolved_settings(from_keywords(options), defaults=defaults, file=file)

@@ -32,7 +32,7 @@ def test_every_room_decides_and_results_equal_a_batch_recomputation(tmp_path: Pa
         assert rooms[room]["changes"] >= 1, room
         assert rooms[room]["last_reason"], room
     shown = subprocess.run(
-        [PENSTOCK, "history", "--changes", "--db", out / "history.sqlite"],
+        [PENSTOCK, "history", "--changes", "--history", out / "history.sqlite"],
         capture_output=True, text=True, timeout=60, check=True,
     ).stdout  # fmt: skip
     for word in ("lanes of reports", "fusion (", "processors ", "key groups move", "routing ("):

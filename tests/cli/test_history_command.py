@@ -57,7 +57,7 @@ def lines(result: Any) -> list[str]:
 
 
 def test_events_are_lines_in_order_of_time(database: str) -> None:
-    told = lines(invoke("--db", database))
+    told = lines(invoke("--history", database))
     assert [line.split("  ")[0] for line in told] == [
         "observed", "decided", "observed", "decided", "did", "failed",
     ]  # fmt: skip
@@ -68,7 +68,7 @@ def test_events_are_lines_in_order_of_time(database: str) -> None:
 
 
 def test_json_holds_the_same_numbers_as_the_history(database: str) -> None:
-    result = invoke("--db", database, "--json")
+    result = invoke("--history", database, "--json")
     data = json.loads(result.stdout, parse_constant=lambda name: pytest.fail(name))
     assert data["run"]["topology"] == "road"
     with HistoryStore(database, create=False) as store:
@@ -83,21 +83,23 @@ def test_json_holds_the_same_numbers_as_the_history(database: str) -> None:
 
 
 def test_filters_by_kind_by_change_and_by_time(database: str) -> None:
-    assert len(lines(invoke("--db", database, "--show", "decisions"))) == 2
-    assert len(lines(invoke("--db", database, "--show", "decisions", "--show", "actions"))) == 3
-    assert len(lines(invoke("--db", database, "--show", "decisions", "--changes"))) == 1
-    assert len(lines(invoke("--db", database, "--last", "5s"))) == 4
-    only = json.loads(invoke("--db", database, "--json", "--show", "actions").stdout)
+    assert len(lines(invoke("--history", database, "--show", "decisions"))) == 2
+    assert (
+        len(lines(invoke("--history", database, "--show", "decisions", "--show", "actions"))) == 3
+    )
+    assert len(lines(invoke("--history", database, "--show", "decisions", "--changes"))) == 1
+    assert len(lines(invoke("--history", database, "--last", "5s"))) == 4
+    only = json.loads(invoke("--history", database, "--json", "--show", "actions").stdout)
     assert set(only) == {"run", "actions"}
 
 
 def test_runs_can_be_listed_and_chosen(database: str) -> None:
-    assert len(invoke("--db", database, "--runs").stdout.splitlines()) == 2
-    listed = json.loads(invoke("--db", database, "--runs", "--json").stdout)
+    assert len(invoke("--history", database, "--runs").stdout.splitlines()) == 2
+    listed = json.loads(invoke("--history", database, "--runs", "--json").stdout)
     assert [run["topology"] for run in listed] == ["older", "road"]
-    older = invoke("--db", database, "--run", str(listed[0]["id"]))
+    older = invoke("--history", database, "--run", str(listed[0]["id"]))
     assert (older.exit_code, older.stdout) == (0, "")
-    missing = invoke("--db", database, "--run", "99")
+    missing = invoke("--history", database, "--run", "99")
     assert missing.exit_code == 2
     assert "--run is 99; " in missing.stderr
 
@@ -120,7 +122,7 @@ def test_what_is_no_history_is_refused(tmp_path: Path, make: str) -> None:
         path.mkdir()
     else:
         path.write_bytes(bytes(range(256)) * 20 if make == "garbage" else b"")
-    result = invoke("--db", str(path))
+    result = invoke("--history", str(path))
     assert result.exit_code in (1, 2)
     assert result.stderr.startswith("penstock: ")
     assert result.stderr.count("\n") == 1
@@ -128,14 +130,14 @@ def test_what_is_no_history_is_refused(tmp_path: Path, make: str) -> None:
 
 
 def test_a_bad_duration_is_refused(database: str) -> None:
-    result = invoke("--db", database, "--last", "ages")
+    result = invoke("--history", database, "--last", "ages")
     assert result.exit_code == 2
     assert result.stderr.startswith("penstock: --last is 'ages'; write a duration")
 
 
 def test_a_terminal_gets_a_table(database: str) -> None:
     ours, theirs = pty.openpty()
-    command = [sys.executable, "-m", "penstock", "history", "--db", database, "--changes"]
+    command = [sys.executable, "-m", "penstock", "history", "--history", database, "--changes"]
     shown = subprocess.run(
         command, stdout=theirs, stderr=subprocess.PIPE, timeout=60, check=False,
         env=os.environ | {"COLUMNS": "150", "TERM": "dumb"},

@@ -99,7 +99,7 @@ def test_a_load_that_nothing_can_serve_is_infeasible(history: str) -> None:
         (("--rate", "2z"), "--rate is '2z'; give a factor above 0"),
         (("--rate", "x0"), "--rate is 'x0'; give a factor above 0"),
         (("--rate", "xnan"), "--rate is 'xnan'; give a factor above 0"),
-        (("--policy", "drs,best"), "--policy names 'best'; known: "),
+        (("--policy", "drs,best"), "--policy names 'best'; allowed: "),
         (("--run", "7"), "--run is 7; "),
         (("--max-latency", "soon"), "--max-latency"),
         (("--executors-min", "9", "--executors-max", "2"), "--executors-min is 9; it must be at"),

@@ -26,7 +26,7 @@ class Reports:
 
 @dataclass(frozen=True)
 class FakeBatch:
-    """Numbers, in two tasks."""
+    """Numbers, in two tasks if they are more than two."""
 
     numbers: list[int]
 
@@ -35,9 +35,9 @@ class FakeBatch:
         return SCHEMA
 
     def mapInArrow(self, function: Callable[[Iterator[pa.RecordBatch]], Any], _: str) -> Reports:
-        half = len(self.numbers) // 2
+        half = len(self.numbers) // 2 if len(self.numbers) > 2 else 0
         reports: list[Row] = []
-        for part in (self.numbers[:half], self.numbers[half:]):
+        for part in filter(None, (self.numbers[:half], self.numbers[half:])):
             rows = pa.RecordBatch.from_pydict({"n": pa.array(part, pa.int64())})
             for report in function(iter([rows])):
                 reports += [Row(**one) for one in report.to_pylist()]

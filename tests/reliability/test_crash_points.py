@@ -30,7 +30,7 @@ def room(tmp_path: Path) -> Iterator[Path]:
 def _short(monkeypatch: pytest.MonkeyPatch) -> None:
     """So that a few batches pass through everything."""
     monkeypatch.setattr(admission_log, "MOST_ENTRIES", 3)
-    monkeypatch.setattr(commit_records, "KEPT_COMMITS", 2)
+    monkeypatch.setattr(commit_records, "KEPT_COMMITS", 1)
 
 
 @pytest.mark.parametrize("kind", SCENARIOS)

@@ -54,7 +54,7 @@ def test_key_groups_of_a_drained_node_find_another() -> None:
 
 @pytest.mark.parametrize("policy", ["milp", "flux"])
 def test_the_loop_balances(policy: str) -> None:
-    still = simulate(scenario(), Static(), settings=Settings(allocation="none"))
+    still = simulate(scenario(), Static(), settings=Settings(allocation=None))
     placed = simulate(
         scenario(), Static(), settings=Settings(allocation=policy, allocation_tolerance=5.0)
     )

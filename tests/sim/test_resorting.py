@@ -26,7 +26,7 @@ OVERLOAD = Scenario(
     (OperatorSpec("lookup", (Upstream("in"),), ServiceTime("exponential", 0.02), cheaper=0.6),),
     ClusterSpec(max_executors=4), batch=BatchCost(0.3),
 )  # fmt: skip
-SETTINGS = Settings(resort_after_s=10, resort_calm_s=20)
+SETTINGS = Settings(resort_after_s=10, resort_undo_after_s=20)
 
 
 def run(scenario: Scenario = OVERLOAD, **options: object) -> SimulationResult:

@@ -62,7 +62,7 @@ def settings(directory: Path) -> Settings:
     return Settings(
         period_s=2.0, policy="incremental", executors_min=1, executors_max=3, slots=1,
         key_groups=2, executor_memory_mb=512, history=str(directory / "history.sqlite"),
-        cooldown_out_s=4.0, cooldown_in_s=8.0, threshold_min=0.2, threshold_max=0.35,
+        cooldown_out_s=4.0, cooldown_in_s=8.0, policy_options={"min_ratio": 0.2, "max_ratio": 0.35},
         allocation="milp", allocation_tolerance=0.0,
     )  # fmt: skip
 

@@ -67,7 +67,7 @@ def main(directory: Path, master: str, once: bool) -> None:
     """Run until killed, or until all rows are worked off."""
     settings = Settings(
         period_s=0.5, policy="static", key_groups=2, history=str(directory / "history.sqlite"),
-        shed_at_most=0.3, resort_after_s=0.5, resort_calm_s=60.0,
+        shed_at_most=0.3, resort_after_s=0.5, resort_undo_after_s=60.0,
     )  # fmt: skip
     place = Place(master, directory / "checkpoint", directory / "spark.log", once=once)
     with ElasticRun(topology(directory), settings, place, on_step=tell) as run:

@@ -9,8 +9,8 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from penstock.cli.border import Border
 from penstock.cli.doctor import doctor as doctor_command
+from penstock.cli.exit_codes import ExitCodeGroup
 from penstock.spark.cluster import doctor
 
 ALL = ["python", "java", "pyspark", "import", "ports", "memory", "disk"]
@@ -98,8 +98,8 @@ def test_a_session_answers_or_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def command() -> typer.Typer:
-    """The command behind the border, beside another so that it has a name."""
-    made = typer.Typer(cls=Border, pretty_exceptions_enable=False)
+    """The command with the error contract, beside another so that it has a name."""
+    made = typer.Typer(cls=ExitCodeGroup, pretty_exceptions_enable=False)
     made.command("doctor")(doctor_command)
     made.command("other")(lambda: None)
     return made

@@ -79,7 +79,7 @@ def test_what_placement_cannot_solve_is_scaled_and_moves_wait() -> None:
 def test_nothing_scales_in_over_a_backlog_or_blindly(
     observation: Observation, said: str | None
 ) -> None:
-    guards = standard_guards(Settings(cooldown_in_s=0.001), 1)
+    guards = standard_guards(Settings(cooldown_in_s=None), 1)
     done, told = stepped(1, observation, guards=guards)
     assert (SetExecutors.NAME in done) == (said is None)
     if said is not None:
@@ -111,5 +111,5 @@ def test_what_other_rooms_decide_is_in_the_history_and_on_the_page(
         (room, "a, b > c", ["cheaper"])
     ]
     assert shown[0]["numbers"] == {"gain": [0.25]}
-    printed = CliRunner().invoke(app, ["history", "--db", where, "--show", "elsewhere"]).stdout
+    printed = CliRunner().invoke(app, ["history", "--history", where, "--show", "elsewhere"]).stdout
     assert f"{room} (measured): a, b > c (gain 0.25): cheaper" in printed

@@ -5,11 +5,12 @@ from dataclasses import replace
 import pytest
 
 from penstock.config import Settings
-from penstock.control.guards.basic import GuardContext
+from penstock.control.guards.basic import Cooldown, GuardContext
 from penstock.control.guards.quotas import ExcludedTimes, Quota
 from penstock.control.guards.standard import standard_guards
 from penstock.control.guards.steadiness import CatchUp, ScaleDownWindow, UtilisationBand
 from penstock.errors import InvalidInput
+from penstock.model.day_spans import read_spans
 from penstock.model.decision import Limits, ScalingPlan
 from penstock.model.observation import ComponentObservation, LatencyObservation, Observation
 
@@ -76,13 +77,22 @@ def test_excluded_times_may_pass_midnight() -> None:
 @pytest.mark.parametrize("text", ["22-06", "25:00-26:00", "10:00-10:00", "10:00-11:00;12:00-13:00"])
 def test_badly_written_times_are_refused_with_the_form(text: str) -> None:
     with pytest.raises(InvalidInput, match="write spans such as"):
-        Settings(excluded_times=text)
+        read_spans(text, "excluded-times")
 
 
 def test_settings_bring_the_guards_they_name() -> None:
     plain = {type(guard).__name__ for guard in standard_guards(Settings(), 2)}
-    asked = standard_guards(Settings(quota_executor_s=10.0, excluded_times="22:00-06:00"), 2)
-    assert {type(guard).__name__ for guard in asked} - plain == {"Quota", "ExcludedTimes"}
+    settings = Settings(
+        catch_up_s=60.0, scale_down_window_s=30.0, utilisation_low=0.4, utilisation_high=0.8,
+        quota_executor_s=10.0, excluded_times="22:00-06:00",
+    )  # fmt: skip
+    asked = standard_guards(settings, 2)
+    assert {type(guard).__name__ for guard in asked} - plain == {
+        "CatchUp", "ScaleDownWindow", "UtilisationBand", "Quota", "ExcludedTimes",
+    }  # fmt: skip
     assert Quota(20.0, 3600.0) in asked
-    with pytest.raises(InvalidInput, match="utilisation-low is"):
-        Settings(utilisation_low=0.9, utilisation_high=0.5)
+
+
+def test_cooldowns_that_are_off_hold_nothing() -> None:
+    settings = Settings(cooldown_out_s=None, cooldown_in_s=None)
+    assert Cooldown(out_s=0.0, in_s=0.0) in standard_guards(settings, 2)

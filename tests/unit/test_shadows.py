@@ -3,8 +3,6 @@
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from contract.fakes import (
     FakeActuator,
     FakeHistory,
@@ -15,11 +13,10 @@ from contract.fakes import (
 from contract.loops import loop_over
 from penstock.config import Settings
 from penstock.control.actions import SetExecutors
-from penstock.control.chosen import shadow_policies
+from penstock.control.from_settings import shadow_policies
 from penstock.control.guards.basic import Bounds
 from penstock.control.history.store import HistoryStore
 from penstock.control.records import RunRecord
-from penstock.errors import InvalidInput
 from penstock.model.decision import Limits
 
 
@@ -81,17 +78,3 @@ def test_all_are_all_others_that_decide_something() -> None:
     names = {policy.name for policy in shadow_policies(Settings(policy="drs", shadow="all"))}
     assert {"incremental", "ds2", "spark-dra"} <= names
     assert names.isdisjoint({"drs", "static"})
-
-
-@pytest.mark.parametrize(
-    ("wanted", "sentence"),
-    [
-        ("drs,nonsense", "shadow names 'nonsense'; known: "),
-        ("drs,", "shadow names ''; known: "),
-        ("drs,drs", "name each policy once"),
-        ("incremental", "incremental is the policy that acts already"),
-    ],
-)
-def test_what_cannot_be_a_shadow_is_refused(wanted: str, sentence: str) -> None:
-    with pytest.raises(InvalidInput, match=sentence):
-        shadow_policies(Settings(shadow=wanted))

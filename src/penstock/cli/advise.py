@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from penstock.cli.border import INFEASIBLE
+from penstock.cli.exit_codes import INFEASIBLE
 from penstock.cli.output import print_json
 from penstock.errors import InvalidInput
 
@@ -29,17 +29,20 @@ def advise(
         str, typer.Argument(metavar="FILE", help="A JSON document; '-' reads it from stdin.")
     ],
     _as_json: Annotated[
-        bool, typer.Option("--json", help="As every command has it; the answer is JSON anyway.")
+        bool,
+        typer.Option("--json", help="Accepted as in every command; the answer is always JSON."),
     ] = False,
     plot: Annotated[
         Path | None,
-        typer.Option("--plot", help="Of fusion: draw the graph with its components, as .svg."),
+        typer.Option(
+            "--plot", help="For fusion: also draw the graph with its components, as .svg."
+        ),
     ] = None,
 ) -> None:
     """Run one decision on a JSON document and print the answer as JSON.
 
-    The document's form is printed by `penstock schema KIND`. Exit code 3 says that the request
-    cannot be met; the answer then says why, under "infeasible".
+    `penstock schema KIND` prints the form of the document. Exit code 3 means that the request
+    cannot be met; the answer then says why under "infeasible".
     """
     from penstock.documents import check_document, parse_document, read_document
 
@@ -61,7 +64,7 @@ def advise(
 
 
 def schema(kind: Kind) -> None:
-    """Print the JSON Schema of the documents `penstock advise KIND` takes."""
+    """Print the JSON Schema of the documents that `penstock advise KIND` takes."""
     print_json(_room(kind).SCHEMA)
 
 

@@ -11,11 +11,11 @@ from typing import Annotated, Final
 import typer
 
 from penstock.cli.advise import advise, schema
-from penstock.cli.border import Border
 from penstock.cli.cluster import cluster
 from penstock.cli.dashboard import dashboard
 from penstock.cli.demo import demo
 from penstock.cli.doctor import doctor
+from penstock.cli.exit_codes import ExitCodeGroup
 from penstock.cli.history import history
 from penstock.cli.plan import plan
 from penstock.cli.plan_graph import plan_graph
@@ -24,7 +24,7 @@ from penstock.cli.simulate import simulate
 
 app: Final = typer.Typer(
     name="penstock",
-    cls=Border,
+    cls=ExitCodeGroup,
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -42,16 +42,18 @@ def _version(wanted: bool) -> None:
 @app.callback()
 def penstock(
     _debug: Annotated[
-        bool, typer.Option("--debug", help="Show tracebacks; may stand anywhere in the command.")
+        bool, typer.Option("--debug", help="Show tracebacks; may come anywhere in the command.")
     ] = False,
     _shown: Annotated[
         bool,
-        typer.Option("--version", help="Print the version.", callback=_version, is_eager=True),
+        typer.Option(
+            "--version", help="Print the version and exit.", callback=_version, is_eager=True
+        ),
     ] = False,
 ) -> None:
     """Keep a latency promise on Apache Spark streams with as few executors as possible.
 
-    Exit codes: 0 done, 1 failed, 2 bad input, 3 the request cannot be met, 130 interrupted.
+    Exit codes: 0 success, 1 failure, 2 bad input, 3 the request cannot be met, 130 interrupted.
     """
 
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 cluster: Final = typer.Typer(
     name="cluster",
     no_args_is_help=True,
-    help="Start, end and look at your own Spark cluster on this machine.",
+    help="Start, stop and inspect your own Spark cluster on this machine.",
     epilog="Example: penstock cluster up --slots 8",
 )
 
@@ -23,31 +23,36 @@ cluster: Final = typer.Typer(
 @cluster.command(epilog="Example: penstock cluster up --slots 8 --memory-mb 8192")
 def up(
     slots: Annotated[
-        int, typer.Option("--slots", min=1, help="Tasks at once; may exceed the machine's cores.")
+        int,
+        typer.Option(
+            "--slots", min=1, help="How many tasks run at once; may exceed the machine's cores."
+        ),
     ] = 8,
     memory_mb: Annotated[
         int | None,
-        typer.Option("--memory-mb", help="For all executors; by default 1024 for each slot."),
+        typer.Option(
+            "--memory-mb", help="Memory for all executors in MiB. Default: 1024 per slot."
+        ),
     ] = None,
     as_json: Annotated[bool, JsonFlag] = False,
 ) -> None:
-    """Start the cluster; it stays when this command ends."""
+    """Start the cluster; it keeps running when this command ends."""
     from penstock.spark.cluster.detached import cluster_up
 
-    _told(cluster_up(slots, memory_mb), as_json)
+    _print_change(cluster_up(slots, memory_mb), as_json)
 
 
 @cluster.command(epilog="Example: penstock cluster down")
 def down(as_json: Annotated[bool, JsonFlag] = False) -> None:
-    """End the cluster and everything that runs on it."""
+    """Stop the cluster and everything that runs on it."""
     from penstock.spark.cluster.detached import cluster_down
 
-    _told(cluster_down(), as_json)
+    _print_change(cluster_down(), as_json)
 
 
 @cluster.command(epilog="Example: penstock cluster status --json")
 def status(as_json: Annotated[bool, JsonFlag] = False) -> None:
-    """Say whether the cluster is up and how much of it is used."""
+    """Show whether the cluster is up and how much of it is in use."""
     from penstock.spark.cluster.detached import cluster_status
 
     found = cluster_status()
@@ -57,7 +62,7 @@ def status(as_json: Annotated[bool, JsonFlag] = False) -> None:
         print(_line(found))
 
 
-def _told(change: ClusterChange, as_json: bool) -> None:
+def _print_change(change: ClusterChange, as_json: bool) -> None:
     if as_json:
         print_json(change)
     else:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from penstock.cli.settings import HISTORY_HELP, history_place
 from penstock.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -18,43 +19,37 @@ if TYPE_CHECKING:
 DEFAULT_PORT = 8686
 LEAST_TOKEN = 8  # characters; shorter ones can be guessed
 
-PageFlag = typer.Option("--dashboard", help="Also show the run as a web page on 127.0.0.1.")
+PageFlag = typer.Option("--dashboard", help="Also show the run on a web page on 127.0.0.1.")
 PortOption = typer.Option(
-    "--port", min=0, max=65_535, help="The page's port on 127.0.0.1; 0 takes any free one."
+    "--port", min=0, max=65_535, help="Port of the page on 127.0.0.1; 0 picks a free one."
 )
 TokenOption = typer.Option(
-    "--token", help="What the page must know to act; made up and told if not given."
+    "--token", help="Password for acting from the page. Default: a random one, printed at start."
 )
 
 
 def dashboard(
-    history: Annotated[
-        str | None,
-        typer.Option("--history", help="A file or SQLAlchemy URL; by default the option."),
-    ] = None,
+    history: Annotated[str | None, typer.Option("--history", help=HISTORY_HELP)] = None,
     port: Annotated[int, PortOption] = DEFAULT_PORT,
     token: Annotated[
         str | None,
         typer.Option(
-            "--token", help="Let only those read who know it; by default all of this machine may."
+            "--token", help="Password for reading the page. Default: none, on this machine only."
         ),
     ] = None,
     grafana: Annotated[
-        bool, typer.Option("--grafana", help="Print the Grafana dashboard file and end.")
+        bool, typer.Option("--grafana", help="Print the Grafana dashboard file and exit.")
     ] = False,
 ) -> None:
-    """Show a history as a web page on 127.0.0.1 until Ctrl-C; it only reads."""
+    """Show a history on a web page on 127.0.0.1 until Ctrl-C; nothing is changed."""
     import threading
-
-    from penstock.config import read_settings
 
     if grafana:
         from importlib.resources import files
 
         print((files("penstock.dashboard") / "grafana.json").read_text(encoding="utf-8"), end="")
         return
-    where = history if history is not None else read_settings().history
-    with served(where, port, _checked(token)), suppress(KeyboardInterrupt):
+    with served(history_place(history), port, _checked(token)), suppress(KeyboardInterrupt):
         threading.Event().wait()
 
 

@@ -11,24 +11,26 @@ import typer
 
 from penstock.cli.dashboard import DEFAULT_PORT, PageFlag, PortOption, TokenOption, beside
 from penstock.cli.output import JsonFlag, one_line, print_json
+from penstock.cli.settings import with_settings
+from penstock.config import Settings
 from penstock.errors import InvalidInput
 
 MARK = ".penstock-demo"  # only a directory with this file is emptied for the next demo
 
 
+@with_settings(only=("policy", "policy-options"), defaults={"policy": "drs"})
 def demo(
     out: Annotated[
-        Path, typer.Option("--out", help="Where results, history and report.html go.")
+        Path, typer.Option("--out", help="Folder for the results, the history and report.html.")
     ] = Path("runs/demo"),
-    policy: Annotated[
-        str, typer.Option("--policy", help="The scaling policy, by its name.")
-    ] = "drs",
     page: Annotated[bool, PageFlag] = False,
     port: Annotated[int, PortOption] = DEFAULT_PORT,
     token: Annotated[str | None, TokenOption] = None,
     as_json: Annotated[bool, JsonFlag] = False,
+    *,
+    settings: Settings,
 ) -> None:
-    """Watch a toll road keep its latency bound while its load goes 1 -> 4 -> 1."""
+    """Watch a toll road keep its latency bound while its load goes from 1 to 4 and back to 1."""
     from penstock.cli.demo_road import demo_gantries, demo_settings, directed, road
     from penstock.cli.live import LiveView
     from penstock.cli.report import write_report
@@ -41,7 +43,7 @@ def demo(
     _empty(out)
     gantries = demo_gantries()
     topology = road(gantries, out)
-    settings = demo_settings(policy, out)
+    settings = demo_settings(settings.policy, out, settings.policy_options)
     low, high = gantries.base_rate_per_s, gantries.load.peak_rate_per_s
     duration_s = gantries.rush.end_s
     print(
@@ -72,7 +74,7 @@ def demo(
         print("\n".join(summary_lines(summary)))
         print("\n".join(one_line(room.line()) for room in rooms))
         print(f"report: {out / 'report.html'}")
-        print(f"why: penstock history --changes --db {out / 'history.sqlite'}")
+        print(f"why: penstock history --changes --history {out / 'history.sqlite'}")
 
 
 def _empty(out: Path) -> None:

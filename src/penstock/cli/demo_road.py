@@ -10,10 +10,10 @@ starts takes most of two cores for 6 to 8 s, during which results are late by as
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from penstock.workloads.gantries import Gantries
 
@@ -62,7 +62,17 @@ def road(gantries: Gantries, out: Path, lookup_wait_s: float = LOOKUP_WAIT_S) ->
     )
 
 
-def demo_settings(policy: str, out: Path) -> Settings:
+POLICY_OPTIONS: Mapping[str, Mapping[str, Any]] = {
+    "incremental": {"min_ratio": 0.35, "max_ratio": 0.7},
+    "autoscale": {"window_s": 20.0},
+    "autoscale_plus": {"window_s": 20.0},
+    "rlearn": {"window_s": 20.0},
+}
+
+
+def demo_settings(
+    policy: str, out: Path, policy_options: Mapping[str, Any] | None = None
+) -> Settings:
     """Quicker to react than the defaults: the demo has no hour to wait for."""
     from penstock.config import Settings
 
@@ -70,7 +80,7 @@ def demo_settings(policy: str, out: Path) -> Settings:
         period_s=3.0, policy=policy, aim=AIM, executors_min=1, executors_max=4, slots=2,
         key_groups=2, executor_memory_mb=768, cooldown_out_s=6.0, cooldown_in_s=9.0,
         step_in=1, step_out=1, foresight_s=15.0, scale_down_window_s=9.0,
-        threshold_min=0.35, threshold_max=0.7, trend_window_s=20.0,
+        policy_options={**POLICY_OPTIONS.get(policy, {}), **(policy_options or {})},
         batch_interval_s=BATCH_INTERVAL_S, allocation="milp", allocation_migrations=2,
         allocation_tolerance=2.0,  # two small key groups: at most 6 percent of a processor apart
         history=str(out / "history.sqlite"),

@@ -4,17 +4,18 @@ from typing import Annotated
 
 import typer
 
-from penstock.cli.border import FAILED
+from penstock.cli.exit_codes import FAILED
 from penstock.cli.output import JsonFlag, one_line, print_json
 
 
 def doctor(
     spark: Annotated[
-        bool, typer.Option("--spark", help="Also start a tiny local session (some seconds).")
+        bool,
+        typer.Option("--spark", help="Also start a small local Spark session; takes some seconds."),
     ] = False,
     as_json: Annotated[bool, JsonFlag] = False,
 ) -> None:
-    """Look at Python, Java, pyspark, ports, memory and disk; exit 1 when something is wrong."""
+    """Check Python, Java, pyspark, ports, memory and disk; exit code 1 if something is wrong."""
     from penstock.spark.cluster.doctor import examine
 
     checks = examine(with_spark=spark)

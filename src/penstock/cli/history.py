@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from penstock.cli.output import JsonFlag, one_line, print_json
+from penstock.cli.settings import HISTORY_HELP, history_place
 from penstock.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -39,33 +40,31 @@ class Kind(StrEnum):
 
 
 def history(
-    db: Annotated[
-        str | None,
-        typer.Option("--db", help="A file or SQLAlchemy URL; by default the option `history`."),
-    ] = None,
+    history: Annotated[str | None, typer.Option("--history", help=HISTORY_HELP)] = None,
     run: Annotated[
-        int | None, typer.Option("--run", metavar="N", help="Which run; by default the newest.")
+        int | None,
+        typer.Option("--run", metavar="N", help="Number of the run. Default: the newest."),
     ] = None,
-    runs: Annotated[bool, typer.Option("--runs", help="List the runs and nothing else.")] = False,
+    runs: Annotated[bool, typer.Option("--runs", help="Only list the runs.")] = False,
     show: Annotated[
         list[Kind] | None,
-        typer.Option("--show", help="What to show; may be repeated. By default all."),
+        typer.Option("--show", help="What to show; may be repeated. Default: everything."),
     ] = None,
     changes: Annotated[
-        bool, typer.Option("--changes", help="Only decisions that wanted another number.")
+        bool, typer.Option("--changes", help="Only what changed something or was meant to.")
     ] = False,
     last: Annotated[
         str | None,
-        typer.Option("--last", metavar="DURATION", help="Only the last part, such as 10m."),
+        typer.Option(
+            "--last", metavar="DURATION", help="Only the last part of the run, such as 10m."
+        ),
     ] = None,
     as_json: Annotated[bool, JsonFlag] = False,
 ) -> None:
     """Show what was observed, decided and done in a run, and why."""
-    from penstock.config import read_settings
     from penstock.control.history.store import HistoryStore
 
-    where = db if db is not None else read_settings().history
-    with HistoryStore(where, create=False) as store:
+    with HistoryStore(history_place(history), create=False) as store:
         if runs:
             _print_runs(store.runs(), as_json)
             return
@@ -73,7 +72,7 @@ def history(
         kinds = tuple(show) if show else tuple(Kind)
         found = _read(store, number, kinds, last)
         if changes:
-            found = {kind: [one for one in told if _changes(one)] for kind, told in found.items()}
+            found = {kind: [one for one in items if _changes(one)] for kind, items in found.items()}
         record = store.runs()[number]
     if as_json:
         print_json({"run": {"id": number, **vars(record)}, **found})
@@ -117,20 +116,20 @@ def _read(
     }
 
 
-def _changes(told: Any) -> bool:
+def _changes(record: Any) -> bool:
     """Whether anything was to be other than it was; what the loop only saw changes nothing."""
     from penstock.control.history.digest import admission_changes
     from penstock.control.records import AllocationRecord, DecisionRecord
     from penstock.model.observation import AdmissionRecord, Observation
 
-    if isinstance(told, DecisionRecord):
-        current = told.current.processors
-        return not current == told.decision.plan.processors == told.guarded.processors
-    if isinstance(told, AllocationRecord):
-        return bool(told.moves or told.infeasible)
-    if isinstance(told, AdmissionRecord):
-        return admission_changes(told)
-    return not isinstance(told, Observation)
+    if isinstance(record, DecisionRecord):
+        current = record.current.processors
+        return not current == record.decision.plan.processors == record.guarded.processors
+    if isinstance(record, AllocationRecord):
+        return bool(record.moves or record.infeasible)
+    if isinstance(record, AdmissionRecord):
+        return admission_changes(record)
+    return not isinstance(record, Observation)
 
 
 def _print_runs(runs: dict[int, RunRecord], as_json: bool) -> None:
@@ -150,7 +149,7 @@ def _print_runs(runs: dict[int, RunRecord], as_json: bool) -> None:
 def _print_events(number: int, record: RunRecord, found: dict[str, list[Any]]) -> None:
     from penstock.control.step import clock_time
 
-    told: dict[str, tuple[str, Callable[[Any], str]]] = {
+    shown: dict[str, tuple[str, Callable[[Any], str]]] = {
         Kind.observations: ("observed", _observation_line),
         Kind.decisions: ("decided", _decision_line),
         Kind.shadows: ("would", _decision_line),
@@ -162,7 +161,7 @@ def _print_events(number: int, record: RunRecord, found: dict[str, list[Any]]) -
     }
     events = sorted(
         (
-            (item.at_s, told[kind][0], told[kind][1](item))
+            (item.at_s, shown[kind][0], shown[kind][1](item))
             for kind, items in found.items()
             for item in items
         ),
@@ -208,11 +207,11 @@ def _allocation_line(a: AllocationRecord) -> str:
 
 
 def _admission_line(record: AdmissionRecord) -> str:
-    from penstock.control.history.digest import admission_told
+    from penstock.control.history.digest import admission_text
 
     reasons = "; ".join(record.reasons)
     infeasible = f"; infeasible: {record.infeasible}" if record.infeasible else ""
-    return f"{record.strategy}: {admission_told(record)}: {reasons}{infeasible}"
+    return f"{record.strategy}: {admission_text(record)}: {reasons}{infeasible}"
 
 
 def _room_line(d: RoomDecision) -> str:

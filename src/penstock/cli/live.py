@@ -78,10 +78,10 @@ class LiveView:
         seen = step.observation
         if seen is None or seen.latency is None:
             return f"latency - of {self._max_latency_s:g} s"
-        told = seen.latency
+        latency = seen.latency
         return (
-            f"latency {told.mean_s:.1f} s (95%: {told.p95_s:.1f} s) of {self._max_latency_s:g} s, "
-            f"in time {told.in_time_share:.0%}"
+            f"latency {latency.mean_s:.1f} s (95%: {latency.p95_s:.1f} s) "
+            f"of {self._max_latency_s:g} s, in time {latency.in_time_share:.0%}"
         )
 
     def _table(self) -> Any:

@@ -18,4 +18,4 @@ def one_line(text: str) -> str:
     return "".join(c if c.isprintable() else "?" for c in " ".join(text.split()))
 
 
-JsonFlag = typer.Option("--json", help="Print data instead of a table.")
+JsonFlag = typer.Option("--json", help="Print JSON instead of text.")

@@ -12,7 +12,7 @@ import typer
 
 from penstock.cli.output import JsonFlag, one_line, print_json
 from penstock.cli.plotting import MISSING, can_plot
-from penstock.cli.settings import with_settings
+from penstock.cli.settings import HISTORY_HELP, history_place, with_settings
 from penstock.config import Settings
 from penstock.errors import Infeasible, InvalidInput
 
@@ -42,45 +42,53 @@ class Recording:
 
 @with_settings(without=OWN)
 def plan(
-    history: Annotated[
-        str | None, typer.Option("--history", help="A file or SQLAlchemy URL; else the option.")
-    ] = None,
+    history: Annotated[str | None, typer.Option("--history", help=HISTORY_HELP)] = None,
     number: Annotated[
-        int | None, typer.Option("--run", metavar="N", help="Which run; by default the newest.")
+        int | None,
+        typer.Option("--run", metavar="N", help="Number of the run. Default: the newest."),
     ] = None,
     rate: Annotated[
-        str, typer.Option("--rate", metavar="xN", help="Times the recorded load, such as x2.")
+        str, typer.Option("--rate", metavar="xN", help="Multiply the recorded load, such as x2.")
     ] = "x1",
     max_latency: Annotated[
         str | None,
-        typer.Option("--max-latency", metavar="DURATION", help="Instead of the recorded bound."),
+        typer.Option(
+            "--max-latency", metavar="DURATION",
+            help="Latency bound to plan for. Default: the recorded one.",
+        ),
     ] = None,
     policy: Annotated[
-        str, typer.Option("--policy", help="Policies by name, as 'drs,ds2', or all.")
+        str, typer.Option("--policy", help="Policies to try, such as drs,ds2; or all.")
     ] = "all",
     executors_min: Annotated[
-        int | None, typer.Option("--executors-min", min=1, max=10_000, help="Else as recorded.")
+        int | None,
+        typer.Option(
+            "--executors-min", min=1, max=10_000, help="Fewest executors. Default: as recorded."
+        ),
     ] = None,
     executors_max: Annotated[
-        int | None, typer.Option("--executors-max", min=1, max=10_000, help="Else as recorded.")
+        int | None,
+        typer.Option(
+            "--executors-max", min=1, max=10_000, help="Most executors. Default: as recorded."
+        ),
     ] = None,
     tolerance: Annotated[
         float,
         typer.Option(
             "--tolerance", min=0.01, max=10,
-            help="Error of the replayed mean and 95th percentile above which nothing is advised.",
+            help="Largest error of the replayed mean and 95th percentile at which advice is given.",
         ),
     ] = 0.3,
-    seed: Annotated[int, typer.Option("--seed", min=0, help="Of the simulation.")] = 1,
-    out: Annotated[Path, typer.Option("--out", help="Where the figure goes.")] = Path("figures"),
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of the simulation.")] = 1,
+    out: Annotated[Path, typer.Option("--out", help="Folder for the figure.")] = Path("figures"),
     as_json: Annotated[bool, JsonFlag] = False,
     *,
     settings: Settings,
 ) -> None:  # fmt: skip
-    """Show latency, violations and cost of each policy and size for a recorded load, simulated.
+    """Simulate a recorded load under each policy and size: latency, late results and cost.
 
     The simulator is calibrated on the recorded service times and batch overheads. It first replays
-    the run as it was; where it is too far off, nothing is advised and the exit code is 3.
+    the run as it was; if that is too far off, no advice is given and the exit code is 3.
     """
     from penstock.model.durations import parse_duration_s
     from penstock.sim.calibration import scenario_of
@@ -108,16 +116,16 @@ def plan(
         figures = save(out, recorded.observations, replay.observations, found, bound_s)
     else:
         print(f"penstock: {MISSING}", file=sys.stderr)
-    told = {
+    answer = {
         "run": recorded.number, "topology": recorded.run.topology, "rate": factor,
         "max_latency_s": scenario.max_latency_s, "fidelity": _fidelity(fidelity),
         "candidates": found, "advice": None if advised is None else advised.name,
         "figures": [str(figure) for figure in figures],
     }  # fmt: skip
     if as_json:
-        print_json(told)
+        print_json(answer)
     else:
-        _print(told, fidelity, found, advised)
+        _print(answer, fidelity, found, advised)
     if advised is None:
         nearest = max(found, key=lambda c: (c.in_time_share, -c.executor_seconds))
         raise Infeasible(
@@ -145,24 +153,22 @@ def _known(policies: tuple[str, ...]) -> tuple[str, ...]:
 
     for name in policies:
         if name not in names():
-            raise InvalidInput(f"--policy names {name!r}; known: {', '.join(names())}, or all.")
+            raise InvalidInput(f"--policy names {name!r}; allowed: {', '.join(names())}, or all.")
     return tuple(name for name in policies if name != "static")  # each static size is tried anyway
 
 
 def _read(history: str | None, number: int | None) -> Recording:
-    from penstock.config import read_settings
     from penstock.control.history.store import HistoryStore
 
-    where = history if history is not None else read_settings().history
-    with HistoryStore(where, create=False) as store:
+    with HistoryStore(history_place(history), create=False) as store:
         runs = store.runs()
-        chosen = store.latest_run() if number is None else number
-        if chosen not in runs:
+        wanted = store.latest_run() if number is None else number
+        if wanted not in runs:
             raise InvalidInput(
                 f"--run is {number}; {store.where} holds {min(runs)} to {max(runs)}."
             )
         return Recording(
-            chosen, runs[chosen], store.read_observations(chosen), store.read_actions(chosen)
+            wanted, runs[wanted], store.read_observations(wanted), store.read_actions(wanted)
         )
 
 
@@ -203,15 +209,15 @@ def _compared(f: Fidelity) -> str:
 
 
 def _print(
-    told: dict[str, Any], fidelity: Fidelity, found: list[Candidate], advised: Candidate | None
+    answer: dict[str, Any], fidelity: Fidelity, found: list[Candidate], advised: Candidate | None
 ) -> None:
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
     print(
-        f"run {told['run']} of {one_line(told['topology'])}: load x{told['rate']:g}, bound "
-        f"{told['max_latency_s']:g} s; replayed as it was, it has {_compared(fidelity)}"
+        f"run {answer['run']} of {one_line(answer['topology'])}: load x{answer['rate']:g}, bound "
+        f"{answer['max_latency_s']:g} s; replayed as it was, it has {_compared(fidelity)}"
     )
     table = Table()
     table.add_column("policy or size")
@@ -227,7 +233,7 @@ def _print(
     if advised is not None:
         print(
             f"advice: {advised.name}, the cheapest that keeps {PROMISE:.0%} of results within "
-            f"{told['max_latency_s']:g} s"
+            f"{answer['max_latency_s']:g} s"
         )
-    if told["figures"]:
-        print(f"figure: {told['figures'][0]}")
+    if answer["figures"]:
+        print(f"figure: {answer['figures'][0]}")

@@ -44,9 +44,9 @@ def draw(
     figure = Figure(figsize=(11, 4.5), layout="constrained")
     over_time, costs = figure.subplots(1, 2)
     for label, observations, style in (("recorded", recorded, "-"), ("replayed", replayed, "--")):
-        told = [(o.at_s, o.latency.mean_s) for o in observations if o.latency is not None]
+        points = [(o.at_s, o.latency.mean_s) for o in observations if o.latency is not None]
         start_s = observations[0].at_s - observations[0].period_s
-        over_time.plot([t - start_s for t, _ in told], [v for _, v in told], style, label=label)
+        over_time.plot([t - start_s for t, _ in points], [v for _, v in points], style, label=label)
     over_time.set(title="the run as it was", xlabel="seconds", ylabel="mean latency in s")
     over_time.legend()
     for c in found:

@@ -25,25 +25,31 @@ def check_picture(option: str, file: Path) -> None:
     require_plotting()
 
 
-@with_settings()
+@with_settings(only=("key-groups", "history"))
 def plan_graph(
-    spec: Annotated[str, typer.Argument(metavar="FILE.py[:NAME]", help="A topology in a file.")],
+    spec: Annotated[
+        str,
+        typer.Argument(
+            metavar="FILE.py[:NAME]", help="A Python file with a topology, and its name there."
+        ),
+    ],
     plan: Annotated[
         str | None,
         typer.Option(
             "--plan",
             metavar="none|auto|FILE.json",
-            help="Operators that share a shuffle: none, as the history proposes, or by a file.",
+            help="Operators that share a shuffle: none, those the history proposes (auto), or "
+            "those of a file.",
         ),
     ] = None,
     out: Annotated[
-        Path, typer.Option("--out", help=f"Where to draw it: {', '.join(FORMATS)}.")
+        Path, typer.Option("--out", help=f"The picture; its name ends in {' or '.join(FORMATS)}.")
     ] = Path("plan.svg"),
     as_json: Annotated[bool, JsonFlag] = False,
     *,
     settings: Settings,
 ) -> None:
-    """Draw a topology's graph: operators of one component in one colour, shuffles between them."""
+    """Draw the graph of a topology: a colour for each component, and the shuffles between them."""
     import tempfile
 
     check_picture("--out", out)
@@ -55,18 +61,18 @@ def plan_graph(
     topology = load_topology(spec)
     with tempfile.TemporaryDirectory(prefix="penstock-") as folder:
         log_file = Path(folder) / "spark.log"
-        told = explain(topology, settings.key_groups, log_file, False, plan, settings.history)
+        explained = explain(topology, settings.key_groups, log_file, False, plan, settings.history)
     components = {
         f"{component.name} by ({', '.join(component.key)})" if component.key else component.name: (
             *component.operators,
             *(() if component.name in component.operators else (component.name,)),
         )
-        for query in told.plan.queries
+        for query in explained.plan.queries
         for component in query.components
     }
-    draw_components(topology.name, told.edges, components, out)
+    draw_components(topology.name, explained.edges, components, out)
     if as_json:
-        print_json({"file": str(out), "components": components, "shuffles": told.shuffles})
+        print_json({"file": str(out), "components": components, "shuffles": explained.shuffles})
     else:
         print(f"{out}: {len(components)} components")
-        print("\n".join(told.lines()))
+        print("\n".join(explained.lines()))

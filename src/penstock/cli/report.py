@@ -71,9 +71,9 @@ def draw(observations: Sequence[Observation], steps: Sequence[Step], summary: Ru
     at = [o.at_s - start_s for o in observations]
     load.plot(at, [o.arrival_rate_per_s for o in observations], color="tab:blue")
     load.set_ylabel("rows/s arriving")
-    told = [(o.at_s - start_s, o.latency) for o in observations if o.latency is not None]
-    latency.plot([t for t, _ in told], [x.mean_s for _, x in told], label="mean")
-    latency.plot([t for t, _ in told], [x.p95_s for _, x in told], label="95%", linestyle=":")
+    points = [(o.at_s - start_s, o.latency) for o in observations if o.latency is not None]
+    latency.plot([t for t, _ in points], [x.mean_s for _, x in points], label="mean")
+    latency.plot([t for t, _ in points], [x.p95_s for _, x in points], label="95%", linestyle=":")
     latency.axhline(summary.max_latency_s, color="tab:red", label="bound")
     latency.set_ylabel("latency in s")
     latency.legend(loc="upper right")

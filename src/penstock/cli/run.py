@@ -29,49 +29,68 @@ if TYPE_CHECKING:
 
 @with_settings()
 def run(
-    spec: Annotated[str, typer.Argument(metavar="FILE.py[:NAME]", help="A topology in a file.")],
+    spec: Annotated[
+        str,
+        typer.Argument(
+            metavar="FILE.py[:NAME]", help="A Python file with a topology, and its name there."
+        ),
+    ],
     master: Annotated[
         str,
         typer.Option(
             "--master",
-            help="A Spark master; 'embedded' for one of its own, 'cluster' for the one that is up.",
+            help="A Spark master; 'embedded' for a cluster that lives as long as the run, "
+            "'cluster' for the one started by `penstock cluster up`.",
         ),
     ] = "local[2]",
     checkpoint: Annotated[
         Path | None,
-        typer.Option("--checkpoint", help="Where a later run goes on; temporary if not given."),
+        typer.Option(
+            "--checkpoint",
+            help="Folder from which a later run can go on. Default: a temporary one.",
+        ),
     ] = None,
     duration: Annotated[
-        str | None, typer.Option("--for", metavar="DURATION", help="End after this time.")
+        str | None, typer.Option("--for", metavar="DURATION", help="Stop after this time.")
     ] = None,
-    once: Annotated[bool, typer.Option("--once", help="Work off what is there, then end.")] = False,
+    once: Annotated[
+        bool, typer.Option("--once", help="Process what is there now, then stop.")
+    ] = False,
     apart: Annotated[
         bool,
-        typer.Option("--apart", help="A query for each component, joined by channels; for loops."),
+        typer.Option(
+            "--apart",
+            help="Run each component as its own query, joined by channels; needed for loops.",
+        ),
     ] = False,
     processors: Annotated[
         str | None,
         typer.Option(
             "--processors",
             metavar="NAME=N,...",
-            help="What components apart begin with; 1 each if not given.",
+            help="With --apart: processors each component starts with. Default: 1 each.",
         ),
     ] = None,
     explained: Annotated[
-        bool, typer.Option("--explain", help="Show queries, components and keys; run nothing.")
+        bool,
+        typer.Option(
+            "--explain", help="Show queries, components and keys without running anything."
+        ),
     ] = False,
     plan: Annotated[
         str | None,
         typer.Option(
             "--plan",
             metavar="none|auto|FILE.json",
-            help="Which operators share a shuffle: none, as the history proposes, or as a file "
-            "says. By default as the checkpoint was begun.",
+            help="Operators that share a shuffle: none, those the history proposes (auto), or "
+            "those of a file. Default: as the checkpoint was started.",
         ),
     ] = None,
     apply: Annotated[
         bool,
-        typer.Option("--apply", help="Carry the checkpoint's state over if --plan differs."),
+        typer.Option(
+            "--apply", help="If --plan differs from the checkpoint's, carry its state over."
+        ),
     ] = False,
     page: Annotated[bool, PageFlag] = False,
     port: Annotated[int, PortOption] = DEFAULT_PORT,
@@ -80,7 +99,7 @@ def run(
     *,
     settings: Settings,
 ) -> None:
-    """Run a topology until its streams end, the time is over, or Ctrl-C."""
+    """Run a topology until its streams end, the time is up, or Ctrl-C."""
     from penstock.model.durations import parse_duration_s
     from penstock.spark.compile.topology_file import load_topology
 
@@ -110,7 +129,9 @@ def _processors(text: str | None, apart: bool) -> dict[str, int] | None:
     if text is None:
         return None
     if not apart:
-        raise InvalidInput("--processors is given, but only components --apart have their own.")
+        raise InvalidInput(
+            "--processors is given without --apart; only components that run apart have their own."
+        )
     return parse_processors(text)
 
 
@@ -122,13 +143,13 @@ def _explain(
     from penstock.spark.run.explain import explain
 
     with tempfile.TemporaryDirectory(prefix="penstock-") as folder:
-        told = explain(
+        explanation = explain(
             topology, settings.key_groups, Path(folder) / "spark.log", apart, plan, settings.history
         )
     if as_json:
-        print_json(told)
+        print_json(explanation)
     else:
-        print("\n".join(told.lines()))
+        print("\n".join(explanation.lines()))
 
 
 def run_watched(
@@ -150,8 +171,8 @@ def run_watched(
         controls.run = running
         for decision in running.plan:
             gain = decision.numbers.get("expected_gain")
-            told = "" if gain is None else f" (expected gain {gain:.0%})"
-            print(f"{decision.room}: {decision.what}{told}", file=sys.stderr)
+            expected = "" if gain is None else f" (expected gain {gain:.0%})"
+            print(f"{decision.room}: {decision.what}{expected}", file=sys.stderr)
         with suppress(KeyboardInterrupt):  # the usual way to end a run without end
             running.wait(limit_s)
         return running.finish()

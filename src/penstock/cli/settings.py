@@ -2,34 +2,56 @@
 
 import functools
 import inspect
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from penstock.config import OPTIONS, Option, read_settings
+from penstock.config import Option
+from penstock.config.settings import FIELD_OF
+from penstock.config.sources import from_command_line
+from penstock.control.resolved_settings import known_options, resolved_settings
 
+POLICY_TABLE = "policy-options"
 PANEL = "Options of the run (docs/options.md)"
+HISTORY_HELP = "A history: a file or an SQLAlchemy URL. Default: the option history."
 
 
-def with_settings(without: Collection[str] = ()) -> Callable[[Callable[..., None]], Any]:
-    """Give a command `--config` and all options but those named; it gets them as `settings`.
+def with_settings(
+    without: Collection[str] = (),
+    only: Collection[str] | None = None,
+    defaults: Mapping[str, Any] | None = None,
+) -> Callable[[Callable[..., None]], Any]:
+    """Give a command `--config` and the options of a run; it gets them as `settings`.
 
     The command has a parameter `settings`, filled from the file, the environment and the command
-    line, in rising precedence.
+    line, in rising precedence. It gets all options but those of `without`, or those of `only`;
+    what it does not get is not read anywhere. `defaults` are the command's own, by field.
     """
-    offered = [option for option in OPTIONS if option.name not in without]
+    offered = [
+        option
+        for option in known_options()
+        if option.name not in without and (only is None or option.name in only)
+    ]
+    read = [option.name for option in offered]
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
         @functools.wraps(command)
         def wrapped(**given: Any) -> None:
             file = given.pop("config")
-            chosen = {option.name: given.pop(_parameter(option)) for option in offered}
-            command(**given, settings=read_settings(file, command_line=chosen))
+            written = {option.name: given.pop(_parameter(option)) for option in offered}
+            policy_options = written.pop(POLICY_TABLE, None) or ()
+            explicit = from_command_line(
+                {name: raw for name, raw in written.items() if raw is not None}, policy_options
+            )
+            found = resolved_settings(explicit, file=file, only=read, defaults=defaults)
+            command(**given, settings=found)
 
         own = inspect.signature(command, eval_str=True).parameters.values()
-        added = {"config": _CONFIG} | {_parameter(option): _flag(option) for option in offered}
+        added = {"config": _CONFIG} | {
+            _parameter(option): _flag(option, defaults or {}) for option in offered
+        }
         parameters = [p for p in own if p.name != "settings"]
         parameters += [
             inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=kind)
@@ -43,10 +65,28 @@ def with_settings(without: Collection[str] = ()) -> Callable[[Callable[..., None
     return decorate
 
 
+def history_place(given: str | None) -> str:
+    """Where the history of a command is that needs no other option: as given, else as set."""
+    explicit = from_command_line({} if given is None else {"history": given})
+    return resolved_settings(explicit, only=("history",)).history
+
+
 _CONFIG = Annotated[
     Path | None,
     typer.Option(
-        "--config", metavar="FILE", help="By default penstock.toml, if any.", rich_help_panel=PANEL
+        "--config",
+        metavar="FILE",
+        help="A TOML file with options. Default: penstock.toml, if there is one.",
+        rich_help_panel=PANEL,
+    ),
+]
+_POLICY_OPTION = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--policy-option",
+        metavar="NAME=VALUE",
+        help="An option of the policy itself (docs/scaling.md); may be repeated.",
+        rich_help_panel=PANEL,
     ),
 ]
 
@@ -55,14 +95,22 @@ def _parameter(option: Option) -> str:
     return "option_" + option.name.replace("-", "_")
 
 
-def _flag(option: Option) -> Any:
-    text = f"{option.description} Default: {option.default}."
+def _flag(option: Option, defaults: Mapping[str, Any]) -> Any:
+    if option.kind == "table":
+        return _POLICY_OPTION
+    default = defaults.get(FIELD_OF[option.name], option.default)
+    listed = f" Allowed: {option.allowed}." if option.choices else ""
+    text = f"{option.description}{listed} Default: {default}."
     if option.kind == "switch":
         names = f"--{option.name}/--no-{option.name}"
         return Annotated[bool | None, typer.Option(names, help=text, rich_help_panel=PANEL)]
+    metavar = {"choice": "NAME", "names": "NAME,..."}.get(option.kind, option.kind.upper())
     return Annotated[
         str | None,
         typer.Option(
-            f"--{option.name}", metavar=option.kind.upper(), help=text, rich_help_panel=PANEL
+            f"--{option.name}",
+            metavar=f"{metavar}|off" if option.can_be_off else metavar,
+            help=text,
+            rich_help_panel=PANEL,
         ),
     ]

@@ -26,33 +26,38 @@ if TYPE_CHECKING:
 @with_settings(without=("period", "executors-min", "executors-max", "slots", "history"))
 def simulate(
     scenario: Annotated[
-        Path, typer.Argument(metavar="SCENARIO.toml", help="What is simulated (docs/simulator.md).")
+        Path, typer.Argument(metavar="SCENARIO.toml", help="The scenario (docs/simulator.md).")
     ],
     seed: Annotated[
-        int | None, typer.Option("--seed", min=0, help="Instead of the scenario's own.")
+        int | None,
+        typer.Option("--seed", min=0, help="Seed of the simulation. Default: the scenario's."),
     ] = None,
     history: Annotated[
         str | None,
-        typer.Option("--history", help="Also keep the run in this history (file or URL)."),
+        typer.Option(
+            "--history", help="Also record the run in this history: a file or an SQLAlchemy URL."
+        ),
     ] = None,
     as_json: Annotated[bool, JsonFlag] = False,
     *,
     settings: Settings,
 ) -> None:
-    """Run a scenario on a simulated cluster and show what the policy made of it."""
+    """Run a scenario on a simulated cluster and show how the policy did."""
     from dataclasses import replace
 
-    from penstock.control.chosen import chosen_policy, shadow_policies
+    from penstock.control.from_settings import policy_of, shadow_policies
     from penstock.sim.scenario_file import load_scenario
 
     wanted = load_scenario(scenario)
-    chosen = chosen_policy(settings, wanted.cluster.slots)
+    policy = policy_of(settings, wanted.cluster.slots)
     if seed is not None:
         wanted = replace(wanted, seed=seed)
     shadows = shadow_policies(settings, wanted.cluster.slots)
     if shadows and history is None:
-        raise InvalidInput("--shadow needs --history: what shadows decide is kept there alone.")
-    result = _run(wanted, chosen, shadows, settings, history)
+        raise InvalidInput(
+            "--shadow needs --history, where the decisions of shadow policies are kept."
+        )
+    result = _run(wanted, policy, shadows, settings, history)
     if as_json:
         print_json(_summary(result))
     else:

@@ -3,15 +3,15 @@
 from collections.abc import Callable, Sequence
 
 from penstock.config import Settings
-from penstock.control.chosen import (
-    chosen_allocating,
-    chosen_batch_interval,
-    chosen_last_resort,
-    chosen_policy,
-    shadow_policies,
-)
 from penstock.control.controlled import Controlled
 from penstock.control.foresight import Foresight
+from penstock.control.from_settings import (
+    allocating_of,
+    batch_interval_of,
+    last_resort_of,
+    policy_of,
+    shadow_policies,
+)
 from penstock.control.guards.basic import Guard
 from penstock.control.guards.standard import standard_guards
 from penstock.control.loop import Loop
@@ -39,13 +39,13 @@ def rooms_for(
     """The rooms that the settings ask for; a policy or guards that are given replace theirs."""
     slots, bound_s = controlled.actuator.slots_per_executor(), controlled.limits.max_latency_s
     return Rooms(
-        policy=policy if policy is not None else chosen_policy(settings, slots),
+        policy=policy if policy is not None else policy_of(settings, slots),
         guards=guards if guards is not None else standard_guards(settings, slots),
         shadows=shadow_policies(settings, slots),
         foresight=Foresight(settings.foresight_s),
-        allocating=chosen_allocating(settings) if controlled.sharing == "time" else None,
-        last_resort=chosen_last_resort(settings, controlled.cheaper_forms, bound_s),
-        batch_interval=chosen_batch_interval(settings, bound_s),
+        allocating=allocating_of(settings) if controlled.sharing == "time" else None,
+        last_resort=last_resort_of(settings, controlled.cheaper_forms, bound_s),
+        batch_interval=batch_interval_of(settings, bound_s),
     )
 
 

@@ -91,11 +91,11 @@ def forecast_columns(
     decisions: Sequence[DecisionRecord], ahead_s: float, most: int = MOST_POINTS
 ) -> dict[str, Column]:
     """What the loop foresaw, at the time it foresaw it for."""
-    told = [d for d in decisions if d.foreseen_rate_per_s is not None]
-    told = told[:: max(1, -(-len(told) // most))]
+    foreseen = [d for d in decisions if d.foreseen_rate_per_s is not None]
+    foreseen = foreseen[:: max(1, -(-len(foreseen) // most))]
     return {
-        "at_s": [d.at_s + ahead_s for d in told],
-        "rate_per_s": [float(d.foreseen_rate_per_s or 0.0) for d in told],
+        "at_s": [d.at_s + ahead_s for d in foreseen],
+        "rate_per_s": [float(d.foreseen_rate_per_s or 0.0) for d in foreseen],
     }
 
 
@@ -103,15 +103,15 @@ def wanted_columns(
     shadows: Sequence[DecisionRecord], most: int = MOST_POINTS
 ) -> dict[str, dict[str, Column]]:
     """The processors that each policy which only watched would have had, over time."""
-    told: dict[str, dict[str, Column]] = {}
+    found: dict[str, dict[str, Column]] = {}
     for name in dict.fromkeys(d.policy for d in shadows):
         mine = [d for d in shadows if d.policy == name]
         mine = mine[:: max(1, -(-len(mine) // most))]
-        told[name] = {
+        found[name] = {
             "at_s": [d.at_s for d in mine],
             "processors": [float(d.guarded.processors) for d in mine],
         }
-    return told
+    return found
 
 
 def changed_places(observations: Sequence[Observation]) -> list[dict[str, Any]]:

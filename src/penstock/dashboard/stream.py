@@ -26,16 +26,16 @@ def events(
     """
     known, quiet_s = list[dict[str, Any]](), 0.0
     while not stopping.is_set():
-        told = False
+        sent = False
         try:
             for kind, value, at in _news(store, run, seen, known):
                 yield _event(kind, value, at)
-                seen, told = at, True
+                seen, sent = at, True
                 known = value["runs"] if kind == "runs" else known
         except Unavailable as error:  # a database that is away comes back
             yield _event("trouble", {"error": str(error)}, seen)
-            told = True
-        quiet_s = 0.0 if told else quiet_s + LOOK_EVERY_S
+            sent = True
+        quiet_s = 0.0 if sent else quiet_s + LOOK_EVERY_S
         if quiet_s >= KEEP_ALIVE_S:
             yield b":\n\n"
             quiet_s = 0.0

@@ -1,4 +1,4 @@
-"""What the page is told of a run, as plain values; every number is the history's own."""
+"""What the page shows of a run, as plain values; every number is the history's own."""
 
 from collections.abc import Sequence
 from dataclasses import astuple, dataclass
@@ -38,13 +38,13 @@ class Range:
 def run_list(store: HistoryStore) -> list[dict[str, Any]]:
     """All runs, newest first."""
     found = store.runs().items()
-    return [run_told(number, record) for number, record in reversed(list(found))]
+    return [run_values(number, record) for number, record in reversed(list(found))]
 
 
-def run_told(number: int, record: RunRecord) -> dict[str, Any]:
+def run_values(number: int, record: RunRecord) -> dict[str, Any]:
     """A run by its number."""
-    told: dict[str, Any] = plain({"id": number, **vars(record)})
-    return told
+    values: dict[str, Any] = plain({"id": number, **vars(record)})
+    return values
 
 
 def record_of(store: HistoryStore, run: int) -> RunRecord:
@@ -64,20 +64,20 @@ def run_document(store: HistoryStore, run: int, wanted: Range) -> dict[str, Any]
     part = (wanted.since_s, wanted.until_s)
     every = worst_latencies(store, run, now, *part)
     kept = [every.numbers[place] for place in thinned(every.latency_s)]
-    told = news(store, run, _newest_events(now), now, *part, numbers=kept)
-    shown = told.observations
+    new = news(store, run, _newest_events(now), now, *part, numbers=kept)
+    shown = new.observations
     document = {
-        "run": run_told(run, record),
+        "run": run_values(run, record),
         "position": str(now),
         "since_s": wanted.since_s,
         "until_s": wanted.until_s,
         "periods": {"shown": len(shown), "of": len(every.numbers)},
         "series": columns(shown),
-        "forecast": forecast_columns(told.decisions, record.foresight_s),
+        "forecast": forecast_columns(new.decisions, record.foresight_s),
         "components": component_columns(shown),
         "newest": newest(shown),
         "moves": changed_places(shown)[-MOST_MOVES:],
-        **_events(told),
+        **_events(new),
     }
     answer: dict[str, Any] = plain(document)
     return answer
@@ -91,18 +91,18 @@ def update_document(
     A page that slept for a week gets the newest of them, as many as it would show.
     """
     since = Position(*map(max, zip(astuple(since), astuple(_newest_events(until)), strict=True)))
-    told = news(store, run, since, until)
+    new = news(store, run, since, until)
     record, end = record_of(store, run), since.observations
     before = store.read_observations(run, Within(span=(end - 1, end)))
-    moves = changed_places([*before, *told.observations])
+    moves = changed_places([*before, *new.observations])
     document = {
-        "run": run_told(run, record),
-        "series": columns(told.observations),
-        "forecast": forecast_columns(told.decisions, record.foresight_s),
-        "components": component_columns(told.observations),
-        "newest": newest(told.observations),
+        "run": run_values(run, record),
+        "series": columns(new.observations),
+        "forecast": forecast_columns(new.decisions, record.foresight_s),
+        "components": component_columns(new.observations),
+        "newest": newest(new.observations),
         "moves": moves[-MOST_MOVES:],
-        **_events(told),
+        **_events(new),
     }
     answer: dict[str, Any] = plain(document)
     return answer
@@ -127,26 +127,26 @@ def _usual_range(store: HistoryStore, run: int, now: Position) -> Range:
     return Range()
 
 
-def _events(told: News) -> dict[str, Any]:
+def _events(new: News) -> dict[str, Any]:
     return {
-        "decisions": [decision_told(d) for d in _worth_telling(told.decisions)],
-        "shadows": [decision_told(d) for d in _worth_telling(told.shadows)],
-        "wanted": wanted_columns(told.shadows),
+        "decisions": [decision_values(d) for d in _worth_showing(new.decisions)],
+        "shadows": [decision_values(d) for d in _worth_showing(new.shadows)],
+        "wanted": wanted_columns(new.shadows),
         "others": [
-            *(allocation_told(a) for a in told.allocations if a.moves or a.infeasible),
-            *(admission_told(d) for d in told.admissions[-MOST_CHANGES:]),
-            *(room_told(d) for d in told.room_decisions[-MOST_CHANGES:]),
+            *(allocation_values(a) for a in new.allocations if a.moves or a.infeasible),
+            *(admission_values(d) for d in new.admissions[-MOST_CHANGES:]),
+            *(room_values(d) for d in new.room_decisions[-MOST_CHANGES:]),
         ],
-        "actions": [action_told(a) for a in told.actions[-MOST_CHANGES:]],
-        "failures": list(told.failures[-MOST_CHANGES:]),
+        "actions": [action_values(a) for a in new.actions[-MOST_CHANGES:]],
+        "failures": list(new.failures[-MOST_CHANGES:]),
     }
 
 
-def _worth_telling(decisions: Sequence[DecisionRecord]) -> list[DecisionRecord]:
+def _worth_showing(decisions: Sequence[DecisionRecord]) -> list[DecisionRecord]:
     """The newest of those that wanted a change, and fewer of those that did not."""
     changing = [d for d in decisions if changes(d)][-MOST_CHANGES:]
-    calm = [d for d in decisions if not changes(d)][-MOST_UNCHANGED:]
-    return sorted([*changing, *calm], key=lambda d: d.at_s)
+    unchanged = [d for d in decisions if not changes(d)][-MOST_UNCHANGED:]
+    return sorted([*changing, *unchanged], key=lambda d: d.at_s)
 
 
 def changes(decision: DecisionRecord) -> bool:
@@ -158,7 +158,7 @@ def changes(decision: DecisionRecord) -> bool:
     )
 
 
-def decision_told(record: DecisionRecord) -> dict[str, Any]:
+def decision_values(record: DecisionRecord) -> dict[str, Any]:
     """A decision with its numbers and reasons."""
     return {
         "at_s": record.at_s,
@@ -183,8 +183,8 @@ def decision_told(record: DecisionRecord) -> dict[str, Any]:
     }
 
 
-def allocation_told(record: AllocationRecord) -> dict[str, Any]:
-    """A placement as all decisions but those of scaling are told: what, by whom, numbers, why."""
+def allocation_values(record: AllocationRecord) -> dict[str, Any]:
+    """A placement as all decisions but those of scaling are shown: what, by whom, numbers, why."""
     moves = [f"{m.component} group {m.key_group} to {m.node}" for m in record.moves]
     return {
         "at_s": record.at_s,
@@ -203,7 +203,7 @@ def allocation_told(record: AllocationRecord) -> dict[str, Any]:
     }
 
 
-def admission_told(record: AdmissionRecord) -> dict[str, Any]:
+def admission_values(record: AdmissionRecord) -> dict[str, Any]:
     """Streams divided among lanes."""
     before, after = record.lanes_before, record.lanes_after
     lanes = f"lanes {before} → {after}" if before != after else f"lanes stay {after}"
@@ -225,7 +225,7 @@ def admission_told(record: AdmissionRecord) -> dict[str, Any]:
     }
 
 
-def room_told(decision: RoomDecision) -> dict[str, Any]:
+def room_values(decision: RoomDecision) -> dict[str, Any]:
     """A decision that was taken elsewhere than in the loop."""
     return {
         "at_s": decision.at_s,
@@ -240,8 +240,8 @@ def room_told(decision: RoomDecision) -> dict[str, Any]:
     }
 
 
-def action_told(record: ActionRecord) -> dict[str, Any]:
-    """What was done; other rooms' actions have other arguments, so each is told by its text."""
+def action_values(record: ActionRecord) -> dict[str, Any]:
+    """What was done; other rooms' actions have other arguments, so each is shown by its text."""
     outcome = record.outcome
     return {
         "at_s": record.at_s,

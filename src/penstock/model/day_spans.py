@@ -4,7 +4,6 @@ import re
 
 from penstock.errors import InvalidInput
 
-NONE = "none"
 _FORM = re.compile(r"([01]\d|2[0-3]):([0-5]\d)-([01]\d|2[0-3]):([0-5]\d)")
 
 
@@ -14,8 +13,6 @@ def read_spans(text: str, field: str) -> tuple[tuple[int, int], ...]:
     >>> read_spans("22:00-06:00, 12:00-12:30", "excluded-times")
     ((1320, 360), (720, 750))
     """
-    if text.strip().lower() == NONE:
-        return ()
     spans = []
     for part in text.split(","):
         match = _FORM.fullmatch(part.strip())
@@ -23,7 +20,7 @@ def read_spans(text: str, field: str) -> tuple[tuple[int, int], ...]:
         start, end = hours[0] * 60 + hours[1], hours[2] * 60 + hours[3]
         if match is None or start == end:
             raise InvalidInput(
-                f"{field} is {text!r}; write spans such as '22:00-06:00,12:00-12:30', or {NONE!r}."
+                f"{field} is {text!r}; write spans such as '22:00-06:00,12:00-12:30', or off."
             )
         spans.append((start, end))
     return tuple(spans)

@@ -9,8 +9,8 @@ import numpy as np
 
 from penstock.config import Settings
 from penstock.control.actions import SetExecutors
-from penstock.control.chosen import chosen_policy
 from penstock.control.foresight import Foresight
+from penstock.control.from_settings import policy_of
 from penstock.control.records import ActionRecord, RunRecord
 from penstock.model.decision import Decision, ScalingPlan
 from penstock.model.observation import Observation
@@ -154,7 +154,7 @@ def candidates(
         result = simulate(replace(scenario, cluster=cluster), Static(), settings=settings)
         yield _candidate(f"static {size}", result), result
     for name in policies:
-        policy = chosen_policy(replace(settings, policy=name), scenario.cluster.slots)
+        policy = policy_of(replace(settings, policy=name), scenario.cluster.slots)
         foresight = Foresight(settings.foresight_s)
         result = simulate(scenario, policy, settings=settings, foresight=foresight)
         yield _candidate(name, result), result

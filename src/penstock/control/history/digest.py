@@ -30,18 +30,18 @@ class RoomDigest:
 
 def digest(store: HistoryStore, run: int) -> tuple[RoomDigest, ...]:
     """All five rooms, in the order of the loop; other rooms that decided follow."""
-    told: dict[str, list[tuple[str, tuple[str, ...]]]] = {room: [] for room in ROOMS}
+    changes: dict[str, list[tuple[str, tuple[str, ...]]]] = {room: [] for room in ROOMS}
     for record in filter(admission_changes, store.read_admissions(run)):
-        told["admission"].append((admission_told(record), record.reasons))
+        changes["admission"].append((admission_text(record), record.reasons))
     for decision in filter(scaling_changes, store.read_decisions(run)):
         reasons = (*decision.decision.reasons, *decision.guard_reasons)
-        told["scaling"].append((scaling_told(decision), reasons))
+        changes["scaling"].append((scaling_text(decision), reasons))
     for allocation in store.read_allocations(run):
         if allocation.moves:
-            told["allocation"].append((allocation_told(allocation), allocation.reasons))
+            changes["allocation"].append((allocation_text(allocation), allocation.reasons))
     for elsewhere in filter(room_changes, store.read_room_decisions(run)):
-        told.setdefault(elsewhere.room, []).append((elsewhere.what, elsewhere.reasons))
-    return tuple(_digest(room, found) for room, found in told.items())
+        changes.setdefault(elsewhere.room, []).append((elsewhere.what, elsewhere.reasons))
+    return tuple(_digest(room, found) for room, found in changes.items())
 
 
 def admission_changes(record: AdmissionRecord) -> bool:
@@ -59,19 +59,19 @@ def room_changes(decision: RoomDecision) -> bool:
     return bool(decision.reasons) and decision.numbers.get("expected_gain") != 0
 
 
-def admission_told(record: AdmissionRecord) -> str:
+def admission_text(record: AdmissionRecord) -> str:
     """What changed, in a few words."""
     lanes = f"lanes of {record.source} {record.lanes_before} -> {record.lanes_after}"
     return f"{lanes}, {record.redirected} of {record.streams} streams redirected"
 
 
-def scaling_told(decision: DecisionRecord) -> str:
+def scaling_text(decision: DecisionRecord) -> str:
     """What changed, in a few words."""
     before, after = decision.current.processors, decision.guarded.processors
     return f"processors {before} -> {after} ({decision.policy})"
 
 
-def allocation_told(record: AllocationRecord) -> str:
+def allocation_text(record: AllocationRecord) -> str:
     """What changed, in a few words."""
     return f"{len(record.moves)} key groups move ({record.policy})"
 

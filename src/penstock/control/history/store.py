@@ -133,8 +133,8 @@ class HistoryStore:
         """What sources of many streams decided over their lanes, oldest first."""
         with self.reading() as connection:
             parents = _fetch(connection, t.observations, run, within)
-        told = [record for row in parents for record in rows.read_admissions(row)]
-        return sorted(told, key=lambda record: record.at_s)
+        found = [record for row in parents for record in rows.read_admissions(row)]
+        return sorted(found, key=lambda record: record.at_s)
 
     def read_failures(self, run: int, within: Within = ALL) -> list[FailureRecord]:
         """What failed in the loop of a run, oldest first."""

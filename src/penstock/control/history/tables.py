@@ -269,7 +269,7 @@ def _write_ahead(connection: DBAPIConnection, _: ConnectionPoolEntry) -> None:
 def _touch_private(file: Path, create: bool) -> None:
     """Make the file readable by its owner only; SQLite gives its companions the same mode."""
     if not create and not file.exists():
-        raise InvalidInput(f"there is no history at {file}; give another with --db.")
+        raise InvalidInput(f"there is no history at {file}; give another with --history.")
     if file.is_dir():
         raise InvalidInput(f"history is {str(file)!r}, a directory; give a file or a URL.")
     try:

@@ -26,6 +26,7 @@ from penstock.errors import InvalidInput
 from penstock.forecast.trends import linear_trends
 from penstock.model.decision import Decision, ScalingPlan
 from penstock.scaling.activity import (
+    COMBINE,
     NOTHING,
     SCALE_IN,
     SCALE_OUT,
@@ -38,6 +39,7 @@ from penstock.scaling.activity import (
 )
 from penstock.scaling.exploration import upstream_first
 from penstock.scaling.plans import change, hold
+from penstock.scaling.policies.options import option
 from penstock.scaling.policies.policy import ScalingContext
 from penstock.scaling.suggestions import Suggestion, grown_plan, pooled_plan
 from penstock.scaling.windows import OperatorWindows, operator_windows
@@ -51,12 +53,29 @@ class Autoscale:
 
     looks_ahead: ClassVar[bool] = True  # it fits a trend to the window by itself
 
-    variant: str = "gal"
-    combine: str = "max"
-    window_s: float = 60.0
-    grace_s: float | None = None  # None: one window
-    theta_min: float = 0.3
-    theta_max: float = 0.8
+    variant: str = option(
+        "gal",
+        "What counts besides an operator's own history: what its upstreams will emit (gal), "
+        "nothing (local), or whether they scale out (straight).",
+        choices=VARIANTS,
+    )
+    combine: str = option(
+        "max", "Of an operator's own estimate and its upstreams', the higher or the lower.",
+        choices=COMBINE,
+    )  # fmt: skip
+    window_s: float = option(
+        60.0, "How far it looks back, and for how long it plans.", least=0.1, greatest=86_400
+    )
+    grace_s: float | None = option(
+        None, "How long after a change it changes nothing.", least=0.001, greatest=86_400,
+        off=0.0, shown="window_s",
+    )  # fmt: skip
+    theta_min: float = option(
+        0.3, "Activity below which it scales in, unless the input rises.", least=0, greatest=1
+    )
+    theta_max: float = option(
+        0.8, "Activity above which it scales out, if the input rises.", least=0, greatest=1
+    )
 
     def __post_init__(self) -> None:
         if self.variant not in VARIANTS:

@@ -22,9 +22,10 @@ import numpy as np
 from penstock.errors import InvalidInput
 from penstock.forecast.trends import KINDS, best_trends
 from penstock.model.decision import Decision, ScalingPlan
-from penstock.scaling.activity import check_combine, combined, expected_rows
+from penstock.scaling.activity import COMBINE, check_combine, combined, expected_rows
 from penstock.scaling.exploration import upstream_first
 from penstock.scaling.plans import hold
+from penstock.scaling.policies.options import option
 from penstock.scaling.policies.policy import ScalingContext
 from penstock.scaling.suggestions import Suggestion, grown_plan, pooled_plan
 from penstock.scaling.windows import OperatorWindows, operator_windows
@@ -55,12 +56,26 @@ class AutoscalePlus:
 
     looks_ahead: ClassVar[bool] = True  # it fits a trend to the window by itself
 
-    combine: str = "max"
-    window_s: float = 90.0
-    grace_s: float = 0.0
-    alpha: float = 0.8
-    beta: float = 0.8
-    cpu_reservation: float = 1.0
+    combine: str = option(
+        "max", "Of an operator's own estimate and its upstreams', the higher or the lower.",
+        choices=COMBINE,
+    )  # fmt: skip
+    window_s: float = option(
+        90.0, "How far it looks back, and for how long it plans.", least=0.1, greatest=86_400
+    )
+    grace_s: float = option(
+        0.0, "How long after a change it changes nothing.", least=0.001, greatest=86_400, off=0.0
+    )
+    alpha: float = option(
+        0.8, "Share of a CPU that it plans to use; the rest is kept free.", least=0.01, greatest=1
+    )
+    beta: float = option(
+        0.8, "Share of the present processors below which the ideal number must fall before it "
+        "scales in.", least=0, greatest=1,
+    )  # fmt: skip
+    cpu_reservation: float = option(
+        1.0, "Share of a CPU that is reserved for each task.", least=0.01, greatest=1
+    )
 
     def __post_init__(self) -> None:
         check_combine(self.combine)

@@ -18,10 +18,12 @@ from penstock.scaling.models.microbatch import BatchOverhead
 from penstock.scaling.models.network import Allocation
 from penstock.scaling.plans import change, hold
 from penstock.scaling.policies.drs_inputs import Inputs, read_inputs
+from penstock.scaling.policies.options import option
 from penstock.scaling.policies.policy import ScalingContext
 from penstock.scaling.smoothing import Smoothing
 
 MODELS = ("auto", "mmk", "gigk", "microbatch")
+OBJECTIVES = ("latency", "processors")
 _LEAST_GAIN = 0.01  # of the latency; a smaller one does not pay for moving processors
 _NEAR_BEST = 1.4  # times the best latency that can be had
 _MOST_LOW = 0.75  # of the bound; nearer to it nothing is a surplus
@@ -38,24 +40,56 @@ class Drs:
 
     looks_ahead: ClassVar[bool] = False
 
-    model: str = "auto"
-    objective: str = "latency"
-    min_latency_share: float = 0.45
-    reallocate_after_s: float = 0.0
-    smoothing_window: int = 3
-    smoothing_alpha: float | None = None
-    predictive: bool = True
-    correct: bool = True
-    batch_overhead_s: float = 0.25
-    batch_overhead_per_processor_s: float = 0.0
-    trigger_interval_s: float = 0.0
+    model: str = option(
+        "auto",
+        "Latency model; auto takes microbatch where components share processors in time, and mmk "
+        "where each has its own.",
+        choices=MODELS,
+    )
+    objective: str = option(
+        "latency",
+        "Fewest processors that keep the bound (latency), or the lowest latency of all that are "
+        "allowed (processors).",
+        choices=OBJECTIVES,
+    )
+    min_latency_share: float = option(
+        0.45, "Share of the bound below which a measured latency means too many processors.",
+        least=0, greatest=0.999,
+    )  # fmt: skip
+    reallocate_after_s: float = option(
+        0.0, "How long after a change it changes nothing.", least=0.001, greatest=86_400, off=0.0
+    )
+    smoothing_window: int = option(
+        3, "Periods over which measurements are averaged.", least=1, greatest=1000
+    )
+    smoothing_alpha: float | None = option(
+        None, "Weight of the past in an exponential mean, instead of smoothing_window.",
+        least=0, greatest=0.999, off=None,
+    )  # fmt: skip
+    predictive: bool = option(
+        True, "Scale out as soon as the model expects the bound to be missed."
+    )
+    correct: bool = option(True, "Correct the model by the latency that was measured.")
+    batch_overhead_s: float = option(
+        0.25, "Fixed cost of a batch, until some were measured.",
+        least=0.001, greatest=3600, off=0.0,
+    )  # fmt: skip
+    batch_overhead_per_processor_s: float = option(
+        0.0, "What each processor adds to that cost, until it was measured.",
+        least=0.001, greatest=3600, off=0.0,
+    )  # fmt: skip
+    trigger_interval_s: float = option(
+        0.0, "Time from the start of one batch to the start of the next, for the model.",
+        least=0.001, greatest=3600, off=0.0, shown="batch-interval",
+    )  # fmt: skip
     smoothing: Smoothing = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         if self.model not in MODELS:
             raise InvalidInput(f"drs model is {self.model!r}; known: {', '.join(MODELS)}.")
-        if self.objective not in ("latency", "processors"):
-            raise InvalidInput(f"drs objective is {self.objective!r}; known: latency, processors.")
+        if self.objective not in OBJECTIVES:
+            known = ", ".join(OBJECTIVES)
+            raise InvalidInput(f"drs objective is {self.objective!r}; known: {known}.")
         if not 0 <= self.min_latency_share < 1:
             raise InvalidInput(
                 f"min_latency_share is {self.min_latency_share:g}; allowed: 0 <= share < 1."

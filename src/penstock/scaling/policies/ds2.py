@@ -21,6 +21,7 @@ from penstock.model.decision import Decision, ScalingPlan
 from penstock.scaling.demand import Demands, demands
 from penstock.scaling.offered import offered_rates, propagated, routing_ratios
 from penstock.scaling.plans import change, hold, separate_plan, shared_plan
+from penstock.scaling.policies.options import option
 from penstock.scaling.policies.policy import ScalingContext
 
 
@@ -39,12 +40,25 @@ class Ds2:
 
     looks_ahead: ClassVar[bool] = False
 
-    target_utilisation: float = 0.7
-    utilisation_band: float = 0.3
-    catch_up_s: float = 30.0
-    restart_s: float = 5.0
-    scale_down_window_s: float = 60.0
-    max_scale_down_share: float = 0.6
+    target_utilisation: float = option(
+        0.7, "Utilisation that it plans for.", least=0.01, greatest=1
+    )
+    utilisation_band: float = option(
+        0.3, "How far utilisation may be from the target before it scales.", least=0, greatest=0.99
+    )
+    catch_up_s: float = option(
+        30.0, "Time within which a backlog is to be worked off.", least=0.1, greatest=86_400
+    )
+    restart_s: float = option(
+        5.0, "How long a change stops the processing.", least=0.001, greatest=3600, off=0.0
+    )
+    scale_down_window_s: float = option(
+        60.0, "Scaling in goes no lower than the largest need within this time.",
+        least=0.001, greatest=86_400, off=0.0,
+    )  # fmt: skip
+    max_scale_down_share: float = option(
+        0.6, "Largest share of the processors that is removed at once.", least=0, greatest=1
+    )
 
     def __post_init__(self) -> None:
         if not 0 < self.target_utilisation <= 1:

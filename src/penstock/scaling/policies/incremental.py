@@ -17,6 +17,7 @@ from penstock.errors import InvalidInput
 from penstock.model.decision import Decision, ScalingPlan
 from penstock.scaling.demand import Demands, demands
 from penstock.scaling.plans import change, hold, separate_plan, shared_plan
+from penstock.scaling.policies.options import option
 from penstock.scaling.policies.policy import ScalingContext
 
 
@@ -29,9 +30,16 @@ class Incremental:
 
     looks_ahead: ClassVar[bool] = False
 
-    min_ratio: float = 0.5
-    max_ratio: float = 0.8
-    step: int = 1
+    min_ratio: float = option(
+        0.5, "Load over capacity below which it scales in.", least=0, greatest=10
+    )
+    max_ratio: float = option(
+        0.8, "Load over capacity above which it scales out.", least=0, greatest=10
+    )
+    step: int = option(
+        1, "Processors added or removed at once.", least=1, greatest=1024,
+        shown="one executor's slots",
+    )  # fmt: skip
 
     def __post_init__(self) -> None:
         if not 0 <= self.min_ratio < self.max_ratio:

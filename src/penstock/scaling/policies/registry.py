@@ -1,74 +1,87 @@
-"""Policies by name."""
+"""Policies by name, and their options by policy."""
 
-import math
-from dataclasses import MISSING, Field, fields
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import fields
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
+from penstock.config.option import Option
 from penstock.errors import InvalidInput
-from penstock.scaling.policies.autoscale import Autoscale
-from penstock.scaling.policies.autoscale_plus import AutoscalePlus
-from penstock.scaling.policies.drs import Drs
-from penstock.scaling.policies.ds2 import Ds2
-from penstock.scaling.policies.incremental import Incremental
-from penstock.scaling.policies.knowledge import Knowledge
-from penstock.scaling.policies.policy import ScalingPolicy
-from penstock.scaling.policies.rlearn import Rlearn
-from penstock.scaling.policies.spark_dra import SparkDra
-from penstock.scaling.policies.static import Static
+from penstock.scaling.policies.options import options_of
 
-POLICIES: dict[str, type[Any]] = {
-    "static": Static,
-    "incremental": Incremental,
-    "drs": Drs,
-    "autoscale": Autoscale,
-    "autoscale_plus": AutoscalePlus,
-    "ds2": Ds2,
-    "spark-dra": SparkDra,
-    "rlearn": Rlearn,
+if TYPE_CHECKING:
+    from penstock.scaling.policies.policy import ScalingPolicy
+
+# Imported when they are first used, so that `penstock --help` can list their names and stay quick.
+_HOMES = {
+    "static": "static:Static",
+    "incremental": "incremental:Incremental",
+    "drs": "drs:Drs",
+    "autoscale": "autoscale:Autoscale",
+    "autoscale_plus": "autoscale_plus:AutoscalePlus",
+    "ds2": "ds2:Ds2",
+    "spark-dra": "spark_dra:SparkDra",
+    "rlearn": "rlearn:Rlearn",
 }
-
-_KINDS = {bool: "true or false", str: "a text", int: "a whole number"}
 
 
 def names() -> tuple[str, ...]:
     """The names a policy can be chosen by."""
-    return tuple(sorted(POLICIES))
+    return tuple(sorted(_HOMES))
 
 
-def policy(name: str, **options: Any) -> ScalingPolicy:
+def policy_class(name: str) -> type[Any]:
+    """The class of a policy; a sentence when there is none of that name."""
+    if name not in _HOMES:
+        raise InvalidInput(f"policy is {name!r}; allowed: {', '.join(names())}.")
+    module, _, wanted = _HOMES[name].partition(":")
+    found = getattr(import_module(f"penstock.scaling.policies.{module}"), wanted)
+    assert isinstance(found, type)
+    return found
+
+
+def policy_options(name: str) -> Mapping[str, Option]:
+    """The options of a policy that can be written as text, by name.
+
+    >>> list(policy_options("incremental"))
+    ['min_ratio', 'max_ratio', 'step']
+    """
+    return {option.name: option for option in options_of(policy_class(name))}
+
+
+def has_option(name: str, option: str) -> bool:
+    """Whether a policy has such an option."""
+    return any(one.name == option for one in fields(policy_class(name)) if one.init)
+
+
+def read_policy_option(name: str, option: str, raw: object, label: str) -> Any:
+    """The value of an option of a policy, or a sentence that says what is allowed."""
+    known = policy_options(name)
+    if option in known:
+        return known[option].read(raw, label)
+    if not has_option(name, option):
+        listed = f"known: {', '.join(known)}" if known else "it has none"
+        raise InvalidInput(f"{label} is not an option of {name}; {listed}.")
+    wanted = _object_of(name, option)
+    if not isinstance(raw, wanted):
+        raise InvalidInput(f"{label} of {name} is {raw!r}; give a {wanted.__name__}, from Python.")
+    return raw
+
+
+def _object_of(name: str, option: str) -> type[Any]:
+    """The class of an option that is an object and has no form as text."""
+    made: Any = next(o for o in fields(policy_class(name)) if o.name == option).default_factory
+    assert isinstance(made, type)
+    return made
+
+
+def policy(name: str, **options: Any) -> "ScalingPolicy":
     """The policy of that name with its options; a sentence when either is unknown.
 
     >>> policy("incremental", max_ratio=0.9).name
     'incremental'
     """
-    if name not in POLICIES:
-        raise InvalidInput(f"policy is {name!r}; known: {', '.join(names())}.")
-    kind = POLICIES[name]
-    known = {field.name: field for field in fields(kind) if field.init}
-    for option, value in options.items():
-        if option not in known:
-            allowed = ", ".join(known) or "none"
-            raise InvalidInput(f"policy {name} has no option {option!r}; known: {allowed}.")
-        _check(name, known[option], value)
-    made: ScalingPolicy = kind(**options)
+    made: ScalingPolicy = policy_class(name)(
+        **{option: read_policy_option(name, option, raw, option) for option, raw in options.items()}
+    )
     return made
-
-
-def _check(name: str, field: "Field[Any]", value: Any) -> None:
-    """An option must be of the kind of its default; one without default value may be None."""
-    if field.default is MISSING:
-        if not isinstance(value, Knowledge):
-            raise InvalidInput(f"option {field.name} of policy {name} must be a Knowledge.")
-        return
-    allowed = _KINDS.get(type(field.default), "a number")
-    number = isinstance(value, int | float) and not isinstance(value, bool)
-    fits = {
-        "true or false": isinstance(value, bool),
-        "a text": isinstance(value, str),
-        "a whole number": number and isinstance(value, int),
-        "a number": number and math.isfinite(value),
-    }[allowed] or (value is None and field.default is None)
-    if not fits:
-        raise InvalidInput(
-            f"option {field.name} of policy {name} is {value!r}; it must be {allowed}."
-        )

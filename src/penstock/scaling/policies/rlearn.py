@@ -15,6 +15,7 @@ from penstock.model.decision import Decision, ScalingPlan
 from penstock.scaling.demand import demands, gaps_of
 from penstock.scaling.plans import change, hold, separate_plan, shared_plan
 from penstock.scaling.policies.knowledge import WHOLE, Knowledge, samples_of
+from penstock.scaling.policies.options import option
 from penstock.scaling.policies.policy import ScalingContext
 
 
@@ -25,8 +26,10 @@ class Rlearn:
     looks_ahead: ClassVar[bool] = False
 
     knowledge: Knowledge = field(default_factory=Knowledge)
-    window_s: float = 60.0
-    refine: bool = True
+    window_s: float = option(
+        60.0, "How far back the input rate is averaged.", least=0.1, greatest=86_400
+    )
+    refine: bool = option(True, "Go on learning from the periods of the run itself.")
 
     @property
     def name(self) -> str:

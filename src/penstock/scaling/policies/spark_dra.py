@@ -16,6 +16,7 @@ from penstock.model.decision import Decision, ScalingPlan
 from penstock.model.observation import ComponentObservation, Observation
 from penstock.scaling.demand import excess_rows, gaps_of, idle
 from penstock.scaling.plans import change, hold, separate_plan, shared_plan
+from penstock.scaling.policies.options import option
 from penstock.scaling.policies.policy import ScalingContext
 
 _MOST_ROUNDS = 20  # a million executors
@@ -27,9 +28,17 @@ class SparkDra:
 
     looks_ahead: ClassVar[bool] = False
 
-    backlog_timeout_s: float = 1.0
-    sustained_timeout_s: float = 1.0
-    idle_timeout_s: float = 60.0
+    backlog_timeout_s: float = option(
+        1.0, "How long tasks wait for a slot before the first executor is added.",
+        least=0.001, greatest=86_400,
+    )  # fmt: skip
+    sustained_timeout_s: float = option(
+        1.0, "How long they go on waiting before twice as many are added.",
+        least=0.001, greatest=86_400,
+    )  # fmt: skip
+    idle_timeout_s: float = option(
+        60.0, "How long an executor is idle before it is removed.", least=0.001, greatest=86_400
+    )
 
     def __post_init__(self) -> None:
         if not (min(self.backlog_timeout_s, self.sustained_timeout_s, self.idle_timeout_s) > 0):

@@ -37,7 +37,7 @@ def greeting(cannot: Mapping[str, str], settings: Settings) -> str:
     >>> greeting({"key_groups": "no stores"}, Settings(executors_max=8, allocation="milp"))
     'changes the number of executors (1 to 8); only advises on where state lives (no stores)'
     """
-    asked = [SetExecutors.NAME, *([MoveKeyGroups.NAME] if settings.allocation != "none" else [])]
+    asked = [SetExecutors.NAME, *([MoveKeyGroups.NAME] if settings.allocation is not None else [])]
     span = f" ({settings.executors_min} to {settings.executors_max})"
     does = [
         CONTROLLED[name] + (span if name == SetExecutors.NAME else "")
@@ -76,7 +76,7 @@ class Attached:
 
     def _start(self) -> None:
         store = self._resources.enter_context(HistoryStore(self.settings.history))
-        places = self.settings.allocation != "none"
+        places = self.settings.allocation is not None
         placements = self._placed() if places else None
         subject = controlled.attached(
             self._session, self.queries, self.max_latency_s, self.settings, placements

@@ -30,7 +30,7 @@ def together(
     actuator = SparkActuator(running.session, placements, running, all_ours=ours)
     slots = actuator.slots_per_executor()
     running.tell_parallelism(actuator.executors() * slots)
-    places = settings.allocation != "none"
+    places = settings.allocation is not None
     return Controlled(
         measurer=SparkMeasurer(running, (lambda: traffic_of(placements)) if places else None),
         actuator=actuator,

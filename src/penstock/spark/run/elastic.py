@@ -9,9 +9,9 @@ from types import TracebackType
 from pyspark.sql import Row
 
 from penstock.config import Settings
-from penstock.control.chosen import chosen_policy, shadow_policies
 from penstock.control.controlled import Controlled
 from penstock.control.controller import Controller
+from penstock.control.from_settings import policy_of, shadow_policies
 from penstock.control.history.store import HistoryStore
 from penstock.control.step import Step
 from penstock.control.summary import RunSummary
@@ -54,7 +54,7 @@ class ElasticRun:
 
     def __enter__(self) -> "ElasticRun":
         try:
-            chosen_policy(self.settings)  # a name that is unknown is refused before Spark starts
+            policy_of(self.settings)  # a name that is unknown is refused before Spark starts
             shadow_policies(self.settings)
             self._enter()
         except BaseException:
@@ -124,7 +124,7 @@ class ElasticRun:
         return PlanChoice(plan.groups, if_possible=True, expected_gains={plan: gain}), made
 
     def _queries(self, checkpoint: Path, choice: PlanChoice) -> RunningTopology:
-        pace = Pace(self.settings.batch_interval_s, self.place.once)
+        pace = Pace(self.settings.batch_interval_s or 0.0, self.place.once)
         if not self.place.apart:
             return RunningTopology(self.topology, self.session, checkpoint, pace, choice=choice)
         return RunningApart(

@@ -48,7 +48,7 @@ class Explanation:
             shuffles = self.shuffles.get(query.name, ())
             lines.append(f"    {len(shuffles)} shuffle(s): {'; '.join(shuffles) or 'none'}")
         lines += [f"  shared by an exchange: {name}" for name in self.shared]
-        lines += [f"  route of {name}: {told}" for name, told in self.routes.items()]
+        lines += [f"  route of {name}: {route}" for name, route in self.routes.items()]
         lines += [f"  {name}: {schema}" for name, schema in self.schemas.items()]
         lines += [f"  note: {reason}" for reason in (*self.plan.reasons, *self.notes)]
         return lines

@@ -29,7 +29,7 @@ def begin_history(
         RunRecord(
             name, settings.policy, time.time(), settings.period_s, max_latency_s, slots,
             settings.dry_run, executors_min=settings.executors_min,
-            executors_max=settings.executors_max, batch_interval_s=settings.batch_interval_s,
+            executors_max=settings.executors_max, batch_interval_s=settings.batch_interval_s or 0.0,
             foresight_s=settings.foresight_s, edges=edges,
         )
     )  # fmt: skip

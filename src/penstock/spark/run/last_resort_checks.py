@@ -9,7 +9,7 @@ from penstock.spark.sources.running.kinds import running_sources
 def check_degrading(topology: Topology, settings: Settings, apart: bool) -> None:
     """Refuse a last resort, or an interval of batches, that could never be carried out."""
     wanted = {
-        f"shed-at-most is {settings.shed_at_most:g}": settings.shed_at_most > 0,
+        f"shed-at-most is {settings.shed_at_most}": settings.shed_at_most is not None,
         "adapt-interval is true": settings.adapt_interval,
         f"operator {next(iter(topology.variants), '')!r} has a cheaper form": bool(
             topology.variants
@@ -20,7 +20,7 @@ def check_degrading(topology: Topology, settings: Settings, apart: bool) -> None
     foreign = [n for n, s in running_sources(topology).items() if not needed <= s.orders]
     if asked is not None and apart:
         raise InvalidInput(f"{asked}; that is possible only where components run together.")
-    if foreign and (settings.shed_at_most > 0 or settings.adapt_interval):
+    if foreign and (settings.shed_at_most is not None or settings.adapt_interval):
         raise InvalidInput(
             f"{asked}, but source {foreign[0]!r} cannot be told so; only a Generator and Streams "
             "can."
@@ -30,7 +30,7 @@ def check_degrading(topology: Topology, settings: Settings, apart: bool) -> None
 def check_attached(settings: Settings) -> None:
     """Refuse the same for queries whose sources are not Penstock's own."""
     for asked, wants in (
-        (f"shed-at-most is {settings.shed_at_most:g}", settings.shed_at_most > 0),
+        (f"shed-at-most is {settings.shed_at_most}", settings.shed_at_most is not None),
         ("adapt-interval is true", settings.adapt_interval),
     ):
         if wants:

@@ -47,8 +47,8 @@ def warm_up(
     made = slow_loop.latest
     if made is None:
         return None
-    told = f"measured while warming up, on {BATCHES * ROWS} generated rows"
-    return replace(made, reasons=(*made.reasons, told))
+    where = f"measured while warming up, on {BATCHES * ROWS} generated rows"
+    return replace(made, reasons=(*made.reasons, where))
 
 
 def _small(topology: Topology) -> Topology | None:

@@ -11,13 +11,13 @@ import typer
 from typer.testing import CliRunner
 
 from penstock.cli import app
-from penstock.cli.border import Border
+from penstock.cli.exit_codes import ExitCodeGroup
 from penstock.errors import InvalidInput, Unavailable
 
 
 def program(action: Callable[[], None]) -> typer.Typer:
-    """A program of one command behind the border, beside another so that it has a name."""
-    made = typer.Typer(cls=Border, pretty_exceptions_enable=False)
+    """A program of one command with the error contract, beside another so that it has a name."""
+    made = typer.Typer(cls=ExitCodeGroup, pretty_exceptions_enable=False)
     made.command("act")(lambda: action())
     made.command("other")(lambda: None)
     return made

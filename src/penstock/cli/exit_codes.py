@@ -1,4 +1,4 @@
-"""The border of the program: whatever goes wrong inside leaves as one line and an exit code."""
+"""Whatever goes wrong inside a command leaves the program as one line and an exit code."""
 
 import os
 import sys
@@ -18,7 +18,7 @@ INFEASIBLE = 3
 INTERRUPTED = 130  # 128 + SIGINT, as shells have it
 
 
-class Border(TyperGroup):
+class ExitCodeGroup(TyperGroup):
     """The group of all commands, with the error contract around them.
 
     A PenstockError is its sentence and its exit code; wrong usage is one sentence and 2; Ctrl-C is
@@ -50,12 +50,12 @@ class Border(TyperGroup):
             code = _reader_gone()
         except (KeyboardInterrupt, typer.Abort):
             code = INTERRUPTED
-        except Exception as error:  # noqa: BLE001 - the border: nothing may leave as a traceback
-            code = _told(error, debug)
+        except Exception as error:  # noqa: BLE001 - nothing may leave as a traceback
+            code = _reported(error, debug)
         sys.exit(code)
 
 
-def _told(error: Exception, debug: bool) -> int:
+def _reported(error: Exception, debug: bool) -> int:
     if debug:
         traceback.print_exception(error, file=sys.stderr)
     if isinstance(error, PenstockError):

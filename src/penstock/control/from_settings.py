@@ -1,0 +1,73 @@
+"""What the settings of a run ask for: its policies, its last resort, and what else decides."""
+
+from typing import Any
+
+from penstock.config import Settings
+from penstock.control.allocating import Allocating, AllocationRules
+from penstock.control.batch_interval import BatchInterval
+from penstock.control.last_resort import LastResort
+from penstock.control.resolved_settings import options_for, shadow_names
+from penstock.scaling.last_resort import ResortRules
+from penstock.scaling.policies.policy import ScalingPolicy
+from penstock.scaling.policies.registry import has_option, policy
+
+
+def policy_of(settings: Settings, slots: int | None = None) -> ScalingPolicy:
+    """The policy, or a sentence that lists the known ones.
+
+    `slots` are the processors of one executor, where the settings do not say it.
+
+    >>> policy_of(Settings(policy_options={"max_ratio": 0.9})).name
+    'incremental'
+    """
+    return _with_options(settings.policy, settings, slots)
+
+
+def shadow_policies(settings: Settings, slots: int | None = None) -> tuple[ScalingPolicy, ...]:
+    """Policies that decide beside the acting one without acting, in the order they are named.
+
+    >>> [policy.name for policy in shadow_policies(Settings(shadow="drs, ds2"))]
+    ['drs', 'ds2']
+    """
+    named = shadow_names(settings.shadow, settings.policy)
+    return tuple(_with_options(name, settings, slots) for name in named)
+
+
+def _with_options(name: str, settings: Settings, slots: int | None) -> ScalingPolicy:
+    from_the_run: dict[str, Any] = {
+        "trigger_interval_s": settings.batch_interval_s or 0.0,
+        "step": slots or settings.slots,  # nothing smaller than an executor can be had
+    }
+    wanted = {k: v for k, v in from_the_run.items() if has_option(name, k)}
+    return policy(name, **wanted | options_for(name, settings))
+
+
+def last_resort_of(
+    settings: Settings, variants: tuple[str, ...], max_latency_s: float
+) -> LastResort | None:
+    """The last resort; None where the user allows none: no cheaper form, and nothing to shed."""
+    rules = ResortRules(
+        variants, settings.shed_at_most or 0.0, settings.resort_after_s,
+        settings.resort_undo_after_s,
+    )  # fmt: skip
+    return LastResort(rules, max_latency_s) if rules.allows_anything else None
+
+
+def batch_interval_of(settings: Settings, max_latency_s: float) -> BatchInterval | None:
+    """What chooses the interval of batches; None where they go as the settings say."""
+    return BatchInterval(max_latency_s) if settings.adapt_interval else None
+
+
+def allocating_of(settings: Settings) -> Allocating | None:
+    """What places key groups; None where it is off."""
+    if settings.allocation is None:
+        return None
+    return Allocating(
+        AllocationRules(
+            settings.allocation,
+            settings.allocation_migrations,
+            settings.allocation_cost_s,
+            settings.allocation_tolerance,
+            settings.allocation_time_s,
+        )
+    )

@@ -1,0 +1,62 @@
+"""Commands take settings alike: the policy's own options, one name for the history."""
+
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from penstock.cli.app import app
+
+SCENARIO = str(Path(__file__).parents[2] / "examples/scenarios/overload.toml")
+COMMANDS = {
+    "run": ("run", "x.py:t"),
+    "simulate": ("simulate", SCENARIO),
+    "plan": ("plan",),
+    "demo": ("demo",),
+}
+
+
+@pytest.fixture(autouse=True)
+def _empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_an_unknown_policy_option_is_refused_before_anything_starts(command: str) -> None:
+    done = CliRunner().invoke(app, [*COMMANDS[command], "--policy-option", "modle=mmk"])
+    assert done.exit_code == 2
+    assert done.stderr.startswith("penstock: --policy-option modle is not an option of ")
+    assert done.stderr.count("\n") == 1
+    assert not list(Path.cwd().iterdir())
+
+
+@pytest.mark.parametrize("command", ["run", "simulate", "demo"])
+def test_an_unknown_policy_is_refused_with_those_there_are(
+    command: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done = CliRunner().invoke(app, [*COMMANDS[command], "--policy", "clever"])
+    assert done.stderr.startswith("penstock: --policy is 'clever'; allowed: autoscale, ")
+    monkeypatch.setenv("PENSTOCK_POLICY", "clever")
+    done = CliRunner().invoke(app, [*COMMANDS[command]])
+    assert done.stderr.startswith("penstock: PENSTOCK_POLICY is 'clever'; allowed: autoscale, ")
+
+
+def test_policy_options_change_what_is_decided() -> None:
+    def shown(*words: str) -> str:
+        return CliRunner().invoke(app, ["simulate", SCENARIO, *words]).stdout
+
+    assert "is above 0.8" in shown()
+    assert "is above 0.6" in shown("--policy-option", "max_ratio=0.6")
+
+
+@pytest.mark.parametrize("command", ["history", "dashboard", "plan"])
+def test_a_history_that_is_not_there_is_refused_by_one_name(command: str) -> None:
+    done = CliRunner().invoke(app, [command, "--history", "absent.sqlite"])
+    assert done.exit_code == 2
+    assert "there is no history at absent.sqlite; give another with --history." in done.stderr
+
+
+def test_documented_commands_use_one_name_for_the_history() -> None:
+    root = Path(__file__).parents[2]
+    for page in (root / "README.md", *sorted((root / "docs").glob("*.md"))):
+        assert "--db" not in page.read_text(encoding="utf-8"), page.name

@@ -1,0 +1,24 @@
+"""From the options to a policy."""
+
+import pytest
+
+from penstock.config import Settings
+from penstock.control.from_settings import policy_of
+from penstock.errors import InvalidInput
+from penstock.scaling.policies.incremental import Incremental
+from penstock.scaling.policies.registry import names
+
+
+@pytest.mark.parametrize("name", names())
+def test_every_policy_can_be_chosen_by_its_name(name: str) -> None:
+    assert policy_of(Settings(policy=name)).name == name
+
+
+def test_the_options_of_a_policy_reach_it() -> None:
+    settings = Settings(policy_options={"min_ratio": 0.3, "max_ratio": 0.7})
+    assert policy_of(settings) == Incremental(0.3, 0.7, step=settings.slots)
+
+
+def test_an_unknown_policy_is_refused_with_the_known_ones() -> None:
+    with pytest.raises(InvalidInput, match=r"policy is 'clever'; allowed: .*incremental.*static"):
+        policy_of(Settings(policy="clever"))

@@ -1,0 +1,37 @@
+"""docs/scaling.md names every policy, every option of it, and the defaults that hold."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from penstock.api import ATTACH_DEFAULTS
+from penstock.config import OPTIONS, Settings
+from penstock.scaling.policies.registry import names, policy_options
+
+PAGE = (Path(__file__).parents[2] / "docs" / "scaling.md").read_text(encoding="utf-8")
+SECTIONS = dict(re.findall(r"^### (\S+)\n(.*?)(?=^##|\Z)", PAGE, re.DOTALL | re.MULTILINE))
+
+
+def test_every_policy_has_its_part() -> None:
+    assert set(SECTIONS) == set(names())
+    assert all(f"\n| `{name}` | " in PAGE for name in names())
+
+
+@pytest.mark.parametrize("name", names())
+def test_every_option_of_a_policy_is_explained_with_it(name: str) -> None:
+    assert [one for one in policy_options(name) if f"`{one}`" not in SECTIONS[name]] == []
+
+
+def test_the_defaults_are_those_of_the_code() -> None:
+    assert f"| `penstock run`, `Topology.run` and `start` | `{Settings().policy}` |" in PAGE
+    assert f"| `penstock simulate` | `{Settings().policy}` |" in PAGE
+    assert f"| `penstock.attach` | `{ATTACH_DEFAULTS['policy']}` |" in PAGE
+
+
+def test_every_guard_is_named_by_options_that_there_are() -> None:
+    guards = PAGE.partition("## Guards")[2]
+    named = {word for row in re.findall(r"^\|.*\|(.*)\|.*\|$", guards, re.MULTILINE)
+             for word in re.findall(r"`(.*?)`", row)}  # fmt: skip
+    assert named <= {option.name for option in OPTIONS}
+    assert {"catch-up", "cooldown-in", "quota", "excluded-times"} <= named
