@@ -38,7 +38,7 @@ def killed(which: str, directory: Path, moments: random.Random) -> None:
         assert program.stdout is not None
         for _ in range(moments.randint(2, 9)):
             line = program.stdout.readline()
-            assert line.startswith((b"batch", b"finished")), told(directory)
+            assert line.startswith((b"batch", b"finished")), output_of(directory)
             if line.startswith(b"finished"):
                 break
         time.sleep(moments.uniform(0.0, 0.5))  # the random moment itself, no synchronisation
@@ -52,7 +52,7 @@ def start(which: str, directory: Path, errors: object) -> "subprocess.Popen[byte
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors)  # type: ignore[call-overload,no-any-return]
 
 
-def told(directory: Path) -> str:
+def output_of(directory: Path) -> str:
     return (directory / "stderr.txt").read_text()[-3000:]
 
 
