@@ -328,5 +328,7 @@ def test_a_run_over_what_is_there_needs_sources_that_say_when_it_is_read(
     made = Topology("endless", max_latency="20s")
     made.source("rows", lambda session: session.readStream.format("rate").load())
     made.sink("out", "rows", Memory())
-    with pytest.raises(InvalidTopology, match="source 'rows' does not say when all of it is read"):
+    with pytest.raises(
+        InvalidTopology, match="source 'rows' does not report when it has been read"
+    ):
         RunningApart(made, session, tmp_path / "c", Pace(once=True))

@@ -95,7 +95,7 @@ class SparkActuator:
             for placement in self._placements if leaving else ():
                 placement.evacuate(leaving)
         except PenstockError as reason:
-            log.warning("executors %s leave before they are empty: %s", leaving, reason)
+            log.warning("executors %s are removed before they are empty: %s", leaving, reason)
         try:
             return self._spread(self._executors.act(SetExecutors(action.total, leaving)))
         finally:

@@ -58,8 +58,9 @@ class RunningApart(RunningTopology):
         ]
         if pace.once and endless:
             raise InvalidTopology(
-                f"source {endless[0]!r} does not say when all of it is read, so a run over what is "
-                "there would not end where components run apart; leave --once out, or run together."
+                f"source {endless[0]!r} does not report when it has been read to its end, so "
+                "--once would never end with components run apart; leave --once out, or run "
+                "together."
             )
         self._at_once = pace.once
         super().__init__(topology, session, checkpoint, replace(pace, once=False), measured)
