@@ -160,6 +160,6 @@ def test_options_that_are_no_secret_to_a_checkpoint_are_none_to_its_reader() -> 
     class Mine(FilesBackend):
         pass
 
-    told: dict[str, Any] = {"url": "db://user:hush@host"}
-    assert "hush" not in Mine.identity(told)
-    assert Mine.identity(told) != Mine.identity({"url": "db://user:hush@elsewhere"})
+    options: dict[str, Any] = {"url": "db://user:hush@host"}
+    assert "hush" not in Mine.identity(options)
+    assert Mine.identity(options) != Mine.identity({"url": "db://user:hush@elsewhere"})

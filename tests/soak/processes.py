@@ -76,10 +76,10 @@ class Page:
             stderr=subprocess.PIPE, text=True,
         )  # fmt: skip
         assert self._process.stderr is not None
-        told = self._process.stderr.readline()
-        found = re.search(r"http://127\.0\.0\.1:(\d+)/", told)
+        line = self._process.stderr.readline()
+        found = re.search(r"http://127\.0\.0\.1:(\d+)/", line)
         if found is None:
-            raise RuntimeError(f"the page did not start: {told.strip()}")
+            raise RuntimeError(f"the page did not start: {line.strip()}")
         self._port = int(found[1])
 
     def newest_run(self) -> int:

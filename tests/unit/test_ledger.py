@@ -51,25 +51,25 @@ def test_latency_counts_every_row() -> None:
         LedgerEntry("q", 0, (Arrivals(100, 0.0, 10.0),), done_at_s=12.0),
         LedgerEntry("q", 1, (Arrivals(300, 10.0, 20.0),), done_at_s=20.0),
     ]
-    told = summarise(entries, max_latency_s=5.0)
-    assert told is not None
-    assert told.count == 400
-    assert told.mean_s == pytest.approx((100 * 7 + 300 * 5) / 400)
-    assert told.max_s == 12.0
+    latency = summarise(entries, max_latency_s=5.0)
+    assert latency is not None
+    assert latency.count == 400
+    assert latency.mean_s == pytest.approx((100 * 7 + 300 * 5) / 400)
+    assert latency.max_s == 12.0
     # Within 5 s: of the first batch those after 7 s (30 of 100), of the second after 15 s (150).
-    assert told.in_time_share == pytest.approx(180 / 400)
+    assert latency.in_time_share == pytest.approx(180 / 400)
     # Above 9.5 s lie 25 rows of the first batch (10 to 12 s) ... 5 % of 400 rows are 20 rows.
-    assert told.p95_s == pytest.approx(10.0, abs=0.5)
+    assert latency.p95_s == pytest.approx(10.0, abs=0.5)
 
 
 def test_a_source_without_arrival_times_is_spread_since_the_last_batch() -> None:
     ledger = Ledger({})
     ledger.admitted("q", 3, (SourceProgress(None, '"7"', 50, 40.0, 44.0),))
     ledger.committed("q", 3, 45.0)
-    told = summarise(ledger.take(), max_latency_s=3.0)
-    assert told is not None
-    assert told.mean_s == pytest.approx(3.0)
-    assert told.in_time_share == pytest.approx(0.5)
+    latency = summarise(ledger.take(), max_latency_s=3.0)
+    assert latency is not None
+    assert latency.mean_s == pytest.approx(3.0)
+    assert latency.in_time_share == pytest.approx(0.5)
 
 
 def test_nothing_arrived_is_no_latency() -> None:

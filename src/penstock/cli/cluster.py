@@ -10,8 +10,8 @@ import typer
 from penstock.cli.output import JsonFlag, print_json
 
 if TYPE_CHECKING:
-    from penstock.spark.cluster.detached import ClusterChange
     from penstock.spark.cluster.embedded import ClusterStatus
+    from penstock.spark.cluster.standing import ClusterChange
 
 cluster: Final = typer.Typer(
     name="cluster",
@@ -38,7 +38,7 @@ def up(
     as_json: Annotated[bool, JsonFlag] = False,
 ) -> None:
     """Start the cluster; it keeps running when this command ends."""
-    from penstock.spark.cluster.detached import cluster_up
+    from penstock.spark.cluster.standing import cluster_up
 
     _print_change(cluster_up(slots, memory_mb), as_json)
 
@@ -46,7 +46,7 @@ def up(
 @cluster.command(epilog="Example: penstock cluster down")
 def down(as_json: Annotated[bool, JsonFlag] = False) -> None:
     """Stop the cluster and everything that runs on it."""
-    from penstock.spark.cluster.detached import cluster_down
+    from penstock.spark.cluster.standing import cluster_down
 
     _print_change(cluster_down(), as_json)
 
@@ -54,7 +54,7 @@ def down(as_json: Annotated[bool, JsonFlag] = False) -> None:
 @cluster.command(epilog="Example: penstock cluster status --json")
 def status(as_json: Annotated[bool, JsonFlag] = False) -> None:
     """Show whether the cluster is up and how much of it is in use."""
-    from penstock.spark.cluster.detached import cluster_status
+    from penstock.spark.cluster.standing import cluster_status
 
     found = cluster_status()
     if as_json:

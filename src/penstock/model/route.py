@@ -96,7 +96,7 @@ class Route:
         """Whether rows of one key may be in several tasks."""
         return self.method not in ("hash", "consistent")
 
-    def told(self) -> str:
+    def description(self) -> str:
         """For a person."""
         by = f" by {', '.join(self.columns)}" if self.columns else ""
         text = f"{self.method}{by} over {self.partitions} tasks"

@@ -101,8 +101,8 @@ class HistoryStore:
         with self.reading() as connection:
             for start in range(0, len(numbers), MOST_NAMED):
                 named = list(numbers[start : start + MOST_NAMED])
-                chosen = t.observations.c.seq.in_(named)
-                query = select(t.observations).where(t.observations.c.run_id == run, chosen)
+                condition = t.observations.c.seq.in_(named)
+                query = select(t.observations).where(t.observations.c.run_id == run, condition)
                 parents = connection.execute(query.order_by(t.observations.c.seq)).mappings()
                 found += _assembled(connection, list(parents), partial(_numbered, named))
         return found
@@ -285,25 +285,27 @@ def _fetch(
 
 
 def _numbered(named: list[int], columns: Any) -> ColumnElement[bool]:
-    chosen: ColumnElement[bool] = columns.seq.in_(named)
-    return chosen
+    condition: ColumnElement[bool] = columns.seq.in_(named)
+    return condition
 
 
 def _assembled(
-    connection: Connection, parents: list[rows.Row], chosen: Callable[[Any], ColumnElement[bool]]
+    connection: Connection, parents: list[rows.Row], condition: Callable[[Any], ColumnElement[bool]]
 ) -> list[Observation]:
     """Observations of their rows, and of those of their parts that are chosen by number."""
     if not parents:
         return []
     run = parents[0]["run_id"]
     parts = []
-    for table in (t.operators, t.components, t.nodes):
-        query = select(table).where(table.c.run_id == run, chosen(table.c))
+    for table in (t.operators, t.components, t.nodes, t.state):
         by_seq: dict[int, list[rows.Row]] = defaultdict(list)
+        parts.append(by_seq)
+        if table is t.state and not inspect(connection).has_table(table.name):
+            continue  # written before there was any
+        query = select(table).where(table.c.run_id == run, condition(table.c))
         ordered = query.order_by(table.c.seq, table.c.position)
         for row in connection.execute(ordered).mappings():
             by_seq[row["seq"]].append(row)
-        parts.append(by_seq)
     return [
         rows.read_observation(p, *(by_seq.get(p["seq"], []) for by_seq in parts)) for p in parents
     ]

@@ -120,6 +120,7 @@ components = _part(
     Column("key_groups", JSON(none_as_null=True)),
     Column("tasks", BigInteger, nullable=False),
 )  # fmt: skip
+state = _part("state", Column("key_groups", JSON, nullable=False))
 nodes = _part(
     "nodes",
     Column("slots", BigInteger, nullable=False),

@@ -185,7 +185,7 @@ class RunningApart(RunningTopology):
             entry = LedgerEntry(part.query, batch_id, arrivals.of(batch_id), time.time())
             if entry.rows > 0:
                 self.ledger.record(entry)
-        self._tell(self.after_batch, part.query, batch_id)
+        self._notify(self.after_batch, part.query, batch_id)
 
     def _feeds_sink(self, part: Part) -> bool:
         return any(one.name in self.topology.sink_names for one in part.topology.sinks)
@@ -261,7 +261,7 @@ class RunningApart(RunningTopology):
         """As of the base; then windows that the last watermarks close run down the channels."""
         deadline = None if timeout_s is None else time.monotonic() + timeout_s
         while self.active and not self.finished():
-            if not any(map(self._revival.will_restart, self.queries)):
+            if not any(map(self._restarts.will_restart, self.queries)):
                 self.raise_failure()  # the others would wait for ever for one that has failed
             if deadline is not None and time.monotonic() > deadline:
                 return False

@@ -32,7 +32,7 @@ def together(
     ours = all(needed <= source.orders for source in running.inputs.values())
     actuator = SparkActuator(running.session, placements, running, all_ours=ours)
     slots = actuator.slots_per_executor()
-    running.tell_parallelism(actuator.executors() * slots)
+    running.send_parallelism(actuator.executors() * slots)
     places = settings.allocation is not None
     return Controlled(
         measurer=SparkMeasurer(running, (lambda: traffic_of(placements)) if places else None),

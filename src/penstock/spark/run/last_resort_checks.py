@@ -6,7 +6,7 @@ from penstock.model.topology import Topology
 from penstock.spark.sources.running.kinds import running_sources
 
 
-def check_degrading(topology: Topology, settings: Settings, apart: bool) -> None:
+def check_last_resort(topology: Topology, settings: Settings, apart: bool) -> None:
     """Refuse a last resort, or an interval of batches, that could never be carried out."""
     wanted = {
         f"shed-at-most is {settings.shed_at_most}": settings.shed_at_most is not None,

@@ -32,7 +32,7 @@ class Arguments:
     watermark_ms: int | None
     buckets: int
 
-    def told(self) -> str:
+    def description(self) -> str:
         """What the state depends on, for a person."""
         unit = "rows" if self.counted else "us"
         shape = self.shape
@@ -145,8 +145,8 @@ def _event_time(frame: DataFrame, time: Any, counted: bool) -> str | None:
         if isinstance(field.dataType, TimestampType | TimestampNTZType)
     ]
     if time is None:
-        marked = [name for name in times if WATERMARK in frame.schema[name].metadata]
-        found = marked if len(marked) == 1 else times
+        watermarked = [name for name in times if WATERMARK in frame.schema[name].metadata]
+        found = watermarked if len(watermarked) == 1 else times
         if len(found) == 1:
             return found[0]
         if counted and not times:

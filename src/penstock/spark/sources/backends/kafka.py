@@ -178,11 +178,11 @@ class KafkaBackend(Backend):
         if not topics:
             return {}
         with self._asking():
-            told = admin(self._place).describe_topics(
+            answers = admin(self._place).describe_topics(
                 TopicCollection(sorted(topics)), request_timeout=self._place.timeout_s
             )
             found = {}
-            for topic, answer in told.items():
+            for topic, answer in answers.items():
                 try:
                     uuid = answer.result(2 * self._place.timeout_s).topic_id
                 except KafkaException as error:
@@ -201,12 +201,12 @@ class KafkaBackend(Backend):
         committed = self._place.isolation == "read_committed"
         level = IsolationLevel.READ_COMMITTED if committed else IsolationLevel.READ_UNCOMMITTED
         with self._asking():
-            told = admin(self._place).list_offsets(
+            answers = admin(self._place).list_offsets(
                 dict.fromkeys(partitions, spec), isolation_level=level,
                 request_timeout=self._place.timeout_s,
             )  # fmt: skip
             found = {}
-            for partition, answer in told.items():
+            for partition, answer in answers.items():
                 try:
                     offset = answer.result(2 * self._place.timeout_s).offset
                 except KafkaException as error:
