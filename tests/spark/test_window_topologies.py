@@ -3,7 +3,6 @@
 import importlib.util
 import sys
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +20,6 @@ from penstock.model.topology import Topology
 from penstock.spark.compile.builder import build
 from penstock.spark.compile.reading import Reading
 from penstock.spark.measure.together import SparkMeasurer
-from penstock.spark.run.session import build_session
 from penstock.spark.run.together import Pace, RunningTopology
 from penstock.workloads.generator import Generator
 from penstock.workloads.grid import grid_areas
@@ -34,14 +32,6 @@ register_pickle_by_value(sys.modules[__name__])  # workers cannot import tests
 STREAM = Generator(constant(1000.0), keys=20, seed=5, rows=4000, lanes=2, max_rows=2000)
 ONCE = Pace(once=True)
 GOOD: dict[str, Any] = {"by": "key", "window": "2s", "slide": "1s", "aggregates": {"n": "count"}}
-
-
-@pytest.fixture(scope="module")
-def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    log_file = tmp_path_factory.mktemp("log") / "spark.log"
-    made = build_session("tests", key_groups=2, log_file=log_file, quick_start=True)
-    yield made
-    made.stop()
 
 
 def sliding(watermarked: bool = True, **changes: Any) -> Topology:

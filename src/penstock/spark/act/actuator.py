@@ -77,6 +77,10 @@ class SparkActuator:
         """Executors asked for at present."""
         return self._executors.executors()
 
+    def take_over(self) -> None:
+        """From here on Spark's own dynamic allocation, if it is on, changes nothing any more."""
+        self._executors.take_over()
+
     def slots_per_executor(self) -> int:
         """Processors of one executor."""
         return self._executors.slots_per_executor()

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import networkx as nx
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
@@ -88,7 +89,20 @@ class RunningApart(RunningTopology):
         return self.apart.built
 
     def _ledger(self) -> Ledger:
-        return WrittenLedger(self.inputs)
+        return WrittenLedger(self.inputs, self._sources_behind())
+
+    def _sources_behind(self) -> dict[str, set[str]]:
+        graph = self.topology.graph()
+        return {
+            part.query: {
+                source
+                for sink in part.topology.sinks
+                if sink.name in self.topology.sink_names
+                for source in self.inputs.keys() & nx.ancestors(graph, sink.name)
+            }
+            for part in self.apart.parts
+            if self._feeds_sink(part)
+        }
 
     def part(self, query: str) -> Part:
         """The part that a query carries out."""

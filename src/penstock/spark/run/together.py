@@ -160,7 +160,15 @@ class RunningTopology:
         return [name for name, source in self.inputs.items() if source.orders.issuperset(fields)]
 
     def _ledger(self) -> Ledger:
-        return (WrittenLedger if self._reads_channels else Ledger)(self.inputs)
+        kind = WrittenLedger if self._reads_channels else Ledger
+        return kind(self.inputs, self._sources_behind())
+
+    def _sources_behind(self) -> dict[str, set[str]]:
+        """The sources behind each query that writes to sinks of the topology."""
+        return {
+            query.plan.name: self.inputs.keys() & query.sharing.copies.keys()
+            for query in self.built.queries
+        }
 
     @property
     def _reads_channels(self) -> bool:
