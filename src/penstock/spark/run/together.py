@@ -14,7 +14,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import Row, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from penstock.errors import InvalidTopology, PenstockError
+from penstock.errors import InvalidTopology
 from penstock.model.plan import Orders
 from penstock.model.topology import Topology
 from penstock.spark import handles
@@ -30,6 +30,7 @@ from penstock.spark.measure.consumption import Consumption
 from penstock.spark.measure.ledger import Ledger, LedgerEntry, WrittenLedger
 from penstock.spark.measure.progress import Reports
 from penstock.spark.routes.frames import announce
+from penstock.spark.run.failure import query_failure
 from penstock.spark.run.revival import Revival
 from penstock.spark.sinks.batch_writer import (
     BatchCalls,
@@ -340,8 +341,9 @@ class RunningTopology:
         for query, writer in zip(self.queries, self._writers, strict=True):
             error = query.exception()
             if error is not None and not self._revival.will_restart(query):
-                said = writer.failure or first_line(error)
-                raise PenstockError(f"query {query.name!r} failed: {said}")
+                failed = writer.failure
+                cause = error if failed is None else failed.error
+                raise query_failure(query.name, error, failed, self.topology) from cause
 
     def _await_commit(self, query: StreamingQuery) -> None:
         """Until Spark has noted the batch that was written last, so that it is not done again."""
