@@ -119,7 +119,7 @@ def run(
     if as_json:
         print_json(summary)
     else:
-        print("\n".join(summary_lines(summary)))
+        print(summary)
 
 
 def _processors(text: str | None, apart: bool) -> dict[str, int] | None:
@@ -176,20 +176,3 @@ def run_watched(
         with suppress(KeyboardInterrupt):  # the usual way to end a run without end
             running.wait(limit_s)
         return running.finish()
-
-
-def summary_lines(summary: RunSummary) -> list[str]:
-    """The end of a run for a person."""
-    used = summary.executor_seconds
-    lines = [
-        f"{summary.duration_s:.0f} s, {summary.results:,} rows",
-        f"in time: {summary.in_time_share:.1%} within {summary.max_latency_s:g} s "
-        f"(mean {summary.latency_mean_s:.2f} s, worst {summary.latency_max_s:.2f} s)",
-        f"executor-seconds: {used:.0f} (static minimum {summary.static_min_executor_seconds:.0f}, "
-        f"static maximum {summary.static_max_executor_seconds:.0f})",
-        *([f"shed: {summary.shed_rows:,} rows more"] if summary.shed_rows else []),
-        f"reconfigurations: {summary.reconfigurations}",
-    ]
-    if summary.earlier_decisions:
-        lines.append(f"  {summary.earlier_decisions} earlier ones: penstock history --changes")
-    return lines + [f"  {line}" for line in summary.decisions]

@@ -20,6 +20,18 @@ from penstock.spark.checkpoint.durable_files import (
 )
 
 
+def begun(directory: Path) -> bool:
+    """Whether a run has begun in a directory, which another one would go on with."""
+    return (directory / "penstock" / "identity.json").exists()
+
+
+def refuse_if_in_use(directory: Path) -> None:
+    """Refuse a checkpoint that another run holds; nothing is made where there is none."""
+    if (directory / "penstock" / "lock").exists():
+        with Checkpoint(directory):
+            pass
+
+
 class Checkpoint:
     """The directory, held under an exclusive lock while in use."""
 

@@ -41,7 +41,8 @@ def load_topology(spec: str) -> Topology:
             raise InvalidInput(
                 f"{path}{'' if where is None else f', line {where[1]}'}: this needs Spark, which "
                 "starts once the file is read; give a function's type as an object "
-                "(@F.udf(DoubleType()) for @F.udf('double')), or write this inside an operator's function."
+                "(@F.udf(DoubleType()) for @F.udf('double')), or write this inside an operator's "
+                "function."
             ) from error
         raise InvalidInput(f"{path} failed: {type(error).__name__}: {error}") from error
     finally:
