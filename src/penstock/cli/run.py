@@ -92,6 +92,14 @@ def run(
             "--apply", help="If --plan differs from the checkpoint's, carry its state over."
         ),
     ] = False,
+    accept_changes: Annotated[
+        bool,
+        typer.Option(
+            "--accept-changes",
+            help="Go on with a checkpoint although windows, aggregates, joins or state functions "
+            "are others than it was begun with.",
+        ),
+    ] = False,
     page: Annotated[bool, PageFlag] = False,
     port: Annotated[int, PortOption] = DEFAULT_PORT,
     token: Annotated[str | None, TokenOption] = None,
@@ -112,8 +120,9 @@ def run(
     from penstock.spark.run.place import Place
 
     place = Place(
-        master, checkpoint, once=once, apart=apart, processors=given, plan=plan, apply=apply
-    )
+        master, checkpoint, once=once, apart=apart, processors=given, plan=plan, apply=apply,
+        accept_changes=accept_changes,
+    )  # fmt: skip
     with beside(page, settings.history, port, token) as controls:
         summary = run_watched(topology, settings, place, limit_s, controls)
     if as_json:

@@ -128,10 +128,13 @@ class ElasticRun:
     def _queries(self, checkpoint: Path, choice: PlanChoice) -> RunningTopology:
         pace = Pace(self.settings.batch_interval_s or 0.0, self.place.once)
         if not self.place.apart:
-            return RunningTopology(self.topology, self.session, checkpoint, pace, choice=choice)
+            return RunningTopology(
+                self.topology, self.session, checkpoint, pace, choice=choice,
+                accept_changes=self.place.accept_changes,
+            )  # fmt: skip
         return RunningApart(
             self.topology, self.session, checkpoint, pace, processors=self.place.processors,
-            max_rows=self.settings.channel_rows,
+            max_rows=self.settings.channel_rows, accept_changes=self.place.accept_changes,
         )  # fmt: skip
 
     def _controlled(self) -> Controlled:

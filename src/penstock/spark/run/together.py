@@ -20,6 +20,7 @@ from penstock.model.topology import Topology
 from penstock.spark import handles
 from penstock.spark.checkpoint.identity import identity
 from penstock.spark.checkpoint.layout import Checkpoint
+from penstock.spark.checkpoint.operators import operators_record
 from penstock.spark.checkpoint.plan_agreement import agree_on_plan, recorded_plan
 from penstock.spark.compile.builder import BuiltQuery, BuiltTopology, build
 from penstock.spark.compile.fused import PlanChoice, ShapeGuard, relaxed
@@ -70,6 +71,7 @@ class RunningTopology:
         pace: Pace = Pace(),  # noqa: B008 - frozen
         measured: bool = True,
         choice: PlanChoice = PlanChoice(),  # noqa: B008 - frozen
+        accept_changes: bool = False,
     ) -> None:
         if pace.interval_s >= 2 * topology.max_latency_s:
             raise InvalidTopology(
@@ -81,6 +83,7 @@ class RunningTopology:
         self._pace = pace
         self._measured = measured
         self._choice = choice
+        self._accept_changes = accept_changes  # of operators that make state
         self._written_last: dict[str, int] = {}  # batch by query
         self._checkpoint = Checkpoint(checkpoint)
         self._writers: list[BatchWriter] = []
@@ -144,6 +147,8 @@ class RunningTopology:
         self.built = self._build(reading)
         known = {name: source.identity for name, source in self.inputs.items()}
         self._checkpoint.check_identity(identity(self.topology, self.built, self.session, known))
+        made_by = operators_record(self.topology, self.built.inspection.operators)
+        self._checkpoint.check_operators(made_by, self._accept_changes)
         agree_on_plan(
             self.built, self._checkpoint, self.session, self._choice.apply
         )  # fmt: skip
