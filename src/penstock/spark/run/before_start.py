@@ -12,11 +12,11 @@ from penstock.errors import Infeasible, InvalidInput, Unavailable
 from penstock.model.sinks import Files, ToChannel
 from penstock.model.topology import Topology
 from penstock.spark.checkpoint.layout import begun, refuse_if_in_use
-from penstock.spark.cluster.detached import cluster_status
-from penstock.spark.run.place import DETACHED, EMBEDDED, Place
+from penstock.spark.cluster.standing import cluster_status
+from penstock.spark.run.place import EMBEDDED, STANDING, Place
 from penstock.spark.sinks.places import is_url, place_of
 
-NAMES = (EMBEDDED, DETACHED, "local", "yarn")
+NAMES = (EMBEDDED, STANDING, "local", "yarn")
 ALLOWED = "local[N], embedded, cluster, spark://HOST:PORT, yarn, or k8s://URL"
 CONNECT_LIMIT_S = 5.0
 _LOCAL = re.compile(r"local(-cluster)?(\[.+\])?")
@@ -27,7 +27,7 @@ def check_before_start(
 ) -> None:
     """Refuse what cannot go well, in the order in which a person would mend it."""
     check_master(place.master)
-    if place.master == DETACHED:
+    if place.master == STANDING:
         _check_room(settings)
     check_folder(checkpoint, "checkpoint")
     refuse_if_in_use(checkpoint)
