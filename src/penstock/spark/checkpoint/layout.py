@@ -18,6 +18,19 @@ from penstock.spark.checkpoint.durable_files import (
     remove_leftovers,
     write_atomically,
 )
+from penstock.spark.checkpoint.operators import refuse_changes
+
+
+def begun(directory: Path) -> bool:
+    """Whether a run has begun in a directory, which another one would go on with."""
+    return (directory / "penstock" / "identity.json").exists()
+
+
+def refuse_if_in_use(directory: Path) -> None:
+    """Refuse a checkpoint that another run holds; nothing is made where there is none."""
+    if (directory / "penstock" / "lock").exists():
+        with Checkpoint(directory):
+            pass
 
 
 class Checkpoint:
@@ -129,6 +142,14 @@ class Checkpoint:
                 )
             if isinstance(value, dict):
                 self._check_parts(field, before.get(field, {}), value)
+
+    def check_operators(self, record: dict[str, Any], accept_changes: bool = False) -> None:
+        """Refuse operators that make their state otherwise; older checkpoints know of none."""
+        before = self._remembered("operators", record)
+        if not accept_changes:
+            refuse_changes(before, record, self.directory)
+        if before != record:
+            write_atomically(self._ours / "operators.json", record)
 
     def _check_parts(self, field: str, before: dict[str, Any], now: dict[str, Any]) -> None:
         whose = {"schema": "operator", "key": "component"}.get(field, field)

@@ -51,6 +51,7 @@ class RunningApart(RunningTopology):
         measured: bool = True,
         processors: Mapping[str, int] | None = None,
         max_rows: int | None = None,
+        accept_changes: bool = False,
     ) -> None:
         endless = [
             name
@@ -64,7 +65,10 @@ class RunningApart(RunningTopology):
                 "together."
             )
         self._at_once = pace.once
-        super().__init__(topology, session, checkpoint, replace(pace, once=False), measured)
+        super().__init__(
+            topology, session, checkpoint, replace(pace, once=False), measured,
+            accept_changes=accept_changes,
+        )  # fmt: skip
         self._processors = dict(processors or {})
         self._max_rows = max_rows
         self._reached: dict[str, dict[str, Offset]] = {}  # by query and source
