@@ -49,7 +49,7 @@ class LoopThread:
             if self._died is not None:
                 try:
                     self._died(why)
-                except Exception as error:  # noqa: BLE001 - telling of it must not end it for good
+                except Exception as error:  # noqa: BLE001 - a failing report must not stop it for good
                     log.warning(
                         "the control loop's failure could not be recorded in the history: %s", error
                     )

@@ -68,7 +68,7 @@ class SparkActuator:
             reasons[MoveKeyGroups.NAME] = self._cannot_place
         if self._sources is None or not self._all_ours:
             for kind in (ShedLoad, UseVariants, SetInterval):
-                reasons[kind.NAME] = "sources that are not Penstock's own cannot be told"
+                reasons[kind.NAME] = "sources that are not Penstock's own take no orders"
         if self._sources is None:
             reasons[SetRouteTasks.NAME] = "sources that are not Penstock's own have no routes"
         return reasons

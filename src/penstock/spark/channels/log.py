@@ -133,7 +133,7 @@ class Channel:
     ) -> bool:
         """Make a staged batch part of the channel; False if that batch of the writer already is.
 
-        Batches of one writer have rising numbers, so the newest of each tells what was published.
+        Batches of one writer have rising numbers, so the newest of each says what was published.
         `offsets` is a digest of what the batch was read from: one of the same number that was read
         from something else is not the same batch, and is refused.
         """

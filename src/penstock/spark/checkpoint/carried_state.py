@@ -168,5 +168,5 @@ class _KeyGroups:
         if not key.columns:  # a join of streams, which is divided by its whole key in every plan
             return columns
         if key.divided_by is None:
-            raise InvalidTopology(f"Spark does not tell how operator {operator} would be divided.")
+            raise InvalidTopology(f"Spark does not report how operator {operator} is partitioned.")
         return [columns[position] for position in key.divided_by]

@@ -287,7 +287,7 @@ class _Builder:
         self, sharing: Sharing, sinks: tuple[SinkBinding, ...], division: Division,
         fused: tuple[Fused, ...] = (),
     ) -> DataFrame:  # fmt: skip
-        # Edges of fused components are always counted: they tell whose shuffle is whose.
+        # Edges of fused components are always counted: they show whose shuffle is whose.
         measured = self.reading.measured or bool(division.members)
         reading = replace(self.reading, measured=measured)
         assembler = Assembler(

@@ -1,4 +1,4 @@
-"""Operators with a cheaper form: which source tells them what to do, and what cannot have one.
+"""Operators with a cheaper form: which source switches them, and what cannot have one.
 
 Both forms are in the query, each behind a filter on what its source says of the batch, so going
 over costs no restart. Only one of them gets rows in a batch.

@@ -117,7 +117,7 @@ class RunningApart(RunningTopology):
         return dict(self._parallelism)
 
     def set_parallelism(self, wanted: Mapping[str, int]) -> None:
-        """Tell components their processors; each holds from its next batch on."""
+        """Set the processors of components; each holds from its next batch on."""
         known = self.parallelism()
         for name, count in wanted.items():
             if name not in known or count < 1:
@@ -241,8 +241,8 @@ class RunningApart(RunningTopology):
     def finished(self) -> bool:
         """Whether all sources are worked off and nothing is left in any channel.
 
-        A query's position is told after its outputs are published. So if what was consumed, read
-        first, equals what was published, read after it, then nothing is under way anywhere.
+        A query's position is reported after its outputs are published. So if what was consumed,
+        read first, equals what was published, read after it, then nothing is under way anywhere.
         """
         once_since_s = self._began_s if self._at_once else None
         reached = self.reached()
@@ -280,7 +280,7 @@ class RunningApart(RunningTopology):
         while True:
             before = self.published()
             for query in self.queries:
-                with suppress(PySparkException):  # a failure is told by whoever waits
+                with suppress(PySparkException):  # a failure is raised by whoever waits
                     if query.isActive:
                         query.processAllAvailable()
             if before == self.published():

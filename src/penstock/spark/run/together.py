@@ -291,7 +291,7 @@ class RunningTopology:
 
     @property
     def reports(self) -> Reports:
-        """What Spark tells of this run's batches."""
+        """What Spark reports of this run's batches."""
         assert self._reports is not None, "the topology is not running"
         return self._reports
 
@@ -314,7 +314,7 @@ class RunningTopology:
         return self._consumption.shed_rows()
 
     def backlog(self, now_s: float) -> int:
-        """Rows that arrived at sources which tell and are in no committed batch yet."""
+        """Rows that arrived at sources that report them and are in no committed batch yet."""
         return self._consumption.backlog(now_s)
 
     def checkpoint_of(self, query: BuiltQuery) -> str:
@@ -333,7 +333,7 @@ class RunningTopology:
             time.sleep(poll_s)
         for query in self.queries:
             # A last batch without rows emits what the final watermark closes.
-            with suppress(PySparkException):  # a failure is told below
+            with suppress(PySparkException):  # a failure is raised below
                 if query.isActive and not self._pace.once:
                     query.processAllAvailable()
         self.raise_failure()

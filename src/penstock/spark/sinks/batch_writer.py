@@ -56,7 +56,7 @@ class QueryOutput(Protocol):
 
 @dataclass(frozen=True)
 class ChannelSide:
-    """What a query tells the channels it writes to: who it is, and when its rows arrived."""
+    """What a query passes to the channels it writes to: who it is, and when its rows arrived."""
 
     writer: str
     arrivals: Callable[[int], Arrivals | None]
@@ -126,7 +126,7 @@ class BatchWriter:
     def _write(self, batch: DataFrame, batch_id: int) -> None:
         """The steps of a batch; a crash between any two is made good when the batch comes again.
 
-        1. Whoever looks on is told that it begins.
+        1. Observers are notified that it begins.
         2. It is refused if Spark planned it otherwise than it should have.
         3. A record says what was promised when it came before; it is refused if the record is of
            other offsets.
@@ -136,7 +136,7 @@ class BatchWriter:
            the batch is true.
         6. What the record promises is put in place.
         7. The record that is too old for anybody goes.
-        8. Whoever looks on is told that it is written.
+        8. Observers are notified that it is written.
         """
         self._calls.begin(batch_id)
         self._calls.check()
@@ -208,7 +208,7 @@ class BatchWriter:
                     one, reports, self._side.writer, batch_id, self._side.arrivals(batch_id),
                     self._records.digest(batch_id),
                 )  # fmt: skip
-            # The first batch is published even when empty: it tells readers the schema.
+            # The first batch is published even when empty: it gives readers the schema.
             elif isinstance(sink.sink, Files) and (files or batch_id == 0):
                 schema = to_arrow_schema(self._query.part(batch, sink).schema, timezone="UTC")
                 file_sink.gather(one, files, schema)

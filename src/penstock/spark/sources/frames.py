@@ -75,7 +75,7 @@ def _packed(streams: Streams, options: dict[str, str]) -> StructType | None:
 
 
 def _check(name: str, streams: Streams, columns: str) -> None:
-    """Refuse what its backend can never read; columns that are no DDL are told of by Spark."""
+    """Refuse what its backend can never read; Spark itself refuses columns that are not DDL."""
     if streams.kind == "generators":  # they have columns of their own, and may be very many
         return
     with suppress(PySparkException):

@@ -113,7 +113,7 @@ def _taken(
     return taken, lost
 
 
-# Told while a broker restarts; the consumer goes on by itself when it is back.
+# Reported while a broker restarts; the consumer goes on by itself when it is back.
 _PASSING = (KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN, KafkaError._TIMED_OUT)
 
 
