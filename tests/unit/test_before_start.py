@@ -61,7 +61,9 @@ def test_a_master_where_nothing_answers_is_refused(tmp_path: Path) -> None:
 
 def test_output_of_another_run_is_refused_unless_it_may_be_overwritten(tmp_path: Path) -> None:
     (tmp_path / "out" / "batch=0").mkdir(parents=True)
-    with pytest.raises(InvalidInput, match=r"batch=0 is there already and not of this run"):
+    with pytest.raises(
+        InvalidInput, match=r"batch=0 exists already and this run starts from scratch"
+    ):
         check(tmp_path)
     check_before_start(road(tmp_path / "out", True), Settings(), Place(), tmp_path / "state")
     assert list((tmp_path / "out").iterdir()) == []

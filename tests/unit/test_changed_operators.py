@@ -31,7 +31,7 @@ def test_another_window_is_refused_with_what_changed_and_what_to_do(tmp_path: Pa
     with pytest.raises(InvalidTopology) as error:
         started(tmp_path, record(3))
     text = str(error.value)
-    assert text.startswith("operator 'speeds' makes its state otherwise than checkpoint ")
+    assert text.startswith("operator 'speeds' computes its state differently from checkpoint ")
     assert "it was \"...BY key, window(at, '2 seconds')\"" in text
     assert "and is \"...BY key, window(at, '3 seconds')\"" in text
     assert "--accept-changes" in text

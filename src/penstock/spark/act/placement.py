@@ -2,8 +2,9 @@
 
 Works from a plain StreamingQuery, ours or one that a user attaches. A wish is reported to the
 driver between two batches (`boundary`), looked for in the tasks of the following batches, and
-reported again until the tasks really ran where they should. Key groups of an executor that is gone, or is about
-to go, get a new home at the next boundary, so that no task waits for one that will not take it.
+reported again until the tasks really ran where they should. Key groups of an executor
+that is gone, or about to go, get a new home at the next boundary, so that no task waits for an
+executor that will not take it.
 
 A query of ours calls `boundary` from its own thread before each batch. For any other, `watch` does
 it from a thread of its own, many times a second while there is a wish.

@@ -48,7 +48,7 @@ def operators_record(
 
 
 def refuse_changes(before: Mapping[str, Any], now: Mapping[str, Any], checkpoint: Path) -> None:
-    """Refuse to go on where an operator makes its state otherwise than it was begun with."""
+    """Refuse to continue where an operator computes its state differently from the checkpoint."""
     if (before["spark"], before["python"]) != (now["spark"], now["python"]):
         return
     for name, made in now["operators"].items():
@@ -59,9 +59,9 @@ def refuse_changes(before: Mapping[str, Any], now: Mapping[str, Any], checkpoint
         was, is_now = _around_change(old[differ] or "", made[differ] or "")
         what = f"it was {was!r} and is {is_now!r}" if was != is_now else "what it calls has changed"
         raise InvalidTopology(
-            f"operator {name!r} makes its state otherwise than checkpoint {checkpoint} was begun "
-            f"with: {what}; results of both kinds would mix. Change it back, choose another "
-            "checkpoint, or go on with the new one on the old state (--accept-changes, or "
+            f"operator {name!r} computes its state differently from checkpoint {checkpoint}: "
+            f"{what}; results of both kinds would mix. Change it back, choose another checkpoint, "
+            "or use the new operator on the old state (--accept-changes, or "
             "run(accept_changes=True))."
         )
 

@@ -109,9 +109,9 @@ def _make_room(name: str, sink: Files) -> None:
     batches = sorted(Path(sink.path).glob("batch=*"))
     if batches and not sink.overwrite:
         raise InvalidInput(
-            f"sink {name!r}: {batches[0]} is there already and not of this run, which begins "
-            "anew; go on with the checkpoint it was written with (--checkpoint), give the sink an "
-            "empty folder, or have it emptied: Files(..., overwrite=True)."
+            f"sink {name!r}: {batches[0]} exists already and this run starts from scratch; "
+            "continue the checkpoint it was written with (--checkpoint), give the sink an empty "
+            "folder, or have it emptied: Files(..., overwrite=True)."
         )
     for batch in batches:
         place_of(str(batch)).remove_tree(str(batch))
