@@ -212,7 +212,7 @@ def test_what_cannot_run_is_refused_in_a_sentence(session: SparkSession, tmp_pat
     foreign = Topology("foreign", max_latency="5s")
     foreign.source("rows", FromChannel(str(tmp_path), "reader"))
     foreign.sink("out", "rows", Memory())
-    with pytest.raises(InvalidInput, match="is no channel"):
+    with pytest.raises(InvalidInput, match="is not a channel"):
         RunningTopology(foreign, session, tmp_path / "g").__enter__()
 
 

@@ -188,7 +188,7 @@ def test_a_state_of_another_query_is_refused() -> None:
     machine = Machine(WindowShape(10_000, 2_000), append=True)
     machine.batch([[("a", 1, 1)]], 0)
     machine.step = replace(machine.step, made_for="another")
-    with pytest.raises(PenstockError, match="begun with q, and now it is another"):
+    with pytest.raises(PenstockError, match="created with q, and now it is another"):
         machine.batch([[("a", 1, 1)]], 0)
 
 
