@@ -107,7 +107,7 @@ def test_nothing_to_route_is_no_load() -> None:
         (document_of("hash", keys=[{"key": "a", "count": 1, "cost": float("nan")}]),
          r"^keys\[0\].cost is not a number; give a finite one"),
         (document_of("hash", keys=[{"key": 2**64, "count": 1}]), "64 bits"),
-        (document_of("hash", keys=[{"key": "\ud800", "count": 1}]), "no valid text"),
+        (document_of("hash", keys=[{"key": "\ud800", "count": 1}]), "not valid text"),
         (document_of("panes", panes=[1, -1]), r"panes\[1\] is -1"),
     ],
 )  # fmt: skip
