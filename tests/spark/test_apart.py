@@ -27,6 +27,7 @@ from penstock.spark.run.session import build_session
 from penstock.spark.run.together import Pace, RunningTopology
 from penstock.workloads.generator import Generator
 from penstock.workloads.profiles import constant
+from spark.sessions import KeptSession
 
 pytestmark = pytest.mark.spark
 
@@ -36,14 +37,17 @@ LIMIT_S = 120.0
 
 
 @pytest.fixture(scope="module")
-def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    log_file = tmp_path_factory.mktemp("log") / "spark.log"
-    made = build_session(
-        "tests", "local[6]", key_groups=4, log_file=log_file, quick_start=True,
-        extra={"spark.scheduler.mode": "FAIR"},
-    )  # fmt: skip
-    yield made
-    made.stop()
+def session(kept_session: KeptSession) -> Iterator[SparkSession]:
+    """More processors than the machine has cores, shared out among queries."""
+
+    def build() -> SparkSession:
+        return build_session(
+            "tests", "local[6]", key_groups=4, log_file=kept_session.log_file, quick_start=True,
+            extra={"spark.scheduler.mode": "FAIR"},
+        )  # fmt: skip
+
+    with kept_session.lend("apart", build) as lent:
+        yield lent
 
 
 def windows(rows: int | None = ROWS) -> Topology:
@@ -94,7 +98,7 @@ def test_results_are_those_of_a_batch_recomputation_through_every_rescale(
         assert apart.wait(90)
         found = {sink: apart.rows(sink) for sink in ("all", "keys", "windows")}
         lag = [apart.channel_backlog(part.component.name) for part in apart.apart.parts]
-        told = [entry.arrivals for entry in apart.published_since("slow", 0)]
+        arrivals = [entry.arrivals for entry in apart.published_since("slow", 0)]
         epoch_s = apart.epoch_s
     assert sorted(row.row for row in found["all"]) == list(range(ROWS))
     assert lag == [0, 0, 0, 0]
@@ -115,7 +119,7 @@ def test_results_are_those_of_a_batch_recomputation_through_every_rescale(
     assert sorted(pairs) == sorted(rows.groupby("since").size().items())
     assert pairs
     # What arrived is told by every entry that is left, through a channel or two.
-    assert all(one is not None and one.first_s >= epoch_s - 1e-3 for one in told)
+    assert all(one is not None and one.first_s >= epoch_s - 1e-3 for one in arrivals)
 
 
 def test_processors_change_at_the_next_batch_and_everything_is_measured(
@@ -177,8 +181,8 @@ def test_a_channel_that_two_topologies_share_keeps_what_the_slower_needs(
         made.sink("out", "rows", Memory())
         with RunningTopology(made, session, tmp_path / name, Pace(once=True)) as running:
             assert running.wait(60)
-            told = [part for entry in running.ledger.take() for part in entry.arrivals]
-            assert sum(part.rows for part in told) == pytest.approx(900), "arrivals came along"
+            arrivals = [part for entry in running.ledger.take() for part in entry.arrivals]
+            assert sum(part.rows for part in arrivals) == pytest.approx(900), "arrivals came along"
             return [row.row for row in running.rows("out")]
 
     assert sorted(read("quick")) == list(range(900))
@@ -324,5 +328,7 @@ def test_a_run_over_what_is_there_needs_sources_that_say_when_it_is_read(
     made = Topology("endless", max_latency="20s")
     made.source("rows", lambda session: session.readStream.format("rate").load())
     made.sink("out", "rows", Memory())
-    with pytest.raises(InvalidTopology, match="source 'rows' does not say when all of it is read"):
+    with pytest.raises(
+        InvalidTopology, match="source 'rows' does not report when it has been read"
+    ):
         RunningApart(made, session, tmp_path / "c", Pace(once=True))

@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 from penstock.cli.doctor import doctor as doctor_command
 from penstock.cli.exit_codes import ExitCodeGroup
 from penstock.spark.cluster import doctor
+from penstock.spark.handles import Family
 
 ALL = ["python", "java", "pyspark", "import", "ports", "memory", "disk"]
 
@@ -91,10 +92,15 @@ def test_little_memory_and_disk_are_found_out(monkeypatch: pytest.MonkeyPatch) -
 
 @pytest.mark.spark
 def test_a_session_answers_or_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
-    check = doctor.check_session()
-    assert check.ok, check.found
+    session, *handles = doctor.check_session()
+    assert session.ok, session.found
+    assert [check.name for check in handles] == [f"spark: {family}" for family in Family]
+    assert [check for check in handles if not check.ok] == []
+    unasked = {check.name for check in handles if check.found != "works"}
+    assert unasked == {"spark: request executors", "spark: drain executors"}
     monkeypatch.setattr(sys, "executable", "/bin/false")
-    assert not doctor.check_session().ok
+    (failed,) = doctor.check_session()
+    assert not failed.ok
 
 
 def command() -> typer.Typer:

@@ -14,8 +14,9 @@ from penstock.errors import InvalidTopology
 from penstock.model.plan_document import Group
 from penstock.model.sinks import Memory
 from penstock.model.topology import Topology
-from penstock.spark.compile.builder import Reading, build
+from penstock.spark.compile.builder import build
 from penstock.spark.compile.fused import PlanChoice
+from penstock.spark.compile.reading import Reading
 from penstock.spark.handles.configuration import STRICT
 from penstock.spark.run.together import Pace, RunningTopology
 from penstock.workloads.generator import Generator
@@ -149,7 +150,7 @@ def topologies(request: pytest.FixtureRequest) -> int:
     return 12 if request.config.getoption("--long") else 1
 
 
-UNFUSED = r"was begun with no fused components, and would now"
+UNFUSED = r"was created with no fused components, and would now"
 FUSED = r"step0 \+ step1 fused by \(b\) in 3 key groups"
 
 

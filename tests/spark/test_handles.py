@@ -13,6 +13,7 @@ from penstock.control.actions import SetExecutors
 from penstock.errors import Unavailable
 from penstock.spark import handles
 from penstock.spark.act.executors import SparkExecutors
+from penstock.spark.handles import Family
 
 pytestmark = pytest.mark.spark
 
@@ -47,7 +48,7 @@ def query(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Stre
 
 def test_only_what_needs_executors_is_unavailable_on_a_local_master(spark: SparkSession) -> None:
     broken = handles.probe(spark)
-    assert set(broken) == {"request_total_executors", "decommission_executor"}
+    assert set(broken) == {Family.REQUEST_EXECUTORS, Family.DRAIN_EXECUTORS}
     assert all("local[2]" in reason for reason in broken.values())
 
 
@@ -57,7 +58,7 @@ def test_a_changed_spark_is_reported_and_not_raised() -> None:
         conf=SimpleNamespace(get=lambda key, default: default),
     )
     broken = handles.probe(gone)  # type: ignore[arg-type]
-    assert set(broken) >= {"executors", "jobs_of_group", "stage_tasks", "state_location"}
+    assert set(broken) >= set(Family) - {Family.LOAD_CLASSES}  # those of the driver still load
     assert all(reason.endswith(".") for reason in broken.values())
 
 

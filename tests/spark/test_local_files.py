@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from penstock.spark.cluster import local_files
-from penstock.spark.handles.gateway import gateway, java_class
+from penstock.spark.handles.gateway import java_class
 
 pytestmark = pytest.mark.spark
 
@@ -51,7 +51,7 @@ def test_without_a_place_for_the_class_files_are_made_as_hadoop_makes_them(
     (tmp_path / "file").touch()
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
     assert local_files.class_path() == {}
-    assert local_files.use_in(gateway(session), {}) == {}
+    assert local_files.use_with({}) == {}
 
 
 def test_the_class_is_compiled_whole_and_once(
@@ -59,15 +59,15 @@ def test_the_class_is_compiled_whole_and_once(
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     folder = Path(local_files.class_path()["spark.driver.extraClassPath"])
-    assert local_files.use_in(gateway(session), {}) == {
+    assert local_files.use_with({}) == {
         "spark.executor.extraClassPath": str(folder),
         "spark.hadoop.fs.file.impl": local_files.CLASS,
     }
     made = {file: file.stat().st_mtime_ns for file in folder.rglob("*.*")}
     assert {file.name for file in made} == {"LocalFiles.class", "LocalFiles$Raw.class"}
-    local_files.use_in(gateway(session), {})
+    local_files.use_with({})
     assert made == {file: file.stat().st_mtime_ns for file in folder.rglob("*.*")}
 
 
 def test_a_class_path_that_a_user_gave_executors_is_left_alone(session: SparkSession) -> None:
-    assert local_files.use_in(gateway(session), {"spark.executor.extraClassPath": "mine"}) == {}
+    assert local_files.use_with({"spark.executor.extraClassPath": "mine"}) == {}

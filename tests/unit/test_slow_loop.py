@@ -15,12 +15,12 @@ from penstock.model.plan import Component, QueryPlan, TopologyPlan
 from penstock.model.plan_document import Fusion, Group, Order
 from penstock.model.sinks import Memory
 from penstock.model.topology import Topology
-from penstock.spark.compile.assembler import Sharing
 from penstock.spark.compile.builder import BuiltQuery, BuiltTopology
 from penstock.spark.compile.fused import Fused
-from penstock.spark.compile.inspection import Survey
+from penstock.spark.compile.inspection import Inspection
+from penstock.spark.compile.sharing import Sharing
 from penstock.spark.handles.analysed_plan import Columns, OperatorAnalysis
-from penstock.spark.run.plan_choice import chosen_plan
+from penstock.spark.run.plan_choice import choose_plan
 from penstock.spark.run.slow_loop import (
     HORIZON_S,
     MOST_PERIODS,
@@ -42,8 +42,8 @@ def built() -> BuiltTopology:
         name: OperatorAnalysis((), False, False, columns=Columns(frozenset(column), frozenset()))
         for name, column in (("left", "a"), ("right", "b"))
     }
-    survey = Survey(analyses, {}, frozenset(), {}, {})
-    return BuiltTopology(TopologyPlan(()), (), {}, {}, survey, made)
+    inspection = Inspection(analyses, {}, frozenset(), {}, {})
+    return BuiltTopology(TopologyPlan(()), (), {}, {}, inspection, made)
 
 
 def period(at_s: float, left: float, right: float) -> Observation:
@@ -59,12 +59,12 @@ def period(at_s: float, left: float, right: float) -> Observation:
 
 
 def test_an_order_is_proposed_again_when_selectivities_change() -> None:
-    told: list[RoomDecision] = []
-    loop = SlowLoop(built(), told.append)
+    decisions: list[RoomDecision] = []
+    loop = SlowLoop(built(), decisions.append)
     for shares in ((0.9, 0.1), (0.9, 0.1), (0.1, 0.9), (0.1, 0.9)):
         for n in range(PERIODS):
             loop.look(period(5.0 * n, *shares))
-    orders = [(d.what, d.numbers["expected_gain"]) for d in told if d.room == ORDER]
+    orders = [(d.what, d.numbers["expected_gain"]) for d in decisions if d.room == ORDER]
     assert [what for what, _ in orders] == ["right > left", "left > right"]
     assert orders[0][1] > 0.4
 
@@ -90,8 +90,8 @@ def test_the_gain_expected_is_told_of_what_a_start_takes_up() -> None:
         Fusion((Group(("left", "one", "two"), ("a",)),)): 0.9,
         Order(("right", "left")): 0.3,
     }
-    told = [(d.room, d.what, d.numbers) for d in carried_out(taken, gains)]
-    assert told == [
+    decisions = [(d.room, d.what, d.numbers) for d in carried_out(taken, gains)]
+    assert decisions == [
         ("fusion", "fuse one + two by (a)", {"expected_gain": 0.9}),
         ("order", "right > left", {"expected_gain": 0.3}),
     ]
@@ -111,8 +111,8 @@ def keyed() -> BuiltTopology:
     made.add("right", "SELECT * FROM left", "left", key=ODD)
     made.sink("out", "right", Memory())
     analysis = OperatorAnalysis((frozenset({ODD}),), True, True)
-    survey = Survey({"left": analysis, "right": analysis}, {}, frozenset(), {}, {})
-    return BuiltTopology(TopologyPlan(()), (), {}, {}, survey, made)
+    inspection = Inspection({"left": analysis, "right": analysis}, {}, frozenset(), {}, {})
+    return BuiltTopology(TopologyPlan(()), (), {}, {}, inspection, made)
 
 
 def test_a_proposal_comes_back_from_the_history_as_it_was_made(tmp_path: Path) -> None:
@@ -126,7 +126,7 @@ def test_a_proposal_comes_back_from_the_history_as_it_was_made(tmp_path: Path) -
         assert made.what == "fuse left + right by (p, q)"
         assert store.read_room_decisions(run.run_id) == [made]
         found = proposed(store, "steps")
-        choice = chosen_plan("auto", False, store, "steps", tmp_path)
+        choice = choose_plan("auto", False, store, "steps", tmp_path)
     assert found.groups == (Group(("left", "right"), (ODD,)),)
     assert found.expected_gains == {made.plan: made.numbers["expected_gain"]}
     assert choice.plan == found.groups
@@ -154,7 +154,7 @@ def test_a_proposal_that_is_only_text_is_said_to_be_old_and_left(
         run.room_decided(text)
         run.flush()
         with caplog.at_level(logging.WARNING):
-            choice = chosen_plan("auto", False, store, "steps", tmp_path)
+            choice = choose_plan("auto", False, store, "steps", tmp_path)
     assert choice.plan is None
     (said,) = caplog.messages
     assert "holds its proposal for steps as text, the form of an earlier Penstock" in said

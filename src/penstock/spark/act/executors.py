@@ -18,6 +18,7 @@ from pyspark.sql import SparkSession
 from penstock.control.actions import Action, Outcome, SetExecutors
 from penstock.errors import InvalidInput, PenstockError, Unavailable
 from penstock.spark import handles
+from penstock.spark.handles import Family
 
 GROW_LIMIT_S = 60.0
 DRAIN_LIMIT_S = 60.0
@@ -62,6 +63,20 @@ def executor_settings(initial: int, maximum: int, slots: int = 1) -> dict[str, s
         # A batch whose shuffle files left with a drained executor is repeated, not counted failed.
         "spark.stage.ignoreDecommissionFetchFailure": "true",
     }
+
+
+def executors_given_at_once(spark: SparkSession) -> int:
+    """Executors that a standalone master gives without being asked for a number; else 0."""
+    conf, master = spark.sparkContext.getConf(), str(spark.sparkContext.master)
+    allocates = conf.get("spark.dynamicAllocation.enabled", "false") == "true"
+    if allocates or not master.startswith("spark://"):
+        return 0
+    most = _most(conf.get("spark.cores.max"), int(conf.get("spark.executor.cores", "0")))
+    if most is not None:
+        return most  # though some of them may be on their way still
+    with suppress(Unavailable):
+        return len(handles.active_executor_ids(spark))
+    return 0
 
 
 class SparkExecutors:
@@ -116,6 +131,12 @@ class SparkExecutors:
         except PenstockError as reason:
             return Outcome(action, False, str(reason), time.monotonic() - began_s)
 
+    def take_over(self) -> None:
+        """From here on Spark's own dynamic allocation, if it is on, changes nothing any more."""
+        if not self._took_over:
+            handles.stop_allocation_manager(self._spark)
+            self._took_over = True
+
     def _check(self, total: int) -> None:
         if self._unavailable:
             raise Unavailable(self._unavailable)
@@ -127,9 +148,7 @@ class SparkExecutors:
             )
 
     def _carry_out(self, total: int, leaving: tuple[str, ...]) -> str:
-        if not self._took_over:
-            handles.stop_allocation_manager(self._spark)
-            self._took_over = True
+        self.take_over()
         before = len(self._active())
         handles.request_total_executors(self._spark, total)
         if before > total:
@@ -181,15 +200,16 @@ class SparkExecutors:
         return [executor for executor in handles.executors(self._spark) if executor.active]
 
     def _why_unavailable(self) -> str:
-        broken = handles.probe(self._spark)
-        for name in ("request_total_executors", "decommission_executor", "executors"):
-            if name in broken:
-                return broken[name]
+        broken = handles.why_unavailable(
+            self._spark, Family.REQUEST_EXECUTORS, Family.DRAIN_EXECUTORS, Family.LIST_EXECUTORS
+        )
+        if broken:
+            return broken
         standalone = self._master.startswith("spark://")
         if standalone and not self._slots:
             return (
                 "spark.executor.cores is not set, so one executor takes all cores of a worker; "
-                "build the session with executor_settings()."
+                "build the session with penstock.session_settings()."
             )
         return ""
 

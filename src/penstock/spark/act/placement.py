@@ -266,4 +266,4 @@ def cannot_place(session: SparkSession) -> str:
     """Why key groups cannot be moved in a session; "" if they can."""
     if str(session.sparkContext.master).startswith("local"):
         return f"The master is {session.sparkContext.master}, which has one executor only."
-    return handles.probe(session).get("state_location", "")
+    return handles.why_unavailable(session, handles.Family.LOCATE_STATE)

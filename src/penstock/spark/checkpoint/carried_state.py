@@ -9,17 +9,14 @@ moment leaves the old checkpoint in force.
 """
 
 import json
-import re
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from py4j.protocol import Py4JError
-from pyspark.errors import PySparkException
-from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from penstock.errors import InvalidTopology
+from penstock.errors import InvalidTopology, PenstockError
 from penstock.model.sinks import Files
 from penstock.spark.checkpoint.durable_files import (
     copy_tree,
@@ -31,11 +28,9 @@ from penstock.spark.checkpoint.durable_files import (
 from penstock.spark.checkpoint.planned import PlannedQuery
 from penstock.spark.handles import rewrite_state
 from penstock.spark.handles.configuration import STRICT
-from penstock.spark.handles.messages import first_line
 from penstock.spark.handles.physical_plan import Shape
 
 _ROW_BY_ROW, _BATCH_BY_BATCH = '"StatefulStreamlineAggregate"', '"stateStoreSave"'
-_STORE = re.compile(r"\[operatorId=(\d+)\]")
 
 
 def carry_over(
@@ -59,18 +54,13 @@ def carry_over(
         if batch > last and _may_be_written(query, commits, batch, written):
             raise _unfinished(query, batch)
     copy_checkpoint(old, new, last, strict=query.shape is None)
-    divide = _Divide(session, query.shape)
-    gateway = session.sparkContext._gateway
-    assert gateway is not None
-    ensure_callback_server_started(gateway)  # type: ignore[no-untyped-call]
     try:
         # Not as a URI: Spark takes a per cent sign in it for part of the name.
-        rewrite_state(session, f"file:{new}", last, divide)
-    except (PySparkException, Py4JError) as error:
+        rewrite_state(session, f"file:{new}", last, _KeyGroups.of(session, query.shape).divide)
+    except PenstockError as error:
         remove_tree(new)
-        said = divide.refused or _said(error)
         raise InvalidTopology(
-            f"query {query.plan.name!r}: its state cannot be carried over to another plan: {said}"
+            f"query {query.plan.name!r}: its state cannot be carried over to another plan: {error}"
         ) from error
     sync_tree(new)  # Spark does not, and the plan's record is about to name it
 
@@ -93,13 +83,6 @@ def next_directory(query: str, old: Path) -> str:
     return f"{query}.plan{int(number) + 1}"
 
 
-def _said(error: Exception) -> str:
-    inner = getattr(error, "java_exception", None)
-    return (
-        str(inner.getMessage()).strip().split("\n")[0] if inner is not None else first_line(error)
-    )
-
-
 def _may_be_written(
     query: PlannedQuery, commits: Path, batch: int, written: dict[str, int] | None
 ) -> bool:
@@ -114,7 +97,7 @@ def _may_be_written(
 def _unfinished(query: PlannedQuery, batch: int) -> InvalidTopology:
     return InvalidTopology(
         f"query {query.plan.name!r}: batch {batch} was written but not finished when the last run "
-        "ended; run once with the plan of then, and change the plan after that."
+        "ended; run once with the earlier plan, and change the plan after that."
     )
 
 
@@ -156,39 +139,34 @@ def _name_alike(state: Path) -> None:
             remove(file.parent / f".{file.name}.crc")
 
 
-class _Divide:
-    """What Spark calls with the rows of each state store, to have them divided."""
+@dataclass(frozen=True)
+class _KeyGroups:
+    """How a plan divides the rows of its state."""
 
-    def __init__(self, session: SparkSession, shape: Shape | None) -> None:
-        self._session = session
-        self._shape = shape
-        self._parts = int(str(session.conf.get("spark.sql.shuffle.partitions")))
-        self.refused: str | None = None
+    count: int
+    shape: Shape | None  # of a fused query; in others all of a key divides
 
-    def apply(self, rows: Any) -> Any:
-        """Rows of state, each in the key group that the plan reads it from."""
-        frame = DataFrame(rows, self._session)
-        found = _STORE.search(rows.queryExecution().analyzed().toString())
-        columns = frame.select("partition_key.*").columns
-        chosen = self._columns(int(found.group(1)) if found else -1, columns)
-        key = [F.col("partition_key").getField(name) for name in chosen]
-        return frame.repartition(self._parts, *key)._jdf
+    @classmethod
+    def of(cls, session: SparkSession, shape: Shape | None) -> "_KeyGroups":
+        return cls(int(str(session.conf.get("spark.sql.shuffle.partitions"))), shape)
 
-    def _columns(self, operator: int, columns: list[str]) -> list[str]:
-        if self._shape is None:
+    def divide(self, operator: int, rows: DataFrame) -> DataFrame:
+        """Rows of an operator's state, each in the key group that the plan reads it from."""
+        columns = self._dividing(operator, rows.select("partition_key.*").columns)
+        key = [F.col("partition_key").getField(name) for name in columns]
+        return rows.repartition(self.count, *key)
+
+    def _dividing(self, operator: int, columns: list[str]) -> list[str]:
+        """Those of the key's columns that divide."""
+        if self.shape is None:
             return columns
-        key = self._shape.state.get(operator)
+        key = self.shape.state.get(operator)
         if key is None or (key.columns and list(key.columns) != columns):
-            self.refused = f"operator {operator} of the plan keeps other state than the checkpoint."
-            raise ValueError(self.refused)
+            raise InvalidTopology(
+                f"operator {operator} of the plan keeps other state than the checkpoint."
+            )
         if not key.columns:  # a join of streams, which is divided by its whole key in every plan
             return columns
         if key.divided_by is None:
-            self.refused = f"Spark does not tell how operator {operator} would be divided."
-            raise ValueError(self.refused)
+            raise InvalidTopology(f"Spark does not tell how operator {operator} would be divided.")
         return [columns[position] for position in key.divided_by]
-
-    class Java:
-        """The interface that py4j shows to Spark."""
-
-        implements = ("scala.Function1",)

@@ -1,5 +1,6 @@
 """What this machine needs to run Penstock: each check says what was found and what to do."""
 
+import json
 import os
 import re
 import shutil
@@ -21,6 +22,7 @@ LEAST_MEMORY_MB = 2048  # a driver, a master, a worker and one executor
 LEAST_DISK_MB = 1024
 PORTS = 12  # a master, a worker, a driver and four executors listen on two each, and less
 _PROBE_LIMIT_S = 120.0
+_PINNED = "Install the pyspark that penstock requires; what needs this is left out with another."
 
 
 @dataclass(frozen=True)
@@ -39,9 +41,7 @@ def examine(*, with_spark: bool = False) -> tuple[Check, ...]:
         check_python, check_java, check_pyspark, check_import, check_ports, check_memory,
         check_disk,
     ]  # fmt: skip
-    if with_spark:
-        checks.append(check_session)
-    return tuple(check() for check in checks)
+    return (*(check() for check in checks), *(check_session() if with_spark else ()))
 
 
 def check_python() -> Check:
@@ -163,29 +163,43 @@ def check_disk() -> Check:
     return Check("disk", ok, f"{free_mb} MB free in {place}", "" if ok else remedy)
 
 
-def check_session() -> Check:
-    """A local session that adds numbers in a Python worker, in a process of its own."""
-    code = (
-        "import sys; from pyspark.sql import SparkSession\n"
-        "spark = (SparkSession.builder.master('local[1]').config('spark.ui.enabled', 'false')"
-        ".config('spark.driver.host', '127.0.0.1')"
-        ".config('spark.driver.bindAddress', '127.0.0.1').getOrCreate())\n"
-        "n = spark.range(10).mapInArrow(lambda rows: rows, 'id long').count()\n"
-        "spark.stop(); sys.stdout.write(str(n))"
-    )
+def check_session() -> tuple[Check, ...]:
+    """A local session, in a process of its own, and what works in it of Spark's private parts."""
     local = os.environ | {"SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable}
     remedy = "Fix what the checks above say, then see Spark's own message."
     try:
         answer = subprocess.run(
-            [sys.executable, "-c", code], capture_output=True, text=True, env=local,
+            [sys.executable, "-c", _SESSION], capture_output=True, text=True, env=local,
             timeout=_PROBE_LIMIT_S, check=False,
         )  # fmt: skip
     except subprocess.TimeoutExpired:
-        return Check("spark", False, f"no answer within {_PROBE_LIMIT_S:g} s", remedy)
-    if answer.returncode == 0 and answer.stdout.endswith("10"):
-        return Check("spark", True, "a local session answers")
-    last = (answer.stderr.strip().split("\n") or [""])[-1]
-    return Check("spark", False, last, remedy)
+        return (Check("spark", False, f"no answer within {_PROBE_LIMIT_S:g} s", remedy),)
+    if answer.returncode != 0:
+        last = (answer.stderr.strip().split("\n") or [""])[-1]
+        return (Check("spark", False, last, remedy),)
+    return (
+        Check("spark", True, "a local session answers"),
+        *(Check(f"spark: {name}", *found) for name, *found in json.loads(answer.stdout)),
+    )
+
+
+# A session that counts rows in a Python worker, and tries each family of handles.
+_SESSION = f"""
+import json, sys
+from pyspark.sql import SparkSession
+settings = {{"spark.ui.enabled": "false", "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1"}}
+spark = SparkSession.builder.master("local[1]").config(map=settings).getOrCreate()
+assert spark.range(10).mapInArrow(lambda rows: rows, "id long").count() == 10
+from penstock.spark.handles import NEED_EXECUTORS, Family, probe
+broken, needs = probe(spark), "needs a cluster, which has executors of its own"
+spark.stop()
+json.dump([
+    (one, True, needs) if one in NEED_EXECUTORS else
+    (one, one not in broken, broken.get(one, "works"), {_PINNED!r} if one in broken else "")
+    for one in Family
+], sys.stdout)
+"""
 
 
 def _pinned(name: str) -> str:

@@ -168,15 +168,12 @@ def start_driver_jvm(settings: Mapping[str, str]) -> None:
     the JVM is started here with all settings but the secret.
     """
     # The commands about clusters do without these.
-    from pyspark import SparkConf, SparkContext
-
     from penstock.spark.cluster import local_files
+    from penstock.spark.handles import start_driver
 
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    conf = SparkConf(loadDefaults=False)
     found = {**local_files.class_path(), **settings}
-    conf.setAll([(key, value) for key, value in found.items() if key != SECRET])
-    SparkContext._ensure_initialized(conf=conf)
+    start_driver({key: value for key, value in found.items() if key != SECRET})
 
 
 def ask_master(state: ClusterState) -> ClusterStatus:

@@ -11,12 +11,11 @@ import logging
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import pyspark
-from py4j.protocol import Py4JError
 
-from penstock.spark.handles.gateway import class_of
+from penstock.errors import Unavailable
+from penstock.spark.handles import compile_java, load_class
 
 log = logging.getLogger(__name__)
 CLASS = "penstock.LocalFiles"
@@ -34,30 +33,27 @@ def class_path() -> dict[str, str]:
     return {"spark.driver.extraClassPath": str(folder)}
 
 
-def use_in(gateway: Any, settings: Mapping[str, str]) -> dict[str, str]:
-    """Settings with which a session of this driver uses the class; none if it cannot be loaded."""
+def use_with(settings: Mapping[str, str]) -> dict[str, str]:
+    """What to add to a session's settings to use the class; nothing if it cannot be loaded."""
     if _EXECUTORS in settings:
         return {}
     try:
-        _compile(gateway)
-        class_of(gateway, "java.lang.Class").forName(CLASS)
-    except (Py4JError, OSError, RuntimeError) as error:
-        log.debug("local files are made as Hadoop makes them: %s", error)
+        _compile()
+        load_class(CLASS)
+    except (Unavailable, OSError, RuntimeError) as error:
+        log.debug("using Hadoop's own local files: %s", error)
         return {}
     return {_EXECUTORS: str(_folder()), "spark.hadoop.fs.file.impl": CLASS}
 
 
-def _compile(gateway: Any) -> None:
+def _compile() -> None:
     """Write the compiled classes, the outermost last: where it is, all are."""
     folder = _folder() / CLASS.split(".")[0]
     if (folder / "LocalFiles.class").exists():
         return
-    compiler = class_of(gateway, "org.codehaus.janino.SimpleCompiler")()
-    loader = class_of(gateway, "java.lang.ClassLoader").getSystemClassLoader()
-    compiler.setParentClassLoader(loader)
-    compiler.cook(_SOURCE.read_text(encoding="utf-8"))
+    compiled = compile_java(_SOURCE.read_text(encoding="utf-8"))
     folder.mkdir(mode=0o700, exist_ok=True)
-    for name, code in sorted(compiler.getBytecodes().items(), reverse=True):
+    for name, code in sorted(compiled.items(), reverse=True):
         file = folder / f"{name.split('.')[-1]}.class"
         scratch = file.with_suffix(f".{os.getpid()}")
         scratch.write_bytes(code)
@@ -66,7 +62,7 @@ def _compile(gateway: Any) -> None:
 
 def _folder() -> Path:
     """One for each text of the class and each Spark, because either may change."""
-    told = os.environ.get("XDG_CACHE_HOME")
-    cache = Path(told) if told else Path.home() / ".cache"
+    given = os.environ.get("XDG_CACHE_HOME")
+    cache = Path(given) if given else Path.home() / ".cache"
     made_of = _SOURCE.read_bytes() + pyspark.__version__.encode()
     return cache / "penstock" / f"classes-{hashlib.sha256(made_of).hexdigest()[:12]}"

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from pyspark import SparkContext
 from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
 from penstock.errors import Unavailable
+from penstock.masking import SPARK_REDACTION
 from penstock.spark import handles
 from penstock.spark.cluster import local_files
 from penstock.spark.cluster.embedded import start_driver_jvm
@@ -102,9 +102,7 @@ def settings(
         # 40 ms until the first is acknowledged.
         "spark.python.unix.domain.socket.enabled": "true",
         # Names of secrets beyond Spark's own list.
-        "spark.redaction.regex": (
-            "(?i)secret|password|token|access[.]?key|credential|apikey|dsn|sasl"
-        ),
+        "spark.redaction.regex": SPARK_REDACTION,
     }
 
 
@@ -129,20 +127,20 @@ def build_session(
     near = here if master.startswith("local") or LOOPBACK in master else {}
     if near:
         os.environ.setdefault("SPARK_LOCAL_IP", LOOPBACK)
-    chosen = {
+    given = {
         "spark.master": master,
         **near,
         **settings(key_groups, log_file, quick_start),
         **(extra or {}),
     }
     builder = SparkSession.builder.appName(name)
-    for key, value in chosen.items():
+    for key, value in given.items():
         builder = builder.config(key, value)
     with _errors_to(log_file):
-        start_driver_jvm(chosen)
+        start_driver_jvm(given)
         # Executors in this JVM or in a cluster of ours are on this machine, and of this user.
-        if master.startswith("local") or SECRET in chosen:
-            for key, value in local_files.use_in(SparkContext._gateway, chosen).items():
+        if master.startswith("local") or SECRET in given:
+            for key, value in local_files.use_with(given).items():
                 builder = builder.config(key, value)
         session = builder.getOrCreate()
     with suppress(Unavailable):

@@ -13,8 +13,9 @@ from penstock.spark.channels.log import Channel
 from penstock.spark.channels.publishing import schema_json
 from penstock.spark.compile.apart_components import apart_components
 from penstock.spark.compile.apart_split import Part, Splitter
-from penstock.spark.compile.builder import BuiltQuery, BuiltTopology, Reading, build
-from penstock.spark.compile.inspection import Survey, survey
+from penstock.spark.compile.builder import BuiltQuery, BuiltTopology, build
+from penstock.spark.compile.inspection import Inspection, inspect_topology
+from penstock.spark.compile.reading import Reading
 
 
 @dataclass(frozen=True)
@@ -32,14 +33,14 @@ class BuiltApart:
     parts: tuple[Part, ...]
     channels: dict[str, tuple[str, ...]]  # operator -> components that read it
     edges: tuple[tuple[str, str], ...]
-    found: Survey
+    inspection: Inspection
 
     def narrows(self, part: Part) -> bool:
         """Whether the tasks of a part have to be limited where it is written.
 
         Sources that obey have as many tasks as it has processors already.
         """
-        analyses = [self.found.operators[name] for name in part.component.operators]
+        analyses = [self.inspection.operators[name] for name in part.component.operators]
         shuffles = any(one.shuffles for one in analyses) or bool(part.component.key)
         return shuffles or not part.obeys_tasks
 
@@ -52,13 +53,13 @@ def build_apart(
     max_rows: int | None = None,
 ) -> BuiltApart:
     """Check a topology, make its channels and build a query for each component."""
-    found = survey(topology, session, reading.epoch_s)
-    components = apart_components(topology, found)
-    splitter = Splitter(topology, found, components, places.channel, max_rows)
+    inspection = inspect_topology(topology, session, reading.epoch_s)
+    components = apart_components(topology, inspection)
+    splitter = Splitter(topology, inspection, components, places.channel, max_rows)
     splitter.check_feedback()
     channels = splitter.channels()
     for operator, readers in channels.items():
-        channel = Channel.create(places.channel(operator), schema_json(found.types[operator]))
+        channel = Channel.create(places.channel(operator), schema_json(inspection.types[operator]))
         for reader in readers:
             channel.register(reader)
     parts = splitter.parts()
@@ -78,8 +79,8 @@ def build_apart(
     )
     plan = TopologyPlan(tuple(query.plan for query in queries), reasons)
     keys = {part.name: part.key for query in plan.queries for part in query.components}
-    whole = BuiltTopology(plan, tuple(queries), found.schemas, keys, found, topology)
-    return BuiltApart(whole, tuple(parts), channels, splitter.edges(), found)
+    whole = BuiltTopology(plan, tuple(queries), inspection.schemas, keys, inspection, topology)
+    return BuiltApart(whole, tuple(parts), channels, splitter.edges(), inspection)
 
 
 def _one_query(part: Part, built: BuiltTopology) -> BuiltQuery:

@@ -2,10 +2,10 @@
 
 from penstock.model.plan import Component
 from penstock.model.topology import Operator, Topology
-from penstock.spark.compile.inspection import Survey
+from penstock.spark.compile.inspection import Inspection
 
 
-def apart_components(topology: Topology, found: Survey) -> tuple[Component, ...]:
+def apart_components(topology: Topology, inspection: Inspection) -> tuple[Component, ...]:
     """A component begins where rows are shuffled, where it is declared, or where streams meet.
 
     All other operators belong to the component of their upstream. So a component has its inputs at
@@ -19,9 +19,9 @@ def apart_components(topology: Topology, found: Survey) -> tuple[Component, ...]
         if source.name in sent:
             members[source.name] = []  # it goes to a sink as it is
     for operator in topology.ordered():
-        if _begins(operator, topology, found, home):
+        if _begins(operator, topology, inspection, home):
             name = operator.name
-            analysis = found.operators[name]
+            analysis = inspection.operators[name]
             inferred = tuple(sorted(analysis.keys[0])) if analysis.keys else ()
             keys[name] = operator.key if operator.key is not None else inferred
         else:
@@ -32,9 +32,13 @@ def apart_components(topology: Topology, found: Survey) -> tuple[Component, ...]
 
 
 def _begins(
-    operator: Operator, topology: Topology, found: Survey, home: dict[str, str]
+    operator: Operator, topology: Topology, inspection: Inspection, home: dict[str, str]
 ) -> bool:  # fmt: skip
-    if operator.separate or operator.key is not None or found.operators[operator.name].shuffles:
+    if (
+        operator.separate
+        or operator.key is not None
+        or inspection.operators[operator.name].shuffles
+    ):
         return True
     if any(upstream in topology.feedbacks for upstream in operator.upstreams):
         return True

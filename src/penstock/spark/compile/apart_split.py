@@ -13,7 +13,7 @@ from penstock.model.plan import Component
 from penstock.model.sinks import ToChannel
 from penstock.model.topology import Topology
 from penstock.spark.channels.publishing import schema_json
-from penstock.spark.compile.inspection import Survey
+from penstock.spark.compile.inspection import Inspection
 from penstock.spark.handles.analysed_plan import DELAY
 from penstock.spark.sources.running.channel import WINDOW
 from penstock.spark.sources.running.kinds import running_source
@@ -53,12 +53,12 @@ class Splitter:
     def __init__(
         self,
         topology: Topology,
-        found: Survey,
+        inspection: Inspection,
         components: tuple[Component, ...],
         place: Callable[[str], Path],
         max_rows: int | None = None,
     ) -> None:
-        self._topology, self._found, self._components = topology, found, components
+        self._topology, self._inspection, self._components = topology, inspection, components
         self._place, self._max_rows = place, max_rows
         self._home = {op: one.name for one in components for op in one.operators}
 
@@ -86,7 +86,7 @@ class Splitter:
         """A loop's declared schema must be that of the operator it comes from."""
         for name, feedback in self._topology.feedbacks.items():
             declared = StructType.fromDDL(feedback.schema)
-            emitted = self._found.types[feedback.operator]
+            emitted = self._inspection.types[feedback.operator]
             assert isinstance(declared, StructType)
             if schema_json(declared) != schema_json(emitted):
                 raise InvalidTopology(
@@ -131,10 +131,10 @@ class Splitter:
         inputs[upstream] = operator
         # State that waits for a watermark must not see a part of what belongs together.
         late = any(
-            self._found.operators[name].stateful or name in self._found.watermarked
+            self._inspection.operators[name].stateful or name in self._inspection.watermarked
             for name in component.operators
         )
-        fields = self._found.types[operator].fields
+        fields = self._inspection.types[operator].fields
         reader = FromChannel(
             str(self._place(operator)), component.name, self._max_rows,
             None if feedback is not None else self._watermark(operator), late,
@@ -158,14 +158,14 @@ class Splitter:
         Closed windows come out in the order of their ends, one published batch after the other, so
         they need no delay once more.
         """
-        for field in self._found.types[operator].fields:
+        for field in self._inspection.types[operator].fields:
             delay_ms = field.metadata.get(DELAY)
             if delay_ms is None:
                 continue
             ancestors = {operator, *nx.ancestors(self._topology.graph(), operator)}
             closed = any(
-                self._found.operators[name].stateful
-                for name in ancestors & self._found.operators.keys()
+                self._inspection.operators[name].stateful
+                for name in ancestors & self._inspection.operators.keys()
             )
             if closed and field.metadata.get(WINDOW):
                 delay_ms = 0

@@ -1,4 +1,4 @@
-"""From a surveyed topology to the streaming frames behind some of its sinks.
+"""From an inspected topology to the streaming frames behind some of its sinks.
 
 A node that several consumers need is followed by an exchange they share, so that Spark reads its
 source and runs its work once per batch. Two traps of Spark shape this:
@@ -7,44 +7,33 @@ source and runs its work once per batch. Two traps of Spark shape this:
   no longer equal; a metric over all columns above the exchange prevents that.
 - A stateful operator above a reused exchange does not see a watermark below it: it then never
   emits. So nothing watermarked is shared if state follows (what lies upstream of the watermark is
-  shared instead; common_marks.py has the one exception), and each consumer's metric has its own
-  name, so that no other exchange further up can ever be equal to one of a sibling.
+  shared instead; common_watermarks.py has the one exception), and each consumer's metric has its
+  own name, so that no other exchange further up can ever be equal to one of a sibling.
 """
 
-from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import reduce
 from operator import and_
 
-import networkx as nx
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from penstock.errors import InvalidTopology
-from penstock.model.topology import Operator, SinkBinding, Topology
-from penstock.spark.compile.cheaper_forms import on_the_way, operators_of_source, without_forms
-from penstock.spark.compile.inspection import Survey, apply_operator, read_source
-from penstock.spark.handles.analysed_plan import Mark, at_edge
-from penstock.spark.handles.common_watermarks import marked, reminded, without_marks
-from penstock.spark.handles.plan_insertion import divide_inputs
+from penstock.model.topology import Operator, Topology
+from penstock.spark.compile.cheaper_forms import operators_of_source, without_forms
+from penstock.spark.compile.inspection import Inspection, apply_operator, read_source
+from penstock.spark.compile.reading import Reading
+from penstock.spark.compile.sharing import Sharing
+from penstock.spark.handles.analysed_plan import Watermark, at_edge
+from penstock.spark.handles.common_watermarks import (
+    with_reminder,
+    with_watermark,
+    without_watermarks,
+)
+from penstock.spark.handles.exchange_insertion import divide_inputs
 from penstock.spark.handles.plan_names import METRIC, PATH
 from penstock.spark.sources.batch_choice import COLUMN
-from penstock.spark.sources.control import Controls
-
-
-@dataclass(frozen=True)
-class Sharing:
-    """How often each node behind some sinks runs, and where the shared exchanges are."""
-
-    shared: tuple[str, ...]
-    copies: dict[str, int]
-    apart: frozenset[str] = frozenset()  # could be shared, and runs for each consumer instead
-
-    @property
-    def repeated(self) -> tuple[str, ...]:
-        """Nodes whose work Spark does more than once per batch."""
-        return tuple(sorted(name for name, copies in self.copies.items() if copies > 1))
 
 
 @dataclass(frozen=True)
@@ -52,42 +41,14 @@ class Division:
     """Where the rows of fused components are divided by their key, and by nothing else.
 
     `entering` are edges with an exchange of their own; `lifted` are shared nodes whose exchange
-    divides by a component's key; `marks` are watermarks that are defined below such an exchange,
+    divides by a component's key; `watermarks` are those that are defined below such an exchange,
     instead of by each consumer.
     """
 
     entering: dict[tuple[str, str], tuple[str, ...]] = field(default_factory=dict)
     lifted: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    marks: dict[str, Mark] = field(default_factory=dict)
+    watermarks: dict[str, Watermark] = field(default_factory=dict)
     members: frozenset[str] = frozenset()  # operators whose rows are divided where they enter
-
-
-def plan_sharing(
-    topology: Topology, survey: Survey, sinks: tuple[SinkBinding, ...],
-    apart: frozenset[str] = frozenset(),
-) -> Sharing:  # fmt: skip
-    """Follow the consumers upstream from the sinks; a node needed twice is shared if it may be.
-
-    Nodes in `apart` are not: their work is done for each consumer.
-    """
-    graph = topology.graph()
-    upstreams = {operator.name: operator.upstreams for operator in topology.operators}
-    either = on_the_way(topology)  # two branches of which one has rows
-    stateful = {name for name, analysis in survey.operators.items() if analysis.stateful}
-    # All sinks of a node are handed the same rows, so together they are one consumer of it.
-    needed = Counter({sink.upstream for sink in sinks})
-    shared = []
-    order = [node for node in nx.topological_sort(graph) if node not in topology.sink_names]
-    for node in reversed(order):
-        if needed[node] > 1 and node not in stateful and node not in apart | either:
-            hides_watermark = node in survey.watermarked and stateful & nx.descendants(graph, node)
-            if not hides_watermark and not stateful & nx.ancestors(graph, node):
-                shared.append(node)
-                needed[node] = 1
-        forms = 2 if node in topology.variants else 1
-        for upstream in upstreams.get(node, ()):
-            needed[upstream] += forms * needed[node]
-    return Sharing(tuple(sorted(shared)), {node: n for node, n in needed.items() if n > 0}, apart)
 
 
 @dataclass
@@ -96,13 +57,9 @@ class Assembler:
 
     topology: Topology
     session: SparkSession
-    survey: Survey
+    inspection: Inspection
     sharing: Sharing
-    epoch_s: float
-    measured: bool
-    controls: Controls | None = None
-    at_once: bool = False
-    reuse: bool = False
+    reading: Reading
     division: Division = field(default_factory=Division)
     _shared: dict[str, DataFrame] = field(default_factory=dict)
     _below: dict[str, DataFrame] = field(default_factory=dict)  # exchanges, with a watermark
@@ -115,15 +72,15 @@ class Assembler:
             if node not in self._shared:
                 self._shared[node] = self._exchanged(node)
             rows = self._shared[node]
-            if node in self.division.marks:
+            if node in self.division.watermarks:
                 inside = consumer.partition(PATH)[0] in self.division.members
                 alike = self._divide(node) if inside else None
-                rows = reminded(rows, self._below[node], path, alike)
+                rows = with_reminder(rows, self._below[node], path, alike)
             return at_edge(without_forms(_observed(rows, path, barrier=True), node), node)
-        frame = self._repeated(node) if node in self.sharing.apart else self._made(node, path)
+        frame = self._repeated(node) if node in self.sharing.unshared else self._made(node, path)
         # The rows of a lone source are counted by Spark itself, so its edge needs no metric.
         lone = len(self.topology.sources) == 1 and node == self.topology.sources[0].name
-        if self.measured and not lone:
+        if self.reading.measured and not lone:
             frame = _observed(frame, path, barrier=False)
         return at_edge(frame, node)
 
@@ -139,39 +96,42 @@ class Assembler:
     def _made(self, node: str, path: str) -> DataFrame:
         source = self.topology.find_source(node)
         if source is not None:
-            if self.reuse and node not in self._taken:
+            if self.reading.reuse and node not in self._taken:
                 self._taken.add(node)
-                return self.survey.sources[node]
+                return self.inspection.sources[node]
             return read_source(
-                source, self.session, self.epoch_s, self.controls, self.at_once,
-                operators_of_source(self.topology, node),
+                source, self.session, self.reading.epoch_s, self.reading.controls,
+                self.reading.at_once, operators_of_source(self.topology, node),
             )  # fmt: skip
         operator = self.topology.find_operator(node)
         if operator.cheaper is not None:
             return self._in_either_form(operator, path, {})
         inputs = [self.frame(upstream, path) for upstream in operator.upstreams]
         alone = node not in self.division.members
-        if alone and operator.key is not None and not self.survey.operators[node].shuffles:
+        if alone and operator.key is not None and not self.inspection.operators[node].shuffles:
             inputs = [_partitioned(frame, operator.key) for frame in inputs]
         made = apply_operator(operator, inputs)
-        done = frozenset(operator.upstreams) & self.division.marks.keys()
-        return self._entering(operator, without_marks(made, done) if done else made)
+        done = frozenset(operator.upstreams) & self.division.watermarks.keys()
+        return self._entering(operator, without_watermarks(made, done) if done else made)
 
-    def _in_either_form(self, operator: Operator, path: str, chosen: dict[str, bool]) -> DataFrame:
-        """Both forms of an operator, each with the rows of the batches that are to use it."""
+    def _in_either_form(self, operator: Operator, path: str, forms: dict[str, bool]) -> DataFrame:
+        """Both forms of an operator, each with the rows of the batches that are to use it.
+
+        `forms` says of operators further down whether their cheaper form is meant.
+        """
         if operator.name in self.division.members:
             raise InvalidTopology(
                 f"plan: operator {operator.name!r} has a cheaper form; take it out of its "
                 "component."
             )
         upstream = operator.upstreams[0]
-        full = self._branch(upstream, f"{path}:full", chosen | {operator.name: False})
-        cheap = self._branch(upstream, f"{path}:cheaper", chosen | {operator.name: True})
+        full = self._branch(upstream, f"{path}:full", forms | {operator.name: False})
+        cheap = self._branch(upstream, f"{path}:cheaper", forms | {operator.name: True})
         made = apply_operator(operator, [full])
         return made.unionByName(apply_operator(operator.in_cheaper_form, [cheap]))
 
-    def _branch(self, node: str, path: str, chosen: dict[str, bool]) -> DataFrame:
-        """The rows of a node in batches for which these forms were chosen, and no others."""
+    def _branch(self, node: str, path: str, forms: dict[str, bool]) -> DataFrame:
+        """The rows of a node in batches that use these forms, and no others."""
         path = f"{node}{PATH}{path}"
         if self.topology.find_source(node) is not None:
             if node not in self.sharing.shared:
@@ -184,16 +144,16 @@ class Assembler:
             rows = _observed(self._shared[node], path, barrier=True)
             names = operators_of_source(self.topology, node)
             column = F.col(f"`{COLUMN}{node}`")
-            for operator, cheaper in chosen.items():
+            for operator, cheaper in forms.items():
                 bit = 1 << names.index(operator)
                 rows = rows.where(column.bitwiseAND(bit) == (bit if cheaper else 0))
             return at_edge(without_forms(rows, node), node)
         operator_ = self.topology.find_operator(node)
         if operator_.cheaper is not None:
-            rows = self._in_either_form(operator_, path, chosen)
+            rows = self._in_either_form(operator_, path, forms)
         else:
-            rows = apply_operator(operator_, [self._branch(operator_.upstreams[0], path, chosen)])
-        return at_edge(_observed(rows, path, False) if self.measured else rows, node)
+            rows = apply_operator(operator_, [self._branch(operator_.upstreams[0], path, forms)])
+        return at_edge(_observed(rows, path, False) if self.reading.measured else rows, node)
 
     def _entering(self, operator: Operator, frame: DataFrame) -> DataFrame:
         entered = frozenset(
@@ -223,8 +183,8 @@ class Assembler:
             return frame  # its exchange is there already, and another would undo its routes
         # As many partitions as keyed work has; more tasks would only cost each batch time.
         partitions = self._key_groups()
-        if node in self.division.marks:
-            frame = self._below[node] = marked(frame, self.division.marks[node])
+        if node in self.division.watermarks:
+            frame = self._below[node] = with_watermark(frame, self.division.watermarks[node])
         if node in self.division.lifted:
             return self._divide(node)(frame)
         return frame.repartitionById(partitions, F.spark_partition_id() % partitions)

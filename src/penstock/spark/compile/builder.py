@@ -14,44 +14,26 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, MapType, StructType
 
 from penstock.errors import InvalidTopology
-from penstock.model.plan import Component, Orders, QueryPlan, TopologyPlan
+from penstock.model.plan import Orders, QueryPlan, TopologyPlan
 from penstock.model.plan_document import Group
 from penstock.model.sinks import Files
 from penstock.model.topology import SinkBinding, Topology
-from penstock.spark.compile.assembler import Assembler, Division, Sharing, plan_sharing
+from penstock.spark.compile.assembler import Assembler, Division
 from penstock.spark.compile.cheaper_forms import on_the_way
-from penstock.spark.compile.fused import (
-    Fused,
-    divisions,
-    fused_components,
-    grouped,
-    relaxed,
-    unplanned,
-)
-from penstock.spark.compile.inspection import Survey, survey
-from penstock.spark.compile.plan_check import check_plan
+from penstock.spark.compile.default_components import default_components
+from penstock.spark.compile.divisions import divisions
+from penstock.spark.compile.fused import Fused, fused_components, grouped, relaxed, unplanned
+from penstock.spark.compile.inspection import Inspection, inspect_topology
+from penstock.spark.compile.plan_check import check_grouping, check_plan
+from penstock.spark.compile.reading import Reading
 from penstock.spark.compile.reordering import fitting_orders, reordered, same_rows
-from penstock.spark.handles import planned_execution, streaming_refusal
+from penstock.spark.compile.sharing import Sharing, plan_sharing
+from penstock.spark.handles import planned_shape, streaming_refusal
 from penstock.spark.handles.messages import first_line
-from penstock.spark.handles.physical_plan import OURS, Shape, shape_of
+from penstock.spark.handles.physical_plan import OURS, Shape
 from penstock.spark.sinks.tagging import TAG, tagged
-from penstock.spark.sources.control import Controls
 
 log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True)
-class Reading:
-    """How sources are read: when their streams began, and whether rows are counted at edges.
-
-    `controls` are the channels by which the driver orders things of its sources.
-    """
-
-    epoch_s: float
-    measured: bool = True
-    controls: Controls | None = None
-    reuse: bool = False  # what was read to look at the operators is what runs; for one query
-    at_once: bool = False  # what sources have at first is all that is read
 
 
 @dataclass(frozen=True)
@@ -96,7 +78,7 @@ class BuiltTopology:
     queries: tuple[BuiltQuery, ...]
     schemas: dict[str, str]
     keys: dict[str, tuple[str, ...]]  # of each operator that needs a shuffle, whatever the plan
-    survey: Survey
+    inspection: Inspection
     topology: Topology  # as it runs: declared, but for the order of stateless operators
     orders: Orders = ()  # of runs that are carried out in another order than declared
     notes: tuple[str, ...] = ()  # on orders that were wanted
@@ -117,227 +99,229 @@ def build(
             f"feedback {name!r} closes a loop from operator {feedback.operator!r}; a topology with "
             "a loop runs apart only (--apart, or run(apart=True))."
         )
-    found = survey(
+    inspection = inspect_topology(
         topology, session, reading.epoch_s, reading.controls, reading.at_once
-    )  # fmt: skip
+    )
+    declared = _Builder(topology, session, reading, inspection)
     if not orders:
-        return _built(topology, session, reading, found, wanted)
-    schemas = found.schemas
-    topology, found, taken, notes = _in_order(topology, session, reading, found, orders)
-    built = _built(topology, session, reading, found, wanted)
-    return replace(built, schemas=schemas, orders=taken, notes=notes)
+        return declared.build(wanted)
+    ordered, taken, notes = declared.in_order(orders)
+    built = ordered.build(wanted)
+    return replace(built, schemas=inspection.schemas, orders=taken, notes=notes)
 
 
-def _in_order(
-    topology: Topology, session: SparkSession, reading: Reading, found: Survey, wanted: Orders
-) -> tuple[Topology, Survey, Orders, tuple[str, ...]]:
-    """The topology as it is to run, if its rows stay what they are; else as it was declared."""
-    orders, reasons = fitting_orders(topology, found, wanted)
-    if not orders:
-        return topology, found, (), reasons
-    try:
-        made = reordered(topology, found, orders)
-        again = survey(made, session, reading.epoch_s, read=found.sources)
-        ends = zip(topology.sinks, made.sinks, strict=True)
-        refused = next(
-            (f"sink {now.name!r} would get other columns" for then, now in ends
-             if not same_rows(found.types[then.upstream], again.types[now.upstream])), None
-        )  # fmt: skip
-    except InvalidTopology as error:
-        refused = str(error)
-    if refused is None:
-        told = tuple(f"order {' > '.join(order)}, not as declared" for order in orders)
-        return made, again, orders, (*reasons, *told)
-    log.warning("stateless operators keep their order: %s", refused)
-    return topology, found, (), (*reasons, f"order kept as declared: {refused}")
+@dataclass(frozen=True)
+class _Builder:
+    """Builds the queries of one topology that was inspected."""
 
+    topology: Topology
+    session: SparkSession
+    reading: Reading
+    inspection: Inspection
 
-def _built(
-    topology: Topology, session: SparkSession, reading: Reading, found: Survey,
-    wanted: TopologyPlan | tuple[Group, ...] | None,
-) -> BuiltTopology:  # fmt: skip
-    keys = _keys(topology, found)
-    if isinstance(wanted, tuple) and wanted:
-        plain = _built(topology, session, reading, found, None).plan
-        wanted = grouped(topology, found, plain, wanted)
-    if isinstance(wanted, TopologyPlan):
-        check_plan(topology, found, wanted)
-        given = tuple(_as_planned(topology, session, reading, found, q) for q in wanted.queries)
-        return BuiltTopology(wanted, given, found.schemas, keys, found, topology)
-    queries, reasons = _by_mode(topology, session, reading, found)
-    ways = on_the_way(topology)
-    reasons += [
-        f"{node} runs {query.sharing.copies[node]} times per batch: "
-        f"{_why_repeated(node, found, ways)}"
-        for query in queries
-        for node in query.sharing.repeated
-    ]
-    plan = TopologyPlan(tuple(query.plan for query in queries), tuple(dict.fromkeys(reasons)))
-    return BuiltTopology(plan, tuple(queries), found.schemas, keys, found, topology)
-
-
-def _by_mode(
-    topology: Topology, session: SparkSession, reading: Reading, found: Survey
-) -> tuple[list[BuiltQuery], list[str]]:
-    """As few queries as Spark allows, and why there is more than one."""
-    modes = list(dict.fromkeys(sink.output_mode for sink in topology.sinks))
-    reasons = []
-    if len(modes) > 1:
-        reasons.append(
-            f"a query has one output mode and the sinks have several ({', '.join(modes)}): one "
-            "query for each"
-        )
-    queries: list[BuiltQuery] = []
-    for mode in modes:
-        sinks = tuple(sink for sink in topology.sinks if sink.output_mode == mode)
-        name = topology.name if len(modes) == 1 else f"{topology.name}-{mode}"
-        queries += _queries(topology, session, reading, found, name, sinks, reasons)
-    return queries, reasons
-
-
-def _keys(topology: Topology, found: Survey) -> dict[str, tuple[str, ...]]:
-    everything = frozenset(topology.graph())
-    return {part.name: part.key for part in default_components(topology, found, everything)}
-
-
-def _as_planned(
-    topology: Topology, session: SparkSession, reading: Reading, found: Survey, wanted: QueryPlan
-) -> BuiltQuery:
-    sinks = tuple(sink for sink in topology.sinks if sink.name in wanted.sinks)
-    built = _query(topology, session, reading, found, wanted.name, sinks)
-    refusal = streaming_refusal(built.frame, wanted.output_mode)
-    if refusal is not None:
-        raise InvalidTopology(f"query {wanted.name!r}: mode {wanted.output_mode!r}: {refusal}")
-    _check_grouping(topology, found, built, wanted)
-    fused = fused_components(topology, found, wanted.components)
-    if not fused:
-        return replace(built, plan=wanted)
-    return _fused_query(topology, session, reading, found, replace(built, plan=wanted), fused)
-
-
-def _check_grouping(
-    topology: Topology, found: Survey, built: BuiltQuery, wanted: QueryPlan
-) -> None:
-    """Refuse a plan that leaves an operator out, or that splits what no shuffle separates."""
-    home = {name: c.name for c in wanted.components for name in (c.name, *c.operators)}
-    for component in built.plan.components:
-        for name in component.operators:
-            if name not in home:
-                raise InvalidTopology(
-                    f"plan: query {wanted.name!r} leaves operator {name!r} out; put it into a "
-                    "component."
-                )
-    fused = {part.name for part in fused_components(topology, found, wanted.components)}
-    together = {name for c in wanted.components if c.name in fused for name in c.operators}
-    possible = [frozenset(c.operators) - together for c in built.plan.components]
-    for component in wanted.components:
-        if component.name not in fused and frozenset(component.operators) not in possible:
-            shown = "; ".join(", ".join(c.operators) or "(a source)" for c in built.plan.components)
-            raise InvalidTopology(
-                f"plan: query {wanted.name!r} groups its operators otherwise than its shuffles "
-                f"do, which is: {shown}."
-            )
-
-
-def _fused_query(
-    topology: Topology, session: SparkSession, reading: Reading, found: Survey, built: BuiltQuery,
-    fused: tuple[Fused, ...],
-) -> BuiltQuery:  # fmt: skip
-    """The same query with one shuffle for each fused component, if Spark agrees."""
-    refusal = ""
-    for sharing, division in divisions(topology, found, built.sinks, fused):
+    def in_order(self, wanted: Orders) -> tuple["_Builder", Orders, tuple[str, ...]]:
+        """The topology as it is to run, if its rows stay what they are; else as it was declared."""
+        orders, reasons = fitting_orders(self.topology, self.inspection, wanted)
+        if not orders:
+            return self, (), reasons
         try:
-            frame = _frame(topology, session, reading, found, sharing, built.sinks, division, fused)
-        except PySparkException as error:  # the key is no column there
-            refusal = f"component {fused[0].name!r}: {first_line(error)}"
-            continue
-        shape, row_by_row = _fused_shape(session, frame, built.plan.output_mode)
-        refused = unplanned(shape, fused)
+            ordered = self._reordered(orders)
+            refused = ordered._other_columns(self)
+        except InvalidTopology as error:
+            refused = str(error)
         if refused is None:
-            return replace(
-                built, frame=frame, sharing=sharing, fused=fused, shape=shape, row_by_row=row_by_row
+            changed = tuple(f"order {' > '.join(order)}, not as declared" for order in orders)
+            return ordered, orders, (*reasons, *changed)
+        log.warning("stateless operators keep their order: %s", refused)
+        return self, (), (*reasons, f"order kept as declared: {refused}")
+
+    def _reordered(self, orders: Orders) -> "_Builder":
+        made = reordered(self.topology, self.inspection, orders)
+        again = inspect_topology(
+            made, self.session, self.reading.epoch_s, read=self.inspection.sources
+        )
+        return replace(self, topology=made, inspection=again)
+
+    def _other_columns(self, declared: "_Builder") -> str | None:
+        """A sentence if a sink would not get the columns that were declared."""
+        for then, now in zip(declared.topology.sinks, self.topology.sinks, strict=True):
+            before = declared.inspection.types[then.upstream]
+            if not same_rows(before, self.inspection.types[now.upstream]):
+                return f"sink {now.name!r} would get other columns"
+        return None
+
+    def build(self, wanted: TopologyPlan | tuple[Group, ...] | None) -> BuiltTopology:
+        """All queries, as they are wanted or as few as Spark allows."""
+        if isinstance(wanted, tuple) and wanted:
+            wanted = grouped(self.topology, self.inspection, self.build(None).plan, wanted)
+        if isinstance(wanted, TopologyPlan):
+            check_plan(self.topology, self.inspection, wanted)
+            return self._built(wanted, [self._as_planned(query) for query in wanted.queries])
+        queries, reasons = self._by_mode()
+        reasons += [
+            f"{node} runs {query.sharing.copies[node]} times per batch: {self._why_repeated(node)}"
+            for query in queries
+            for node in query.sharing.repeated
+        ]
+        plan = TopologyPlan(tuple(query.plan for query in queries), tuple(dict.fromkeys(reasons)))
+        return self._built(plan, queries)
+
+    def _built(self, plan: TopologyPlan, queries: list[BuiltQuery]) -> BuiltTopology:
+        everything = frozenset(self.topology.graph())
+        components = default_components(self.topology, self.inspection, everything)
+        keys = {component.name: component.key for component in components}
+        return BuiltTopology(
+            plan, tuple(queries), self.inspection.schemas, keys, self.inspection, self.topology
+        )
+
+    def _by_mode(self) -> tuple[list[BuiltQuery], list[str]]:
+        """As few queries as Spark allows, and why there is more than one."""
+        name, sinks = self.topology.name, self.topology.sinks
+        modes = list(dict.fromkeys(sink.output_mode for sink in sinks))
+        reasons = []
+        if len(modes) > 1:
+            reasons.append(
+                f"a query has one output mode and the sinks have several ({', '.join(modes)}): one "
+                "query for each"
             )
-        refusal = refused
-    raise InvalidTopology(f"plan: query {built.plan.name!r}: {refusal}")
+        queries: list[BuiltQuery] = []
+        for mode in modes:
+            own = tuple(sink for sink in sinks if sink.output_mode == mode)
+            queries += self._queries(name if len(modes) == 1 else f"{name}-{mode}", own, reasons)
+        return queries, reasons
+
+    def _queries(
+        self, name: str, sinks: tuple[SinkBinding, ...], reasons: list[str]
+    ) -> list[BuiltQuery]:
+        """One query for sinks of one mode, or one for each of them where Spark refuses that."""
+        together = self._query(name, sinks)
+        refusal = streaming_refusal(together.frame, sinks[0].output_mode)
+        if refusal is None:
+            return [together]
+        if len(sinks) == 1:
+            raise InvalidTopology(
+                self._state_after_state(together)
+                or f"sink {sinks[0].name!r}: mode {sinks[0].output_mode!r}: {refusal}"
+            )
+        names = ", ".join(sink.name for sink in sinks)
+        reasons.append(
+            f"Spark cannot run the sinks {names} as one query, so each has its own: {refusal}"
+        )
+        return [
+            query
+            for sink in sinks
+            for query in self._queries(f"{name}-{sink.name}", (sink,), reasons)
+        ]
+
+    def _state_after_state(self, query: BuiltQuery) -> str | None:
+        """Why Spark refuses a query, if that is a state behind one that lets none follow."""
+        operators = self.inspection.operators
+        below: dict[str, str] = {}  # an operator that lets no state follow, by who is behind it
+        for operator in self.topology.ordered():
+            if operator.name not in query.edges:
+                continue
+            first = next((below[one] for one in operator.upstreams if one in below), None)
+            found = operators[operator.name]
+            if found.state_ends and len(found.keys) > 1:
+                first = operator.name
+            if first is not None and found.stateful:
+                return (
+                    f"operator {operator.name!r} keeps state behind operator {first!r}, whose "
+                    "sliding windows (window_aggregate) or applyInPandasWithState let no other "
+                    "state follow in one query; run components apart (--apart, or "
+                    "run(apart=True)), let its windows tumble, or end the topology there with "
+                    "ToChannel and read that channel in another one."
+                )
+            if first is not None or found.state_ends:
+                below[operator.name] = first or operator.name
+        return None
+
+    def _query(self, name: str, sinks: tuple[SinkBinding, ...]) -> BuiltQuery:
+        sharing = plan_sharing(self.topology, self.inspection, sinks)
+        frame = self._frame(sharing, sinks, Division())
+        components = default_components(self.topology, self.inspection, frozenset(sharing.copies))
+        plan = QueryPlan(name, components, tuple(sink.name for sink in sinks), sinks[0].output_mode)
+        edges = {
+            operator.name: operator.upstreams
+            for operator in self.topology.ordered()
+            if operator.name in sharing.copies
+        }
+        stateful = any(self.inspection.operators[operator].stateful for operator in edges)
+        return BuiltQuery(plan, frame, sinks, edges, sharing, stateful=stateful)
+
+    def _as_planned(self, wanted: QueryPlan) -> BuiltQuery:
+        """One query of a plan that was given."""
+        sinks = tuple(sink for sink in self.topology.sinks if sink.name in wanted.sinks)
+        built = self._query(wanted.name, sinks)
+        refusal = streaming_refusal(built.frame, wanted.output_mode)
+        if refusal is not None:
+            raise InvalidTopology(
+                self._state_after_state(built)
+                or f"query {wanted.name!r}: mode {wanted.output_mode!r}: {refusal}"
+            )
+        check_grouping(self.topology, self.inspection, built.plan, wanted)
+        fused = fused_components(self.topology, self.inspection, wanted.components)
+        built = replace(built, plan=wanted)
+        return self._fused(built, fused) if fused else built
+
+    def _fused(self, built: BuiltQuery, fused: tuple[Fused, ...]) -> BuiltQuery:
+        """The same query with one shuffle for each fused component, if Spark agrees."""
+        refusal = ""
+        for sharing, division in divisions(self.topology, self.inspection, built.sinks, fused):
+            try:
+                frame = self._frame(sharing, built.sinks, division, fused)
+            except PySparkException as error:  # the key is no column there
+                refusal = f"component {fused[0].name!r}: {first_line(error)}"
+                continue
+            shape, row_by_row = _fused_shape(frame, built.plan.output_mode)
+            refused = unplanned(shape, fused)
+            if refused is None:
+                return replace(
+                    built, frame=frame, sharing=sharing, fused=fused, shape=shape,
+                    row_by_row=row_by_row,
+                )  # fmt: skip
+            refusal = refused
+        raise InvalidTopology(f"plan: query {built.plan.name!r}: {refusal}")
+
+    def _frame(
+        self, sharing: Sharing, sinks: tuple[SinkBinding, ...], division: Division,
+        fused: tuple[Fused, ...] = (),
+    ) -> DataFrame:  # fmt: skip
+        # Edges of fused components are always counted: they tell whose shuffle is whose.
+        measured = self.reading.measured or bool(division.members)
+        reading = replace(self.reading, measured=measured)
+        assembler = Assembler(
+            self.topology, self.session, self.inspection, sharing, reading, division
+        )
+        nodes = list(dict.fromkeys(sink.upstream for sink in sinks))
+        rows = {node: assembler.frame(node, "sinks") for node in nodes}
+        _check_formats(rows, sinks)
+        together = [(part.members, part.key) for part in fused]
+        return tagged(rows, together) if len(rows) > 1 else rows[nodes[0]]
+
+    def _why_repeated(self, node: str) -> str:
+        analysis = self.inspection.operators.get(node)
+        if analysis is not None and analysis.stateful:
+            return (
+                "its consumers cannot share its state; send it to sinks, or let one operator follow"
+            )
+        if node in on_the_way(self.topology):
+            return "both forms of an operator stand behind it, of which one gets rows"
+        return "a watermark must be defined after the exchange its consumers would share"
 
 
-def _fused_shape(session: SparkSession, frame: DataFrame, output_mode: str) -> tuple[Shape, bool]:
+def _fused_shape(frame: DataFrame, output_mode: str) -> tuple[Shape, bool]:
     """What a fused query is planned as, and whether its rows are merged with state one by one.
 
     Where Spark shuffles too, it does better to aggregate before. In other modes than append a key
     would be emitted for each of its rows.
     """
     for row_by_row in (True, False) if output_mode == "append" else (False,):
-        with relaxed(session, True, row_by_row):
-            shape = shape_of(planned_execution(frame, output_mode))
+        with relaxed(frame.sparkSession, True, row_by_row):
+            shape = planned_shape(frame, output_mode)
         if all(exchange.origin in OURS for exchange in shape.exchanges):
             break
     return shape, row_by_row
-
-
-def _why_repeated(node: str, found: Survey, ways: frozenset[str]) -> str:
-    if node in found.operators and found.operators[node].stateful:
-        return "its consumers cannot share its state; send it to sinks, or let one operator follow"
-    if node in ways:
-        return "both forms of an operator stand behind it, of which one gets rows"
-    return "a watermark must be defined after the exchange its consumers would share"
-
-
-def _queries(
-    topology: Topology, session: SparkSession, reading: Reading, found: Survey, name: str,
-    sinks: tuple[SinkBinding, ...], reasons: list[str],
-) -> list[BuiltQuery]:  # fmt: skip
-    together = _query(topology, session, reading, found, name, sinks)
-    refusal = streaming_refusal(together.frame, sinks[0].output_mode)
-    if refusal is None:
-        return [together]
-    if len(sinks) == 1:
-        raise InvalidTopology(f"sink {sinks[0].name!r}: mode {sinks[0].output_mode!r}: {refusal}")
-    names = ", ".join(sink.name for sink in sinks)
-    reasons.append(
-        f"Spark cannot run the sinks {names} as one query, so each has its own: {refusal}"
-    )
-    return [
-        query
-        for sink in sinks
-        for query in _queries(
-            topology, session, reading, found, f"{name}-{sink.name}", (sink,), reasons
-        )
-    ]
-
-
-def _query(
-    topology: Topology, session: SparkSession, reading: Reading, found: Survey, name: str,
-    sinks: tuple[SinkBinding, ...],
-) -> BuiltQuery:  # fmt: skip
-    sharing = plan_sharing(topology, found, sinks)
-    frame = _frame(topology, session, reading, found, sharing, sinks, Division())
-    components = default_components(topology, found, frozenset(sharing.copies))
-    plan = QueryPlan(name, components, tuple(sink.name for sink in sinks), sinks[0].output_mode)
-    edges = {
-        operator.name: operator.upstreams
-        for operator in topology.ordered()
-        if operator.name in sharing.copies
-    }
-    stateful = any(found.operators[operator].stateful for operator in edges)
-    return BuiltQuery(plan, frame, sinks, edges, sharing, stateful=stateful)
-
-
-def _frame(
-    topology: Topology, session: SparkSession, reading: Reading, found: Survey, sharing: Sharing,
-    sinks: tuple[SinkBinding, ...], division: Division, fused: tuple[Fused, ...] = (),
-) -> DataFrame:  # fmt: skip
-    # Edges of fused components are always counted: they tell whose shuffle is whose.
-    measured = reading.measured or bool(division.members)
-    assembler = Assembler(
-        topology, session, found, sharing, reading.epoch_s, measured, reading.controls,
-        reading.at_once, reading.reuse, division,
-    )  # fmt: skip
-    nodes = list(dict.fromkeys(sink.upstream for sink in sinks))
-    rows = {node: assembler.frame(node, "sinks") for node in nodes}
-    _check_formats(rows, sinks)
-    together = [(part.members, part.key) for part in fused]
-    return tagged(rows, together) if len(rows) > 1 else rows[nodes[0]]
 
 
 def _check_formats(rows: dict[str, DataFrame], sinks: tuple[SinkBinding, ...]) -> None:
@@ -349,30 +333,3 @@ def _check_formats(rows: dict[str, DataFrame], sinks: tuple[SinkBinding, ...]) -
                         f"sink {sink.name!r}: format 'csv' has no place for column {field.name!r} "
                         f"of type {field.dataType.simpleString()}; use parquet, orc or json."
                     )
-
-
-def default_components(
-    topology: Topology, found: Survey, nodes: frozenset[str]
-) -> tuple[Component, ...]:
-    """One component for each source and for each operator that needs a shuffle.
-
-    Other operators run in the stages of their first upstream and belong to its component.
-    """
-    members: dict[str, list[str]] = {s.name: [] for s in topology.sources if s.name in nodes}
-    keys: dict[str, tuple[str, ...]] = {}
-    home = {name: name for name in members}
-    for operator in topology.ordered():
-        if operator.name not in nodes:
-            continue
-        analysis = found.operators[operator.name]
-        if analysis.shuffles or operator.key is not None:
-            home[operator.name] = operator.name
-            members[operator.name] = [operator.name]
-            inferred = tuple(sorted(analysis.keys[0])) if analysis.keys else ()
-            keys[operator.name] = operator.key if operator.key is not None else inferred
-        else:
-            home[operator.name] = home[operator.upstreams[0]]
-            members[home[operator.name]].append(operator.name)
-    return tuple(
-        Component(name, tuple(operators), keys.get(name, ())) for name, operators in members.items()
-    )

@@ -29,8 +29,8 @@ def path_to_source(topology: Topology, operator: str) -> tuple[str, ...]:
     assert source is not None
     if "cheaper" not in running_source(source).orders:
         raise InvalidTopology(
-            f"operator {operator!r}: cheaper is given, but source {source.name!r} cannot tell a "
-            "batch which form to use; only a Generator and Streams can."
+            f"operator {operator!r}: cheaper is given, but source {source.name!r} cannot switch "
+            "between forms; only a Generator and Streams can."
         )
     return tuple(path)
 
@@ -59,8 +59,8 @@ def check_variant(
     ours, theirs = _columns(full), _columns(cheap)
     if ours != theirs:
         raise InvalidTopology(
-            f"operator {name!r}: cheaper has the columns {_told(theirs)}, the operator itself "
-            f"{_told(ours)}; they must be the same."
+            f"operator {name!r}: cheaper has the columns {_listed(theirs)}, the operator itself "
+            f"{_listed(ours)}; they must be the same."
         )
     for node in path_to_source(topology, name)[:-1]:
         seen = found[node]
@@ -86,5 +86,5 @@ def _columns(frame: DataFrame) -> dict[str, str]:
     return {field.name: field.dataType.simpleString() for field in frame.schema.fields}
 
 
-def _told(columns: dict[str, str]) -> str:
+def _listed(columns: dict[str, str]) -> str:
     return ", ".join(f"{name} {kind}" for name, kind in columns.items())

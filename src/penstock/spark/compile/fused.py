@@ -1,9 +1,10 @@
-"""Components of several keyed operators: where the one shuffle of each goes.
+"""Components of several keyed operators, which share one shuffle.
 
 Inside a component nothing is shuffled: rows are divided once, by the component's key, where they
-enter it. Spark has to be told that this is enough for operators grouped by more columns than that
-(the relaxed distribution), which is true only as long as nobody divides the rows otherwise in
-between. So the plan is looked at before a start, and again in the first batch of each kind.
+enter it (divisions.py says where that is). Spark has to be told that this is enough for operators
+grouped by more columns than that (the relaxed distribution), which is true only as long as nobody
+divides the rows otherwise in between. So the plan is looked at before a start, and again in the
+first batch of each kind.
 """
 
 import threading
@@ -18,12 +19,11 @@ from pyspark.sql.streaming.query import StreamingQuery
 from penstock.errors import InvalidTopology
 from penstock.model.plan import Component, TopologyPlan
 from penstock.model.plan_document import Group, PlanChange
-from penstock.model.topology import SinkBinding, Topology
-from penstock.spark.compile.assembler import Division, Sharing, plan_sharing
-from penstock.spark.compile.inspection import Survey
-from penstock.spark.handles.analysed_plan import Mark
+from penstock.model.topology import Topology
+from penstock.spark.compile.inspection import Inspection
+from penstock.spark.handles import last_execution
 from penstock.spark.handles.configuration import STRICT
-from penstock.spark.handles.physical_plan import OURS, Shape, shape_of
+from penstock.spark.handles.physical_plan import OURS, Shape
 
 START_LIMIT_S = 60.0
 _EXCLUDED = "spark.sql.optimizer.excludedRules"
@@ -65,20 +65,20 @@ class Fused:
     entering: frozenset[tuple[str, str]]  # edges on which rows are divided
 
 
-def needs_division(topology: Topology, found: Survey, operator: str) -> bool:
+def needs_division(topology: Topology, inspection: Inspection, operator: str) -> bool:
     """Whether rows have to meet by key before an operator."""
     declared = topology.find_operator(operator).key is not None
-    return found.operators[operator].shuffles or declared
+    return inspection.operators[operator].shuffles or declared
 
 
 def fused_components(
-    topology: Topology, found: Survey, components: tuple[Component, ...]
+    topology: Topology, inspection: Inspection, components: tuple[Component, ...]
 ) -> tuple[Fused, ...]:
     """The components that hold more than one operator which would need a shuffle of its own."""
     graph = topology.graph()
     fused = []
     for component in components:
-        keyed = [o for o in component.operators if needs_division(topology, found, o)]
+        keyed = [o for o in component.operators if needs_division(topology, inspection, o)]
         if len(keyed) < 2:
             continue
         inside = graph.subgraph(component.operators)
@@ -94,7 +94,7 @@ def fused_components(
 
 
 def grouped(
-    topology: Topology, found: Survey, plan: TopologyPlan, groups: tuple[Group, ...]
+    topology: Topology, inspection: Inspection, plan: TopologyPlan, groups: tuple[Group, ...]
 ) -> TopologyPlan:
     """A plan in which the operators of each group run as one component of each query."""
     known = {operator.name: n for n, operator in enumerate(topology.ordered())}
@@ -111,7 +111,7 @@ def grouped(
             Component(f"group{n}", tuple(o for o in group.operators if o in present), group.key)
             for n, group in enumerate(groups)
         )
-        together = fused_components(topology, found, wanted)
+        together = fused_components(topology, inspection, wanted)
         taken = {name for part in together for name in part.members}
         ordered = [tuple(sorted(part.members, key=known.__getitem__)) for part in together]
         fused = [Component(o[0], o, part.key) for o, part in zip(ordered, together, strict=True)]
@@ -122,100 +122,6 @@ def grouped(
         ]
         queries.append(replace(query, components=(*rest, *fused)))
     return TopologyPlan(tuple(queries), plan.reasons)
-
-
-def divisions(
-    topology: Topology, found: Survey, sinks: tuple[SinkBinding, ...], fused: tuple[Fused, ...]
-) -> tuple[tuple[Sharing, Division], ...]:
-    """Where shuffles may go, the fewest first.
-
-    Rows that several consumers share cross an exchange anyway. Where no watermark follows it, or
-    the same one for all consumers, it can divide by the component's key and be the only one.
-    Otherwise it is left out if the work below it is cheap enough to be done for each consumer.
-    """
-    sharing = plan_sharing(topology, found, sinks)
-    members = frozenset(name for component in fused for name in component.members)
-    entering = {edge: component.key for component in fused for edge in component.entering}
-    ways = []
-    if not members & found.watermarked:
-        lifted, saved = _lifted(topology, sharing, fused)
-        below = {edge: key for edge, key in entering.items() if edge not in saved}
-        if lifted:
-            ways.append((sharing, Division(below, lifted, members=members)))
-    else:
-        marks = _marked_alike(topology, found, sharing, fused)
-        lifted = {node: component.key for node, (component, _) in marks.items()}
-        below = {edge: key for edge, key in entering.items() if edge[0] not in lifted}
-        if lifted:
-            common = {node: mark for node, (_, mark) in marks.items()}
-            ways.append((sharing, Division(below, lifted, common, members)))
-    plain = Division(entering, members=members)
-    cheap = _cheap_to_repeat(topology, found, sharing, fused)
-    if cheap:
-        ways.append((plan_sharing(topology, found, sinks, cheap), plain))
-    return (*ways, (sharing, plain))
-
-
-def _lifted(
-    topology: Topology, sharing: Sharing, fused: tuple[Fused, ...]
-) -> tuple[dict[str, tuple[str, ...]], set[tuple[str, str]]]:
-    """Shared nodes that all rows of a component pass, with its key, and the edges this saves."""
-    graph = topology.graph()
-    lifted: dict[str, tuple[str, ...]] = {}
-    saved: set[tuple[str, str]] = set()
-    for component in fused:
-        heads = {upstream for upstream, _ in component.entering}
-        above = [
-            node
-            for node in sharing.shared
-            if node not in lifted
-            and all(node == head or node in nx.ancestors(graph, head) for head in heads)
-        ]
-        if above:
-            nearest = max(above, key=lambda node: len(nx.ancestors(graph, node)))
-            lifted[nearest] = component.key
-            saved |= component.entering
-    return lifted, saved
-
-
-def _marked_alike(
-    topology: Topology, found: Survey, sharing: Sharing, fused: tuple[Fused, ...]
-) -> dict[str, tuple[Fused, Mark]]:
-    """Shared nodes whose consumers all define one watermark, and a component that reads them."""
-    graph, timed = topology.graph(), found.watermarked
-    stateful = {name for name, analysis in found.operators.items() if analysis.stateful}
-    alike: dict[str, tuple[Fused, Mark]] = {}
-    for component in fused:
-        for node in {upstream for upstream, _ in component.entering}:
-            source = topology.find_source(node)
-            routed = source is not None and source.route is not None
-            if node not in sharing.shared or node in timed or routed or topology.variants:
-                continue
-            marks = {
-                found.operators[name].marks.get(node)
-                for name in graph.successors(node)
-                if name in found.operators
-                and (name in timed or {name, *nx.descendants(graph, name)} & stateful)
-            }
-            mark = marks.pop() if len(marks) == 1 else None
-            if mark is not None and node not in alike:
-                alike[node] = (component, mark)
-    return alike
-
-
-def _cheap_to_repeat(
-    topology: Topology, found: Survey, sharing: Sharing, fused: tuple[Fused, ...]
-) -> frozenset[str]:
-    """Shared nodes above a component whose rows come from SQL alone, or straight from a source."""
-    graph = topology.graph()
-    heads = {upstream for component in fused for upstream, _ in component.entering}
-    repeated: set[str] = set()
-    for node in sharing.shared:
-        below = {node, *nx.ancestors(graph, node)}
-        opaque = any(name in found.operators and found.operators[name].opaque for name in below)
-        if not opaque and any(head == node or node in nx.ancestors(graph, head) for head in heads):
-            repeated |= below
-    return frozenset(repeated)
 
 
 def unplanned(shape: Shape, fused: tuple[Fused, ...]) -> str | None:
@@ -255,19 +161,19 @@ class ShapeGuard:
         """Refuse a batch that was planned with other shuffles than those looked at before."""
         self._started.wait(START_LIMIT_S)
         assert self._query is not None, "the query was not told in time"
-        execution = self._query._jsq.streamingQuery().lastExecution()
-        leaves = execution.logical().collectLeaves()
-        kind = tuple(str(leaves.apply(i).getClass().getSimpleName()) for i in range(leaves.size()))
-        if kind in self._seen:
+        execution = last_execution(self._query)
+        assert execution is not None, "a batch is being written"
+        inputs = execution.inputs()
+        if inputs in self._seen:
             return
-        found = shape_of(execution.executedPlan())
+        found = execution.shape()
         if self._planned.texts != found.texts or self._planned.state != found.state:
             raise InvalidTopology(
                 f"query {self._name!r}: Spark planned a batch with other shuffles ("
                 f"{'; '.join(found.texts)}) than the plan has ({'; '.join(self._planned.texts)}); "
                 "its state would be divided in two ways, so nothing of this batch was written."
             )
-        self._seen.add(kind)
+        self._seen.add(inputs)
 
 
 @contextmanager

@@ -24,7 +24,7 @@ from penstock.spark.sources.running.source import Opening
 
 
 @dataclass(frozen=True)
-class Survey:
+class Inspection:
     """What Spark says of a topology's nodes."""
 
     operators: dict[str, OperatorAnalysis]
@@ -34,14 +34,14 @@ class Survey:
     sources: dict[str, DataFrame]  # as read; to read one again starts a Python process again
 
 
-def survey(
+def inspect_topology(
     topology: Topology,
     session: SparkSession,
     epoch_s: float,
     controls: Controls | None = None,
     at_once: bool = False,
     read: dict[str, DataFrame] | None = None,
-) -> Survey:
+) -> Inspection:
     """Call every operator on the frames of its upstreams and look at the plans that result.
 
     `read` are the sources' frames if they were read before.
@@ -74,7 +74,7 @@ def survey(
     schemas = {name: frames[name].schema.simpleString() for name in operators}
     watermarked = frozenset(name for name, frame in frames.items() if has_watermark(frame))
     types = {name: frame.schema for name, frame in frames.items()}
-    return Survey(operators, schemas, watermarked, types, sources)
+    return Inspection(operators, schemas, watermarked, types, sources)
 
 
 def read_source(

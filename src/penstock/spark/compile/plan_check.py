@@ -5,11 +5,11 @@ from collections import Counter
 from penstock.errors import InvalidTopology
 from penstock.model.plan import Component, QueryPlan, TopologyPlan
 from penstock.model.topology import Topology
-from penstock.spark.compile.fused import needs_division
-from penstock.spark.compile.inspection import Survey
+from penstock.spark.compile.fused import fused_components, needs_division
+from penstock.spark.compile.inspection import Inspection
 
 
-def check_plan(topology: Topology, found: Survey, plan: TopologyPlan) -> None:
+def check_plan(topology: Topology, inspection: Inspection, plan: TopologyPlan) -> None:
     """Refuse a plan with one sentence that names the query, component or sink."""
     modes = {sink.name: sink.output_mode for sink in topology.sinks}
     named = Counter(sink for query in plan.queries for sink in query.sinks)
@@ -29,7 +29,34 @@ def check_plan(topology: Topology, found: Survey, plan: TopologyPlan) -> None:
                 )
         _check_members(topology, query)
         for component in query.components:
-            _check_component(topology, found, component)
+            _check_component(topology, inspection, component)
+
+
+def check_grouping(
+    topology: Topology, inspection: Inspection, default: QueryPlan, wanted: QueryPlan
+) -> None:
+    """Refuse a query that leaves an operator out, or that splits what no shuffle separates.
+
+    `default` are the components of the same query where only shuffles separate them.
+    """
+    named = {name for c in wanted.components for name in (c.name, *c.operators)}
+    for component in default.components:
+        for name in component.operators:
+            if name not in named:
+                raise InvalidTopology(
+                    f"plan: query {wanted.name!r} leaves operator {name!r} out; put it into a "
+                    "component."
+                )
+    fused = {part.name for part in fused_components(topology, inspection, wanted.components)}
+    together = {name for c in wanted.components if c.name in fused for name in c.operators}
+    possible = [frozenset(c.operators) - together for c in default.components]
+    for component in wanted.components:
+        if component.name not in fused and frozenset(component.operators) not in possible:
+            shown = "; ".join(", ".join(c.operators) or "(a source)" for c in default.components)
+            raise InvalidTopology(
+                f"plan: query {wanted.name!r} groups its operators differently from its "
+                f"shuffles, which group them as: {shown}."
+            )
 
 
 def _check_members(topology: Topology, query: QueryPlan) -> None:
@@ -48,10 +75,10 @@ def _check_members(topology: Topology, query: QueryPlan) -> None:
             )
 
 
-def _check_component(topology: Topology, found: Survey, component: Component) -> None:
-    keyed = [o for o in component.operators if needs_division(topology, found, o)]
+def _check_component(topology: Topology, inspection: Inspection, component: Component) -> None:
+    keyed = [o for o in component.operators if needs_division(topology, inspection, o)]
     for name in keyed:
-        analysis = found.operators[name]
+        analysis = inspection.operators[name]
         declared = topology.find_operator(name).key
         for keys in analysis.keys or ((frozenset(declared),) if declared else ()):
             foreign = sorted(set(component.key) - keys)
@@ -68,12 +95,12 @@ def _check_component(topology: Topology, found: Survey, component: Component) ->
             "columns that all of them group by."
         )
     for name in keyed:
-        if found.operators[name].joins:
+        if inspection.operators[name].joins:
             raise InvalidTopology(
                 f"plan: component {component.name!r}: operator {name!r} joins two streams, which "
                 "Spark divides by exactly the join's columns; give it a component of its own."
             )
-        if found.operators[name].shuffles and not found.operators[name].keys:
+        if inspection.operators[name].shuffles and not inspection.operators[name].keys:
             raise InvalidTopology(
                 f"plan: component {component.name!r}: operator {name!r} shuffles rows by no key; "
                 "give it a component of its own."

@@ -16,18 +16,18 @@ from penstock.fusion.order import StatelessOperator, linear_runs, swapped_unduly
 from penstock.model.plan import Orders
 from penstock.model.topology import Operator, SinkBinding, Topology
 from penstock.spark.compile.cheaper_forms import on_the_way
-from penstock.spark.compile.inspection import Survey, run_sql
+from penstock.spark.compile.inspection import Inspection, run_sql
 from penstock.spark.handles.analysed_plan import Columns
 
 
-def movable(topology: Topology, found: Survey) -> dict[str, Columns]:
+def movable(topology: Topology, inspection: Inspection) -> dict[str, Columns]:
     """Stateless operators whose columns are known, declared ones before those inferred.
 
     What has a cheaper form stays, and so does what comes before it: it is there for each form.
     """
     fixed = {*topology.variants, *on_the_way(topology)}
     columns = {}
-    for name, analysis in found.operators.items():
+    for name, analysis in inspection.operators.items():
         operator = topology.find_operator(name)
         known = analysis.columns
         if operator.reads is not None and operator.writes is not None:
@@ -38,17 +38,17 @@ def movable(topology: Topology, found: Survey) -> dict[str, Columns]:
     return columns
 
 
-def runs_of(topology: Topology, found: Survey) -> Orders:
+def runs_of(topology: Topology, inspection: Inspection) -> Orders:
     """Runs of operators that might be put into another order, upstream first."""
-    return linear_runs(topology.edges, movable(topology, found))
+    return linear_runs(topology.edges, movable(topology, inspection))
 
 
 def fitting_orders(
-    topology: Topology, found: Survey, wanted: Orders
+    topology: Topology, inspection: Inspection, wanted: Orders
 ) -> tuple[Orders, tuple[str, ...]]:
     """The orders among those wanted that may be carried out, and why not the others."""
-    columns = movable(topology, found)
-    runs = {frozenset(run): run for run in runs_of(topology, found)}
+    columns = movable(topology, inspection)
+    runs = {frozenset(run): run for run in runs_of(topology, inspection)}
     fitting, reasons = [], []
     for order in wanted:
         run = runs.get(frozenset(order))
@@ -67,15 +67,15 @@ def fitting_orders(
     return tuple(fitting), tuple(reasons)
 
 
-def reordered(topology: Topology, found: Survey, orders: Orders) -> Topology:
+def reordered(topology: Topology, inspection: Inspection, orders: Orders) -> Topology:
     """The topology with its runs in these orders; operators, consumers and sinks keep names."""
-    runs = {frozenset(run): run for run in runs_of(topology, found)}
+    runs = {frozenset(run): run for run in runs_of(topology, inspection)}
     ends = {runs[frozenset(order)][-1]: order[-1] for order in orders}
     fed: dict[str, str] = {}  # operators inside these runs, each with what feeds it now
     for order in orders:
         (before,) = topology.find_operator(runs[frozenset(order)][0]).upstreams
         fed |= dict(zip(order, (ends.get(before, before), *order), strict=False))
-    columns = {new: found.types[declared] for declared, new in ends.items()}
+    columns = {new: inspection.types[declared] for declared, new in ends.items()}
     made = []
     for operator in topology.operators:
         name = operator.name

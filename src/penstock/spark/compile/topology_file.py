@@ -8,6 +8,7 @@ from pyspark import cloudpickle
 
 from penstock.errors import InvalidInput
 from penstock.model.topology import Topology
+from penstock.spark.handles.messages import needs_session, users_line
 
 MODULE = "penstock_user_topology"
 
@@ -35,14 +36,24 @@ def load_topology(spec: str) -> Topology:
     except InvalidInput:
         raise
     except Exception as error:  # the user's code may raise anything
+        if needs_session(error):
+            where = users_line(error.__traceback__)
+            raise InvalidInput(
+                f"{path}{'' if where is None else f', line {where[1]}'}: this needs Spark, which "
+                "starts once the file is read; give a function's type as an object "
+                "(@F.udf(DoubleType()) for @F.udf('double')), or write this inside an operator's "
+                "function."
+            ) from error
         raise InvalidInput(f"{path} failed: {type(error).__name__}: {error}") from error
     finally:
         sys.path.pop(0)
     cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]
-    return _chosen({k: v for k, v in vars(module).items() if isinstance(v, Topology)}, path, name)
+    return _the_one_meant(
+        {k: v for k, v in vars(module).items() if isinstance(v, Topology)}, path, name
+    )
 
 
-def _chosen(found: dict[str, Topology], path: str, name: str) -> Topology:
+def _the_one_meant(found: dict[str, Topology], path: str, name: str) -> Topology:
     if name in found:
         return found[name]
     if not name and len(set(map(id, found.values()))) == 1:

@@ -1,11 +1,13 @@
 """Every handle of Spark that is not public, and nothing else. Written for the pinned pyspark.
 
 They reach into the driver's JVM through py4j, where a call costs about a fifth of a millisecond,
-so lists are turned into JSON over there and cross in one piece. `probe` tries each handle
-without changing anything; where one does not work, whoever needs it says it is unavailable.
+so lists are turned into JSON over there and cross in one piece. Objects of the JVM stay in this
+folder: what leaves it is plain data or what PySpark has in public. `probe` tries each family of
+handles without changing anything; where one does not work, whoever needs it says it is unavailable.
 Every function raises Unavailable, with one sentence, when Spark does not answer as expected.
 """
 
+from penstock.spark.handles.batch_execution import BatchExecution, last_execution
 from penstock.spark.handles.cluster import (
     ExecutorInfo,
     active_executor_ids,
@@ -15,22 +17,20 @@ from penstock.spark.handles.cluster import (
     stop_allocation_manager,
 )
 from penstock.spark.handles.configuration import lighten_configuration
-from penstock.spark.handles.plans import planned_execution, streaming_refusal
-from penstock.spark.handles.probing import probe
+from penstock.spark.handles.distinct_counts import distinct_count_tables
+from penstock.spark.handles.driver import compile_java, load_class, start_driver
+from penstock.spark.handles.plans import planned_shape, streaming_refusal
+from penstock.spark.handles.probing import NEED_EXECUTORS, Family, probe, why_unavailable
 from penstock.spark.handles.queries import (
     checkpoint_of,
     failure_cause,
     follow_progress,
     last_batch,
-    last_execution,
     trigger_interval_s,
 )
-from penstock.spark.handles.state import (
-    StateStoreKey,
-    report_state_location,
-    rewrite_state,
-    state_location,
-)
+from penstock.spark.handles.stage_parts import StagePart
+from penstock.spark.handles.state import StateStoreKey, report_state_location, state_location
+from penstock.spark.handles.state_rewriting import rewrite_state
 from penstock.spark.handles.work import (
     JobInfo,
     ShuffleSizes,
@@ -44,16 +44,22 @@ from penstock.spark.handles.work import (
 )
 
 __all__ = [
+    "NEED_EXECUTORS",
+    "BatchExecution",
     "ExecutorInfo",
+    "Family",
     "JobInfo",
     "ShuffleSizes",
     "StageInfo",
+    "StagePart",
     "StateStoreKey",
     "TaskColumns",
     "Texts",
     "active_executor_ids",
     "checkpoint_of",
+    "compile_java",
     "decommission_executor",
+    "distinct_count_tables",
     "executors",
     "failure_cause",
     "follow_progress",
@@ -61,7 +67,8 @@ __all__ = [
     "last_batch",
     "last_execution",
     "lighten_configuration",
-    "planned_execution",
+    "load_class",
+    "planned_shape",
     "probe",
     "report_state_location",
     "request_total_executors",
@@ -69,8 +76,10 @@ __all__ = [
     "shuffle_sizes",
     "stage_tasks",
     "stages",
+    "start_driver",
     "state_location",
     "stop_allocation_manager",
     "streaming_refusal",
     "trigger_interval_s",
+    "why_unavailable",
 ]

@@ -1,22 +1,33 @@
 """What an operator does, read from Spark's analysed plan: its keys, its state, its shuffles."""
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from pyspark.sql import DataFrame
 
+from penstock.spark.handles.gateway import asking
 from penstock.spark.handles.plan_names import EDGE, KEYED
+from penstock.spark.handles.plan_nodes import analysed, items, kind_of
 
-DELAY = "spark.watermarkDelayMs"  # how Spark marks a column that a watermark is of
+DELAY = "spark.watermarkDelayMs"  # in the metadata of a column with a watermark
 
 _SHUFFLES = frozenset({"Repartition", "RepartitionByExpression", "Sort", "GlobalLimit", "Window"})
+_STATE_FUNCTIONS = ("TransformWithState", "FlatMapGroups", "MapGroups", "CoGroup")
 _RELATIONAL = frozenset(
     {"Project", "Filter", "SubqueryAlias", "EventTimeWatermark", "Union", "Aggregate", "Expand",
      "Deduplicate", "DeduplicateWithinWatermark", "Distinct", "View", "WithCTE", "Generate",
      "CollectMetrics"}
 )  # fmt: skip
+
+
+# What is another one in each run of the same program: ids of expressions, of nodes, of objects, and
+# of the variables of functions in SQL.
+_OF_THIS_RUN = re.compile(
+    r"#\d+L?|\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b|@[0-9a-f]{4,}|(?<=lambda x)_\d+"
+)
 
 
 @dataclass(frozen=True)
@@ -28,8 +39,8 @@ class Columns:
 
 
 @dataclass(frozen=True)
-class Mark:
-    """A watermark: the column of times, and by how much rows may come late."""
+class Watermark:
+    """The column of times, and by how much rows may come late."""
 
     column: str
     delay_ms: int
@@ -45,16 +56,21 @@ class OperatorAnalysis:
     joins: bool = False  # two streams; Spark divides both by exactly the join's columns
     opaque: bool = False  # runs code that Spark cannot look into
     columns: "Columns | None" = None  # of a step of projections and filters alone
-    marks: Mapping[str, Mark] = field(default_factory=dict)  # watermarks right on upstreams' rows
+    # Right on the rows of upstreams, by upstream.
+    watermarks: Mapping[str, Watermark] = field(default_factory=dict)
+    state_text: str = ""  # the plan that makes its state, or its watermarks; the same in each run
+    state_function: bool = False  # keeps state by a function of the user's
+    state_ends: bool = False  # keeps it in a way that Spark lets no other state follow
 
 
+@asking("read an analysed plan")
 def analyse(frame: DataFrame) -> OperatorAnalysis:
     """Look at the part of the plan above the edges of the operator's upstreams."""
     keys: list[frozenset[str]] = []
-    stateful = shuffles = joins = opaque = False
+    stateful = shuffles = joins = opaque = state_function = state_ends = False
     named: frozenset[str] | None = None
-    for node in _nodes(frame._jdf.queryExecution().analyzed()):
-        kind = node.getClass().getSimpleName()
+    for node in _nodes(analysed(frame)):
+        kind = kind_of(node)
         if kind == "SubqueryAlias" and node.alias().startswith(KEYED):
             named = frozenset(json.loads(node.alias().removeprefix(KEYED)))
             continue
@@ -62,6 +78,9 @@ def analyse(frame: DataFrame) -> OperatorAnalysis:
         found = _key(kind, node)
         if found is not None:
             keys.append(found if named is None else named)
+            of_python = kind.startswith(_STATE_FUNCTIONS)
+            state_function = state_function or (of_python and named is None)
+            state_ends = state_ends or kind == "FlatMapGroupsInPandasWithState"
             named = None
             stateful = stateful or bool(node.isStreaming())
             shuffles = True
@@ -69,32 +88,45 @@ def analyse(frame: DataFrame) -> OperatorAnalysis:
         elif kind in _SHUFFLES:
             shuffles = True
     return OperatorAnalysis(
-        tuple(keys), stateful, shuffles, joins, opaque, _columns(frame), _marks(frame)
-    )
+        tuple(keys), stateful, shuffles, joins, opaque, _columns(frame), _watermarks(frame),
+        _state_text(frame, stateful), state_function, state_ends,
+    )  # fmt: skip
 
 
-def _marks(frame: DataFrame) -> dict[str, Mark]:
+def _state_text(frame: DataFrame, stateful: bool) -> str:
+    """The nodes of an operator that keeps state, one a line; of another, its watermarks."""
+    lines = [
+        _OF_THIS_RUN.sub("", str(node.simpleString(10_000)))
+        for node in _nodes(analysed(frame))
+        if stateful or kind_of(node) == "EventTimeWatermark"
+    ]
+    return "\n".join(lines)
+
+
+def _watermarks(frame: DataFrame) -> dict[str, Watermark]:
     """The watermark that the operator defines on all rows of an upstream, before anything else."""
-    found: dict[str, set[Mark | None]] = {}
-    pending: list[tuple[Any, Mark | None]] = [(frame._jdf.queryExecution().analyzed(), None)]
+    found: dict[str, set[Watermark | None]] = {}
+    pending: list[tuple[Any, Watermark | None]] = [(analysed(frame), None)]
     while pending:
-        node, mark = pending.pop()
-        kind = node.getClass().getSimpleName()
+        node, watermark = pending.pop()
+        kind = kind_of(node)
         if kind == "SubqueryAlias" and node.alias().startswith(EDGE):
-            found.setdefault(node.alias().removeprefix(EDGE), set()).add(mark)
+            found.setdefault(node.alias().removeprefix(EDGE), set()).add(watermark)
             continue
         if kind == "EventTimeWatermark":
-            mark = Mark(str(node.eventTime().name()), _delay_ms(node))
+            watermark = Watermark(str(node.eventTime().name()), _delay_ms(node))
         elif kind != "SubqueryAlias":
-            mark = None
-        pending += [(child, mark) for child in _items(node.children())]
+            watermark = None
+        pending += [(child, watermark) for child in items(node.children())]
     return {
-        name: mark for name, marks in found.items() if len(marks) == 1 and (mark := marks.pop())
+        name: watermark
+        for name, defined in found.items()
+        if len(defined) == 1 and (watermark := defined.pop())
     }
 
 
 def _delay_ms(watermark: Any) -> int:
-    (column,) = [c for c in _items(watermark.output()) if c.semanticEquals(watermark.eventTime())]
+    (column,) = [c for c in items(watermark.output()) if c.semanticEquals(watermark.eventTime())]
     return int(column.metadata().getLong(DELAY))
 
 
@@ -102,8 +134,8 @@ def _columns(frame: DataFrame) -> Columns | None:
     """Columns read and written by projections and filters; None if there is anything else."""
     reads: set[str] = set()
     writes: set[str] = set()
-    for node in _nodes(frame._jdf.queryExecution().analyzed()):
-        kind = node.getClass().getSimpleName()
+    for node in _nodes(analysed(frame)):
+        kind = kind_of(node)
         if kind not in ("Project", "Filter", "SubqueryAlias", "View"):
             return None
         if kind == "Filter":
@@ -112,20 +144,20 @@ def _columns(frame: DataFrame) -> Columns | None:
                 return None
         elif kind == "Project":
             kept = set()
-            for expression in _items(node.projectList()):
+            for expression in items(node.projectList()):
                 if not expression.deterministic():
                     return None
-                if expression.getClass().getSimpleName() == "AttributeReference":
+                if kind_of(expression) == "AttributeReference":
                     kept.add(str(expression.name()))
                 else:
                     writes.add(str(expression.name()))
                     reads |= _referenced(expression)
-            writes |= {str(c.name()) for c in _items(node.child().output())} - kept
+            writes |= {str(c.name()) for c in items(node.child().output())} - kept
     return Columns(frozenset(reads), frozenset(writes))
 
 
 def _referenced(expression: Any) -> set[str]:
-    return {str(attribute.name()) for attribute in _items(expression.references().toSeq())}
+    return {str(attribute.name()) for attribute in items(expression.references().toSeq())}
 
 
 def at_edge(frame: DataFrame, node: str) -> DataFrame:
@@ -138,17 +170,18 @@ def keyed_by(frame: DataFrame, columns: Iterable[str]) -> DataFrame:
     return frame.alias(KEYED + json.dumps(list(columns)))
 
 
+@asking("read an analysed plan")
 def has_watermark(frame: DataFrame) -> bool:
     """Whether the rows have passed a watermark anywhere upstream."""
-    return "EventTimeWatermark" in frame._jdf.queryExecution().analyzed().toString()
+    return "EventTimeWatermark" in analysed(frame).toString()
 
 
 def _nodes(node: Any) -> Iterator[Any]:
     """The plan's nodes from the top, down to and without the edges of upstreams."""
-    if node.getClass().getSimpleName() == "SubqueryAlias" and node.alias().startswith(EDGE):
+    if kind_of(node) == "SubqueryAlias" and node.alias().startswith(EDGE):
         return
     yield node
-    for child in _items(node.children()):
+    for child in items(node.children()):
         yield from _nodes(child)
 
 
@@ -162,7 +195,7 @@ def _key(kind: str, node: Any) -> frozenset[str] | None:
         return _names(node.keys())
     if kind == "Join" and node.left().isStreaming() and node.right().isStreaming():
         return _equal_columns(node)
-    if kind.startswith(("TransformWithState", "FlatMapGroups", "MapGroups", "CoGroup")):
+    if kind.startswith(_STATE_FUNCTIONS):
         return _grouping(node)
     return None
 
@@ -186,7 +219,7 @@ def _equal_columns(join: Any) -> frozenset[str]:
     pending = [join.condition().get()]
     while pending:
         expression = pending.pop()
-        kind = expression.getClass().getSimpleName()
+        kind = kind_of(expression)
         if kind == "And":
             pending += [expression.left(), expression.right()]
         elif kind in ("EqualTo", "EqualNullSafe"):
@@ -197,12 +230,8 @@ def _equal_columns(join: Any) -> frozenset[str]:
 def _names(expressions: Any) -> frozenset[str]:
     """Names of the columns among expressions; one that is computed goes by its alias or text."""
     names = set()
-    for expression in _items(expressions):
-        kind = expression.getClass().getSimpleName()
+    for expression in items(expressions):
+        kind = kind_of(expression)
         named = kind in ("AttributeReference", "Alias")
         names.add(expression.name() if named else expression.sql())
     return frozenset(names)
-
-
-def _items(sequence: Any) -> list[Any]:
-    return [sequence.apply(i) for i in range(sequence.size())]

@@ -16,11 +16,7 @@ class ExecutorInfo:
     host: str
     cores: int
     active: bool  # takes tasks: neither draining nor excluded
-    running_tasks: int
-    finished_tasks: int
-    failed_tasks: int
     busy_ms: int  # task time since it was added
-    added_ms: int  # since the epoch
 
 
 def request_total_executors(spark: SparkSession, total: int) -> None:
@@ -62,11 +58,7 @@ def executors(spark: SparkSession) -> tuple[ExecutorInfo, ...]:
                 host=row["hostPort"].rpartition(":")[0],
                 cores=row["totalCores"],
                 active=bool(backend.isExecutorActive(row["id"])),
-                running_tasks=row["activeTasks"],
-                finished_tasks=row["completedTasks"],
-                failed_tasks=row["failedTasks"],
                 busy_ms=row["totalDuration"],
-                added_ms=row["addTime"],
             )
             for row in sorted(rows, key=lambda row: (row["addTime"], row["id"]))
             if row["id"] != "driver"
@@ -79,19 +71,3 @@ def active_executor_ids(spark: SparkSession) -> frozenset[str]:
         backend = context(spark).schedulerBackend()
         known = str(backend.getExecutorIds().mkString(","))
         return frozenset(one for one in known.split(",") if one and backend.isExecutorActive(one))
-
-
-def may_change_executors(spark: SparkSession) -> None:
-    """Raise Unavailable where executors cannot be asked for."""
-    master = str(spark.sparkContext.master)
-    if master.startswith("local"):
-        raise Unavailable(f"The master is {master}, which has no executors of its own.")
-    with asking("request executors"):
-        context(spark).schedulerBackend().getRequestedTotalExecutors()
-
-
-def may_decommission(spark: SparkSession) -> None:
-    """Raise Unavailable where executors cannot be drained."""
-    may_change_executors(spark)
-    if spark.conf.get("spark.decommission.enabled", "false") != "true":
-        raise Unavailable("spark.decommission.enabled is not true, so no executor can be drained.")

@@ -15,78 +15,81 @@ watermark of those that the filter lets pass.
 from collections.abc import Callable
 from typing import Any
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from penstock.spark.handles.analysed_plan import Mark
-from penstock.spark.handles.plan_insertion import frame_of
+from penstock.spark.handles.analysed_plan import Watermark
+from penstock.spark.handles.gateway import asking, java_class
 from penstock.spark.handles.plan_names import EDGE, REMINDER
+from penstock.spark.handles.plan_nodes import (
+    analysed,
+    frame_of,
+    items,
+    kind_of,
+    scala_sequence,
+    with_children,
+)
+
+_NO_ROWS = "org.apache.spark.sql.catalyst.plans.logical.LocalRelation"
 
 
-def marked(frame: DataFrame, mark: Mark) -> DataFrame:
+def with_watermark(frame: DataFrame, watermark: Watermark) -> DataFrame:
     """A frame with a watermark, to be divided and shared."""
-    return frame.withWatermark(mark.column, f"{mark.delay_ms} milliseconds")
+    return frame.withWatermark(watermark.column, f"{watermark.delay_ms} milliseconds")
 
 
-def reminded(
+@asking("tell the consumers of an exchange of the watermark below it")
+def with_reminder(
     shared: DataFrame, below: DataFrame, path: str,
     divide: Callable[[DataFrame], DataFrame] | None,
 ) -> DataFrame:  # fmt: skip
     """The rows of a shared exchange for one consumer, which sees the watermark below it.
 
-    `below` is what the exchange divides, as `marked` gave it. A consumer that relies on how rows
-    are divided needs the reminder to be divided by the same means.
+    `below` is what the exchange divides, as `with_watermark` gave it. A consumer that relies on how
+    rows are divided needs the reminder to be divided by the same means.
     """
-    watermark = below._jdf.queryExecution().analyzed()
-    session = below.sparkSession
-    jvm = session.sparkContext._jvm
-    assert jvm is not None
-    logical = jvm.org.apache.spark.sql.catalyst.plans.logical
-    nothing = jvm.PythonUtils.toSeq([])
-    empty = logical.LocalRelation(
-        watermark.child().output(), nothing, True, jvm.scala.Option.empty()
-    )
-    plan = watermark.withNewChildren(jvm.PythonUtils.toSeq([empty]))
-    reminder = frame_of(session, plan)
+    session, watermark = below.sparkSession, analysed(below)
+    empty = java_class(session, _NO_ROWS)(
+        watermark.child().output(), scala_sequence(session, []), True,
+        java_class(session, "scala.Option").empty(),
+    )  # fmt: skip
+    reminder = frame_of(session, with_children(session, watermark, [empty]))
     # Each has its own metric: equal exchanges would be reused, and hide the watermark again.
     reminder = reminder.observe(REMINDER + path, F.count(F.lit(1)).alias("rows"))
     return shared.union(reminder if divide is None else divide(reminder))
 
 
-def without_marks(frame: DataFrame, upstreams: frozenset[str]) -> DataFrame:
+@asking("take a watermark out of a plan")
+def without_watermarks(frame: DataFrame, upstreams: frozenset[str]) -> DataFrame:
     """An operator's frame without the watermarks that it defines right on these upstreams' rows."""
-    plan = frame._jdf.queryExecution().analyzed()
     session = frame.sparkSession
-    jvm = session.sparkContext._jvm
-    assert jvm is not None
     edges = frozenset(EDGE + name for name in upstreams)
-    return frame_of(session, _without(jvm, plan, edges))
+    return frame_of(session, _without(session, analysed(frame), edges))
 
 
 def is_reminder(exchange: Any) -> bool:
     """Whether a physical exchange divides no rows, but only tells of a watermark."""
     node = exchange.child()
     while node.children().size() == 1:
-        if node.getClass().getSimpleName() == "CollectMetricsExec":
+        if kind_of(node) == "CollectMetricsExec":
             return str(node.name()).startswith(REMINDER)
         node = node.children().apply(0)
     return False
 
 
-def _without(jvm: Any, node: Any, edges: frozenset[str]) -> Any:
-    kind = node.getClass().getSimpleName()
+def _without(session: SparkSession, node: Any, edges: frozenset[str]) -> Any:
+    kind = kind_of(node)
     if kind == "SubqueryAlias" and node.alias().startswith(EDGE):
         return node
     if kind == "EventTimeWatermark" and _is_right_above(node, edges):
         return node.child()
-    children = node.children()
-    made = [_without(jvm, children.apply(index), edges) for index in range(children.size())]
-    return node.withNewChildren(jvm.PythonUtils.toSeq(made)) if made else node
+    made = [_without(session, child, edges) for child in items(node.children())]
+    return with_children(session, node, made)
 
 
 def _is_right_above(node: Any, edges: frozenset[str]) -> bool:
     below = node.child()
-    while below.getClass().getSimpleName() == "SubqueryAlias":
+    while kind_of(below) == "SubqueryAlias":
         if below.alias() in edges:
             return True
         below = below.child()

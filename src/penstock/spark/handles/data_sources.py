@@ -5,7 +5,10 @@ from typing import Any
 from pyspark.sql import SparkSession
 from pyspark.sql.datasource import DataSource
 
+from penstock.spark.handles.gateway import asking, java_class
 
+
+@asking("register a source")
 def register_sources(session: SparkSession, *sources: type[DataSource]) -> None:
     """Register data sources, each with an environment that two queries may write to at once.
 
@@ -14,10 +17,16 @@ def register_sources(session: SparkSession, *sources: type[DataSource]) -> None:
     task that reads this source fails with OptionalDataException for the life of the session.
     """
     context: Any = session.sparkContext
-    plain, java = context.environment, context._jvm.java.util
+    plain = context.environment
     try:
         for source in sources:
-            context.environment = java.Collections.synchronizedMap(java.HashMap(plain))
+            context.environment = synchronized(session, plain)
             session.dataSource.register(source)
     finally:
         context.environment = plain
+
+
+def synchronized(session: SparkSession, variables: dict[str, str]) -> Any:
+    """A map of Java's that two threads may write to at once."""
+    made = java_class(session, "java.util.HashMap")(variables)
+    return java_class(session, "java.util.Collections").synchronizedMap(made)

@@ -65,6 +65,22 @@ def _writer(spark: SparkSession) -> Any:
     return mapper
 
 
+def require_methods(spark: SparkSession, class_name: str, *wanted: str) -> None:
+    """Raise AttributeError if a class lacks a method; nothing is called."""
+    found = java_class(spark, "java.lang.Class").forName(class_name).getMethods()
+    listed = str(java_class(spark, "org.apache.commons.lang3.ArrayUtils").toString(found))
+    for method in wanted:
+        if f".{method}(" not in listed:
+            raise AttributeError(f"{class_name} has no method {method}")
+
+
+def require_constructor(spark: SparkSession, class_name: str, parameters: int) -> None:
+    """Raise AttributeError if a class cannot be made from so many parameters; none is made."""
+    made = java_class(spark, "java.lang.Class").forName(class_name).getConstructors()
+    if parameters not in [one.getParameterCount() for one in made]:
+        raise AttributeError(f"{class_name} is not made from {parameters} parameters")
+
+
 @contextmanager
 def asking(what: str) -> Iterator[None]:
     """Turn whatever a missing or changed handle raises into one sentence."""

@@ -10,6 +10,7 @@ from typing import Any
 
 from penstock.spark.handles.common_watermarks import is_reminder
 from penstock.spark.handles.plan_names import METRIC, PATH
+from penstock.spark.handles.plan_nodes import items, kind_of
 
 OURS = frozenset({"REPARTITION_BY_NUM", "REPARTITION_BY_COL"})
 _STATE_KEYS = {  # kind of a stateful node -> the method that tells the columns of its state's key
@@ -65,7 +66,7 @@ class Shape:
 
 
 def shape_of(plan: Any) -> Shape:
-    """Read a physical plan (a py4j handle); an executed one only from the thread that ran it."""
+    """Read a physical plan."""
     exchanges: list[Exchange] = []
     state: dict[int, StateKey] = {}
     for node, kind, operator in _walk(plan, None):
@@ -80,24 +81,23 @@ def shape_of(plan: Any) -> Shape:
 
 def _walk(node: Any, operator: str | None) -> Iterator[tuple[Any, str, str | None]]:
     """Every node with its kind and the operator whose edge is the nearest above it."""
-    kind = node.getClass().getSimpleName()
+    kind = kind_of(node)
     if kind == "CollectMetricsExec" and node.name().startswith(METRIC):
         operator = node.name().removeprefix(METRIC).partition(PATH)[0]
     yield node, kind, operator
     if kind == "ReusedExchangeExec":
         yield from _walk(node.child(), operator)
         return
-    children = node.children()
-    for index in range(children.size()):
-        yield from _walk(children.apply(index), operator)
+    for child in items(node.children()):
+        yield from _walk(child, operator)
 
 
 def _exchange(node: Any, operator: str | None) -> Exchange:
     partitioning = node.outputPartitioning()
-    kind = partitioning.getClass().getSimpleName()
+    kind = kind_of(partitioning)
     by: tuple[str, ...] = ()
     if kind == "HashPartitioning":
-        by = tuple(_name(expression) for expression in _items(partitioning.expressions()))
+        by = tuple(_name(expression) for expression in items(partitioning.expressions()))
     elif kind != "SinglePartition$":
         by = (kind,)
     return Exchange(
@@ -108,30 +108,26 @@ def _exchange(node: Any, operator: str | None) -> Exchange:
 def _state_key(node: Any, kind: str) -> StateKey:
     if kind not in _STATE_KEYS:
         return StateKey((), None)
-    keys = _items(getattr(node, _STATE_KEYS[kind])())
+    keys = items(getattr(node, _STATE_KEYS[kind])())
     place = {key.exprId().id(): position for position, key in enumerate(keys)}
     columns = tuple(str(key.name()) for key in keys)
     for partitioning in _hashes(node.children().apply(0).outputPartitioning()):
-        parts = _items(partitioning.expressions())
+        parts = items(partitioning.expressions())
         if all(_is_column(part) and part.exprId().id() in place for part in parts):
             return StateKey(columns, tuple(place[part.exprId().id()] for part in parts))
     return StateKey(columns, None)
 
 
 def _hashes(partitioning: Any) -> list[Any]:
-    kind = partitioning.getClass().getSimpleName()
+    kind = kind_of(partitioning)
     if kind == "PartitioningCollection":
-        return [found for part in _items(partitioning.partitionings()) for found in _hashes(part)]
+        return [found for part in items(partitioning.partitionings()) for found in _hashes(part)]
     return [partitioning] if kind == "HashPartitioning" else []
 
 
 def _is_column(expression: Any) -> bool:
-    return str(expression.getClass().getSimpleName()) == "AttributeReference"
+    return kind_of(expression) == "AttributeReference"
 
 
 def _name(expression: Any) -> str:
     return str(expression.name() if _is_column(expression) else expression.sql())
-
-
-def _items(sequence: Any) -> list[Any]:
-    return [sequence.apply(i) for i in range(sequence.size())]

@@ -25,17 +25,6 @@ def last_batch(query: StreamingQuery) -> int:
         return -1 if progress is None else int(progress.batchId())
 
 
-def last_execution(query: StreamingQuery) -> tuple[int, Any] | None:
-    """The newest batch of a query that was begun, and what executes it.
-
-    Its plan may be read when that batch has ended. Before, its lazy parts would be made by whoever
-    looks, outside of the query's session, and the query would wait for it.
-    """
-    with asking("find a query's plan"):
-        execution = query._jsq.streamingQuery().lastExecution()
-        return None if execution is None else (int(execution.currentBatchId()), execution)
-
-
 def trigger_interval_s(query: StreamingQuery) -> float:
     """Least time between two batches of a running query; 0 where it has no such trigger."""
     with asking("read a trigger"):
@@ -57,8 +46,8 @@ def failure_cause(query: StreamingQuery) -> str | None:
         return f"{cause.getClass().getName()}: {cause.getMessage()}"
 
 
-def follow_progress(spark: SparkSession, told: Callable[[str], None]) -> Callable[[], None]:
-    """Have each batch's progress told as JSON when it ended; what is given back ends that.
+def follow_progress(spark: SparkSession, heard: Callable[[str], None]) -> Callable[[], None]:
+    """Have `heard` called with each batch's progress as JSON; what is given back ends that.
 
     A listener of PySpark's gets a Python object of each event: a hundred calls into the JVM, and
     for each metric observed a class looked for in every jar. On a busy driver that took 65 ms of a
@@ -67,7 +56,7 @@ def follow_progress(spark: SparkSession, told: Callable[[str], None]) -> Callabl
     with asking("tell of a query's batches"):
         ensure_callback_server_started(gateway(spark))  # type: ignore[no-untyped-call]
         listeners = spark.streams._jsqm
-        made = java_class(spark, f"{LISTENER}Wrapper")(_Listener(told))
+        made = java_class(spark, f"{LISTENER}Wrapper")(_Listener(heard))
         listeners.addListener(made)
 
     def end() -> None:
@@ -79,15 +68,15 @@ def follow_progress(spark: SparkSession, told: Callable[[str], None]) -> Callabl
 class _Listener:
     """What the JVM calls; the names are Spark's."""
 
-    def __init__(self, told: Callable[[str], None]) -> None:
-        self._told = told
+    def __init__(self, heard: Callable[[str], None]) -> None:
+        self._heard = heard
 
     def onQueryStarted(self, event: Any) -> None:
         """Nothing to tell."""
 
     def onQueryProgress(self, event: Any) -> None:
         """A batch ended."""
-        self._told(str(event.progress().json()))
+        self._heard(str(event.progress().json()))
 
     def onQueryIdle(self, event: Any) -> None:
         """Nothing to tell."""

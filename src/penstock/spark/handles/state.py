@@ -1,11 +1,10 @@
-"""State stores: where they are, where their next task is to run, and how they are divided."""
+"""State stores: where they are, and where their next task is to run."""
 
 from dataclasses import dataclass
 from typing import Any
 
 from pyspark.sql import SparkSession
 
-from penstock.errors import Unavailable
 from penstock.spark.handles.gateway import PYTHON_UTILS, STREAMING, asking, java_class
 
 
@@ -37,27 +36,6 @@ def report_state_location(
         _coordinator(spark).reportActiveInstance(
             _provider_id(spark, key), host, executor_id, nothing
         )
-
-
-def rewrite_state(spark: SparkSession, checkpoint: str, last_batch: int, divide: object) -> None:
-    """Write the state after a batch anew for the next one, divided by `divide`, and commit that.
-
-    The offsets of the next batch are there already. `divide` is called with the rows of each store.
-    Errors are Spark's own, for the caller to tell.
-    """
-    option, here = java_class(spark, "scala.Option"), spark._jsparkSession
-    metadata = java_class(spark, f"{STREAMING}.runtime.StreamingQueryCheckpointMetadata")
-    logs = metadata(here, checkpoint, False)
-    rewriter = java_class(spark, f"{STREAMING}.state.StateRewriter")(
-        here, last_batch, last_batch + 1, checkpoint, here.sessionState().newHadoopConf(),
-        option.empty(), option.apply(divide), option.apply(logs),
-    )  # fmt: skip
-    versions = rewriter.run()
-    commit = logs.commitLog().get(last_batch).get()
-    if versions.isDefined():
-        commit = commit.copy(commit.nextBatchWatermarkMs(), versions)
-    if not logs.commitLog().add(last_batch + 1, commit):
-        raise Unavailable(f"batch {last_batch + 1} of {checkpoint} was committed by somebody else.")
 
 
 def _provider_id(spark: SparkSession, key: StateStoreKey) -> Any:

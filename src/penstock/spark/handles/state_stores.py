@@ -10,8 +10,12 @@ from dataclasses import dataclass
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from penstock.spark import handles
-from penstock.spark.handles import StateStoreKey
+from penstock.spark.handles.queries import checkpoint_of
+from penstock.spark.handles.state import (
+    StateStoreKey,
+    report_state_location,
+    state_location,
+)
 
 DEFAULT_STORE = "default"
 # A join keeps these for each key group, or, in its newer form, one store: telling of stores that
@@ -45,12 +49,12 @@ class StoreLocations:
     def __init__(self, session: SparkSession, query: StreamingQuery) -> None:
         self._session = session
         self._run_id = str(query.runId)
-        self.checkpoint = handles.checkpoint_of(query)
+        self.checkpoint = checkpoint_of(query)
 
     def find(self, stores: Stores, key_group: int) -> str:
         """Executor that holds a key group; "" when the driver knows of none."""
         for store in stores.of(key_group):
-            found = handles.state_location(self._session, self._key(*store))
+            found = state_location(self._session, self._key(*store))
             if found is not None:
                 return found
         return ""
@@ -58,7 +62,7 @@ class StoreLocations:
     def report(self, stores: Stores, key_group: int, host: str, executor: str) -> None:
         """Tell that all stores of a key group are at an executor."""
         for store in stores.of(key_group):
-            handles.report_state_location(self._session, self._key(*store), host, executor)
+            report_state_location(self._session, self._key(*store), host, executor)
 
     def _key(self, operator: int, partition: int, name: str) -> StateStoreKey:
         root = f"{self.checkpoint}/state"

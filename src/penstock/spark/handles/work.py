@@ -30,8 +30,6 @@ class JobInfo:
     batch_id: int | None
     status: str
     stage_ids: tuple[int, ...]
-    failed_tasks: int
-    submitted_ms: int
     completed_ms: int | None
 
 
@@ -44,12 +42,10 @@ class StageInfo:
     name: str
     status: str
     tasks: int
-    failed_tasks: int
     run_time_ms: int
     input_records: int
     shuffle_records_read: int
     shuffle_records_written: int
-    submitted_ms: int | None
     completed_ms: int | None
     rdd_ids: frozenset[int]
 
@@ -65,7 +61,6 @@ class TaskColumns:
     launched_ms: Ints
     run_time_ms: Ints
     input_records: Ints
-    output_records: Ints
     shuffle_records_read: Ints
     shuffle_records_written: Ints
     shuffle_local_bytes: Ints
@@ -106,8 +101,6 @@ def jobs_of_group(
                 batch_id=_batch_of(row.get("description")),
                 status=row["status"],
                 stage_ids=tuple(sorted(row["stageIds"])),
-                failed_tasks=row["numFailedTasks"],
-                submitted_ms=row.get("submissionTime", 0),
                 completed_ms=row.get("completionTime"),
             )
             for row in read(spark, found)
@@ -131,12 +124,10 @@ def stages(spark: SparkSession, stage_ids: tuple[int, ...]) -> tuple[StageInfo, 
                 name=row["name"],
                 status=row["status"],
                 tasks=row["numTasks"],
-                failed_tasks=row["numFailedTasks"],
                 run_time_ms=row["executorRunTime"],
                 input_records=row["inputRecords"],
                 shuffle_records_read=row["shuffleReadRecords"],
                 shuffle_records_written=row["shuffleWriteRecords"],
-                submitted_ms=row.get("submissionTime"),
                 completed_ms=row.get("completionTime"),
                 rdd_ids=frozenset(row["rddIds"]),
             )
@@ -169,7 +160,6 @@ def stage_tasks(spark: SparkSession, stage_id: int, attempt: int = 0) -> TaskCol
         launched_ms=numbers(lambda row: row["launchTime"]),
         run_time_ms=numbers(lambda row: row["taskMetrics"]["executorRunTime"]),
         input_records=metric("inputMetrics", "recordsRead"),
-        output_records=metric("outputMetrics", "recordsWritten"),
         shuffle_records_read=metric("shuffleReadMetrics", "recordsRead"),
         shuffle_records_written=metric("shuffleWriteMetrics", "recordsWritten"),
         shuffle_local_bytes=metric("shuffleReadMetrics", "localBytesRead"),
@@ -184,16 +174,21 @@ def shuffle_sizes(spark: SparkSession, shuffle: int, partitions: int) -> Shuffle
     Spark keeps them rounded, within some percent.
     """
     with asking("read the sizes of a shuffle"):
-        # SparkEnv has methods of classes that are not in the package, so py4j cannot look at it.
-        environment = java_class(spark, "java.lang.Class").forName("org.apache.spark.SparkEnv")
-        field = environment.getDeclaredField("mapOutputTracker")
-        field.setAccessible(True)
-        tracker = field.get(context(spark).env())
         # The list is made into text over there, to cross in one piece.
+        tracker = map_output_tracker(spark)
         found = tracker.getMapSizesByExecutorId(shuffle, 0, ALL, 0, partitions)
         blocks = _BLOCK.findall(str(found.toList().toString()))
     columns = np.array(blocks, dtype=np.int64).reshape(-1, 3)
     return ShuffleSizes(columns[:, 2], columns[:, 0], columns[:, 1])
+
+
+def map_output_tracker(spark: SparkSession) -> Any:
+    """What keeps the sizes of shuffles."""
+    # SparkEnv has methods of classes that are not in the package, so py4j cannot look at it.
+    environment = java_class(spark, "java.lang.Class").forName("org.apache.spark.SparkEnv")
+    field = environment.getDeclaredField("mapOutputTracker")
+    field.setAccessible(True)
+    return field.get(context(spark).env())
 
 
 def _batch_of(description: str | None) -> int | None:

@@ -4,10 +4,10 @@ All stages of a period count with their total run time. Task by task only the ne
 its tasks say how a stage's time divides among the components in it, and how key groups compare.
 """
 
+import logging
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 from pyspark.sql import SparkSession
@@ -16,9 +16,18 @@ from pyspark.sql.streaming.query import StreamingQuery
 from penstock.model.observation import Floats, Ints
 from penstock.model.plan import QueryPlan
 from penstock.spark import handles
-from penstock.spark.handles import JobInfo, StageInfo, TaskColumns, Texts
-from penstock.spark.measure.stage_owners import Region, regions
+from penstock.spark.handles import (
+    BatchExecution,
+    Family,
+    JobInfo,
+    StageInfo,
+    StagePart,
+    TaskColumns,
+    Texts,
+)
+from penstock.spark.measure.stage_owners import OwnedPart, owned_parts
 
+log = logging.getLogger(__name__)
 Positions = np.ndarray[tuple[int], np.dtype[np.int64]]
 
 
@@ -78,10 +87,15 @@ class WorkReader:
         sources = [c.name for c in components if c.name not in c.operators]
         self._lone_source = sources[0] if len(sources) == 1 else None
         self._last_job = -1
-        self._curious = True
-        self._seen: tuple[int, list[Region]] | None = None  # a batch, and the regions of its plan
+        self._unavailable = handles.why_unavailable(
+            session, Family.READ_TASKS, Family.READ_BATCH_PLANS
+        )
+        if self._unavailable:
+            log.warning("the work of components is not measured: %s", self._unavailable)
+        self._curious = not self._unavailable
+        self._seen: tuple[int, list[OwnedPart]] | None = None  # a batch, and its plan
         # A query's plan has one shape, so what the n-th of so many stages does is learnt once.
-        self._by_rank: dict[int, list[list[Region]]] = {}
+        self._by_rank: dict[int, list[list[OwnedPart]]] = {}
         self._groups: dict[str, GroupLoad] = {}
 
     @property
@@ -95,7 +109,9 @@ class WorkReader:
         self._seen = None
 
     def take(self) -> QueryWork | None:
-        """The work since the last call; None when no batch ended or its plan is not known yet."""
+        """The work since the last call; None when no batch ended or its plan is not known."""
+        if self._unavailable:
+            return None
         jobs = self._finished_jobs()
         stages = {job.id: handles.stages(self._session, job.stage_ids) for job in jobs}
         firsts = _first_jobs(jobs)
@@ -120,13 +136,13 @@ class WorkReader:
         return [job for job in kept if job.batch_id is not None]
 
     def _learn(self, firsts: list[JobInfo], stages: dict[int, tuple[StageInfo, ...]]) -> None:
-        """Match the regions of a plan with the stages of the batch it was seen in."""
+        """Match the parts of a plan with the stages of the batch it was seen in."""
         if self._seen is not None:
-            batch, cut = self._seen
+            batch, parts = self._seen
             for job in firsts:
                 if job.batch_id == batch:
                     self._seen = None
-                    ranks = _match(cut, stages[job.id])
+                    ranks = _match(parts, stages[job.id])
                     if ranks is not None:
                         self._by_rank[len(ranks)] = ranks
             if firsts and batch <= (firsts[-1].batch_id or 0):
@@ -134,19 +150,19 @@ class WorkReader:
         known = all(len(stages[job.id]) in self._by_rank for job in firsts)
         self._curious = not (self._by_rank and known)
 
-    def look(self, batch_id: int, execution: Any = None) -> None:
+    def look(self, batch_id: int, execution: BatchExecution | None = None) -> None:
         """Read the plan of a batch that has just run; called by the thread that ran it.
 
-        At any other time, or from another thread, the plan's lazy parts could be made by whoever
-        looks, outside of the query's session. An `execution` that has ended may be read by anyone.
+        An `execution` that has ended may be read by anyone.
         """
         if self._curious and self._seen is None:
-            execution = execution or self._query._jsq.streamingQuery().lastExecution()
-            self._seen = (batch_id, self.regions(execution))
+            execution = execution or handles.last_execution(self._query)
+            if execution is not None:
+                self._seen = (batch_id, self.parts(execution))
 
-    def regions(self, execution: Any) -> list[Region]:
-        """The parts of the plan of a batch that has ended."""
-        return regions(execution.executedPlan(), self._component_of, self._lone_source)
+    def parts(self, execution: BatchExecution) -> list[OwnedPart]:
+        """The parts of the plan of a batch that has ended, each with its component."""
+        return owned_parts(execution.stage_parts(), self._component_of, self._lone_source)
 
     def _sum_up(
         self,
@@ -164,17 +180,17 @@ class WorkReader:
         shares: dict[tuple[int, int], dict[str, float]] = {}
         for rank, stage in enumerate(stages[newest.id]):
             shares[len(last_ranks), rank] = _shares(last_ranks[rank], tasks[stage.id])
-            for region in last_ranks[rank]:
-                rows = _rows_of(region, tasks[stage.id])
-                counts[region.component] += len(rows)
-                if region.routed is not None:
-                    routed = _route_load(tasks[stage.id], rows, routes.get(region.routed))
-                    routes[region.routed] = routed
-                if region.stateful:
+            for owned in last_ranks[rank]:
+                rows = _rows_of(owned.part, tasks[stage.id])
+                counts[owned.component] += len(rows)
+                if owned.routed is not None:
+                    routed = _route_load(tasks[stage.id], rows, routes.get(owned.routed))
+                    routes[owned.routed] = routed
+                if owned.part.stateful:
                     load = _group_load(
-                        region, tasks[stage.id], rows, self._groups.get(region.component)
+                        owned.part, tasks[stage.id], rows, self._groups.get(owned.component)
                     )
-                    groups[region.component] = self._groups[region.component] = load
+                    groups[owned.component] = self._groups[owned.component] = load
         for job in known:
             ranks = self._by_rank[len(stages[job.id])]
             for rank, stage in enumerate(stages[job.id]):
@@ -205,21 +221,18 @@ def _first_jobs(jobs: Sequence[JobInfo]) -> list[JobInfo]:
     return list(firsts.values())
 
 
-def _match(cut: list[Region], stages: tuple[StageInfo, ...]) -> list[list[Region]] | None:
-    """Regions for each stage in order; None if the stages are not those of this plan."""
-    ranks: list[list[Region]] = []
-    for stage in stages[:-1]:
-        inside = [r for r in cut if r.exchange_rdd is not None and r.exchange_rdd in stage.rdd_ids]
-        ranks.append(inside[-1:])
-    ranks.append([region for region in cut if region.exchange_rdd is None])
+def _match(parts: list[OwnedPart], stages: tuple[StageInfo, ...]) -> list[list[OwnedPart]] | None:
+    """The parts of each stage in order; None if the stages are not those of this plan."""
+    ranks = [[one for one in parts if one.part.exchange_rdd in s.rdd_ids][-1:] for s in stages[:-1]]
+    ranks.append([one for one in parts if one.part.exchange_rdd is None])
     return ranks if all(ranks) else None
 
 
-def _rows_of(region: Region, tasks: TaskColumns) -> Positions:
-    """Positions of a region's successful tasks, in order of partition."""
-    inside = (tasks.status == "SUCCESS") & (tasks.partition >= region.first_task)
-    if region.tasks is not None:
-        inside &= tasks.partition < region.first_task + region.tasks
+def _rows_of(part: StagePart, tasks: TaskColumns) -> Positions:
+    """Positions of a part's successful tasks, in order of partition."""
+    inside = (tasks.status == "SUCCESS") & (tasks.partition >= part.first_task)
+    if part.tasks is not None:
+        inside &= tasks.partition < part.first_task + part.tasks
     return np.flatnonzero(inside)
 
 
@@ -232,24 +245,24 @@ def _route_load(tasks: TaskColumns, rows: Ints, others: RouteLoad | None) -> Rou
 
 
 def _group_load(
-    region: Region, tasks: TaskColumns, rows: Positions, before: GroupLoad | None
+    part: StagePart, tasks: TaskColumns, rows: Positions, before: GroupLoad | None
 ) -> GroupLoad:
-    count = region.key_groups
+    count = part.key_groups
     run_time_s, executor = np.zeros(count), np.full(count, "", dtype=np.dtype("<U64"))
     if before is not None and len(before.run_time_s) == count:
         run_time_s, executor = before.run_time_s.copy(), before.executor.copy()
-    group = tasks.partition[rows] - region.first_task
+    group = tasks.partition[rows] - part.first_task
     inside = group < count
     run_time_s[group[inside]] = tasks.run_time_ms[rows][inside] / 1e3
     executor[group[inside]] = tasks.executor[rows][inside]
-    return GroupLoad(run_time_s, executor, region.stateful, region.joins)
+    return GroupLoad(run_time_s, executor, part.stateful, part.joins)
 
 
-def _shares(inside: list[Region], tasks: TaskColumns) -> dict[str, float]:
+def _shares(inside: list[OwnedPart], tasks: TaskColumns) -> dict[str, float]:
     """How a stage's run time divides among components."""
     spent: dict[str, float] = defaultdict(float)
-    for region in inside:
-        spent[region.component] += float(tasks.run_time_ms[_rows_of(region, tasks)].sum())
+    for owned in inside:
+        spent[owned.component] += float(tasks.run_time_ms[_rows_of(owned.part, tasks)].sum())
     total = sum(spent.values())
     if total == 0:
         return {component: 1 / len(spent) for component in spent}

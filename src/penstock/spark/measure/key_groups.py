@@ -6,7 +6,6 @@ has ended, and their tasks from the driver's status store.
 
 import threading
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from pyspark.sql import SparkSession
@@ -16,7 +15,7 @@ from penstock.model.observation import Floats, GroupTraffic
 from penstock.model.plan import QueryPlan
 from penstock.spark import handles
 from penstock.spark.checkpoint.state_size import state_bytes
-from penstock.spark.handles import Texts
+from penstock.spark.handles import BatchExecution, Texts
 from penstock.spark.handles.state_stores import Stores
 from penstock.spark.measure.batch_work import GroupLoad, WorkReader
 
@@ -47,8 +46,8 @@ class KeyGroupReader:
         self._work = WorkReader(session, query, plan)
         self._checkpoint = handles.checkpoint_of(query)
         self._lock = threading.Lock()
-        self._begun: tuple[int, Any] | None = None
-        self._ended: tuple[int, Any] | None = None
+        self._begun: BatchExecution | None = None
+        self._ended: BatchExecution | None = None
         self._traffic: dict[tuple[str, str], Floats] = {}
         self.held: dict[str, HeldGroups] = {}
         self.newest: int | None = None  # the batch they were seen in
@@ -59,7 +58,7 @@ class KeyGroupReader:
             if self.newest is not None and self.newest >= handles.last_batch(self._query):
                 return
             if self._follow_plans() and self._ended is not None:
-                self._work.look(*self._ended)
+                self._work.look(self._ended.batch_id, self._ended)
             elif self._work.curious:
                 return  # jobs that are read before their plan teach nothing of it
             work = self._work.take()
@@ -80,15 +79,16 @@ class KeyGroupReader:
         ended = self._ended
         if ended is None:
             return ()
-        cut = self._work.regions(ended[1])
-        groups = {region.component: region.key_groups for region in cut if region.stateful}
-        for region in cut:
-            if region.shuffle is None or not region.stateful or region.feeds not in groups:
+        parts = self._work.parts(ended)
+        groups = {one.component: one.part.key_groups for one in parts if one.part.stateful}
+        for one in parts:
+            shuffle, feeds = one.part.shuffle, one.feeds
+            if shuffle is None or not one.part.stateful or feeds not in groups:
                 continue
-            sizes = handles.shuffle_sizes(self._session, region.shuffle, groups[region.feeds])
-            newest = np.zeros((region.key_groups, groups[region.feeds]))
+            sizes = handles.shuffle_sizes(self._session, shuffle, groups[feeds])
+            newest = np.zeros((one.part.key_groups, groups[feeds]))
             newest[sizes.map_task, sizes.partition] = sizes.size_bytes
-            pair = self._prefix + region.component, self._prefix + region.feeds
+            pair = self._prefix + one.component, self._prefix + feeds
             before = self._traffic.get(pair, newest)
             self._traffic[pair] = (1 - NEWEST_WEIGHT) * before + NEWEST_WEIGHT * newest
         return tuple(_traffic(*pair, sizes) for pair, sizes in self._traffic.items())
@@ -101,9 +101,9 @@ class KeyGroupReader:
     def _follow_plans(self) -> bool:
         """Keep the newest execution that has ended, as only that may be read; whether it is new."""
         self._begun = self._begun or handles.last_execution(self._query)
-        if self._begun is None or handles.last_batch(self._query) < self._begun[0]:
+        if self._begun is None or handles.last_batch(self._query) < self._begun.batch_id:
             return False
-        new = self._ended is None or self._ended[0] != self._begun[0]
+        new = self._ended is None or self._ended.batch_id != self._begun.batch_id
         self._ended, self._begun = self._begun, None
         return new
 
@@ -118,7 +118,7 @@ def _held(load: GroupLoad, before: HeldGroups | None) -> HeldGroups:
     usual_s = load.run_time_s
     if before is not None and len(before.usual_s) == len(usual_s):
         # A batch in which a key group moved is not what it usually takes.
-        calm = before.executor == load.executor
+        unmoved = before.executor == load.executor
         mixed = (1 - NEWEST_WEIGHT) * before.usual_s + NEWEST_WEIGHT * usual_s
-        usual_s = np.where(calm, mixed, before.usual_s)
+        usual_s = np.where(unmoved, mixed, before.usual_s)
     return HeldGroups(stores, load.executor, load.run_time_s, usual_s)

@@ -23,10 +23,11 @@ from penstock.spark.act.placement import Placement
 from penstock.spark.compile.fused import PlanChoice
 from penstock.spark.run import controlled
 from penstock.spark.run.apart import RunningApart
+from penstock.spark.run.before_start import check_before_start
 from penstock.spark.run.history import begin_history
-from penstock.spark.run.last_resort_checks import check_degrading
+from penstock.spark.run.last_resort_checks import check_last_resort
 from penstock.spark.run.place import Place, open_session
-from penstock.spark.run.plan_choice import chosen_plan
+from penstock.spark.run.plan_choice import choose_plan
 from penstock.spark.run.slow_loop import SlowLoop, carried_out
 from penstock.spark.run.together import Pace, RunningTopology
 from penstock.spark.run.warm_up import warm_up
@@ -44,7 +45,7 @@ class ElasticRun:
         on_step: Callable[[Step], None] | None = None,
     ) -> None:
         topology.check()
-        check_degrading(topology, settings, place.apart)
+        check_last_resort(topology, settings, place.apart)
         self.topology = topology
         self.settings = settings
         self.place = place
@@ -74,7 +75,8 @@ class ElasticRun:
         # First, so that a history that cannot be written is refused before anything runs.
         store = self._resources.enter_context(HistoryStore(self.settings.history))
         checkpoint = self._checkpoint()
-        choice = chosen_plan(
+        check_before_start(self.topology, self.settings, self.place, checkpoint)
+        choice = choose_plan(
             self.place.plan, self.place.apply, store, self.topology.name, checkpoint
         )
         self.session = open_session(
@@ -126,10 +128,13 @@ class ElasticRun:
     def _queries(self, checkpoint: Path, choice: PlanChoice) -> RunningTopology:
         pace = Pace(self.settings.batch_interval_s or 0.0, self.place.once)
         if not self.place.apart:
-            return RunningTopology(self.topology, self.session, checkpoint, pace, choice=choice)
+            return RunningTopology(
+                self.topology, self.session, checkpoint, pace, choice=choice,
+                accept_changes=self.place.accept_changes,
+            )  # fmt: skip
         return RunningApart(
             self.topology, self.session, checkpoint, pace, processors=self.place.processors,
-            max_rows=self.settings.channel_rows,
+            max_rows=self.settings.channel_rows, accept_changes=self.place.accept_changes,
         )  # fmt: skip
 
     def _controlled(self) -> Controlled:

@@ -12,10 +12,10 @@ from penstock.model.plan import Orders, TopologyPlan
 from penstock.model.plan_document import Group
 from penstock.model.topology import Topology
 from penstock.spark.compile.apart import Places, build_apart
-from penstock.spark.compile.builder import BuiltQuery, BuiltTopology, Reading, build
+from penstock.spark.compile.builder import BuiltQuery, BuiltTopology, build
 from penstock.spark.compile.fused import relaxed
-from penstock.spark.handles import planned_execution
-from penstock.spark.handles.physical_plan import shape_of
+from penstock.spark.compile.reading import Reading
+from penstock.spark.handles import planned_shape
 from penstock.spark.run.plan_choice import PlanName, read_plan_file
 from penstock.spark.run.session import build_session
 from penstock.spark.run.slow_loop import proposed
@@ -77,7 +77,7 @@ def explain(
             built.plan,
             built.schemas,
             tuple(sorted(shared)),
-            {s.name: s.route.told() for s in topology.sources if s.route is not None},
+            {s.name: s.route.description() for s in topology.sources if s.route is not None},
             {query.plan.name: _shuffles(query) for query in built.queries},
             built.topology.edges,
             built.notes,
@@ -114,7 +114,7 @@ def _wanted(plan: PlanName, topology: str, history: str | None) -> _Wanted:
 def _shuffles(query: BuiltQuery) -> tuple[str, ...]:
     """The shuffles of a batch; an exchange that consumers share is one."""
     with relaxed(query.frame.sparkSession, query.shape is not None, query.row_by_row):
-        shape = query.shape or shape_of(planned_execution(query.frame, query.plan.output_mode))
+        shape = query.shape or planned_shape(query.frame, query.plan.output_mode)
     shared: dict[str, None] = {}
     own = []
     for exchange in shape.exchanges:

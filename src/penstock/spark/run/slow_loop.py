@@ -67,7 +67,7 @@ class SlowLoop:
 
     def propose(self) -> RoomDecision | None:
         """What the measurements so far speak for; kept if it differs from the last proposal."""
-        found = self._built.survey
+        found = self._built.inspection
         operators = self._topology.ordered()
         keys = {o.name: self._key(o.name) for o in operators}
         known = set(keys)
@@ -99,8 +99,8 @@ class SlowLoop:
 
         The present order is proposed too once another was, so that the newest word holds.
         """
-        columns = movable(self._topology, self._built.survey)
-        for names in runs_of(self._topology, self._built.survey):
+        columns = movable(self._topology, self._built.inspection)
+        for names in runs_of(self._topology, self._built.inspection):
             decision = decide_order([self._stateless(name, columns[name]) for name in names])
             order = Order(tuple(decision.plan.order))
             if self._orders.get(names, Order(names)) != order:
@@ -127,8 +127,8 @@ class SlowLoop:
 
     def _key(self, name: str) -> tuple[str, ...]:
         """Columns an operator may be divided by; one of its own where nothing else will do."""
-        found = self._built.survey.operators[name]
-        if not needs_division(self._topology, self._built.survey, name):
+        found = self._built.inspection.operators[name]
+        if not needs_division(self._topology, self._built.inspection, name):
             return () if not found.opaque else (f"{name}'s own rows",)
         if found.joins or (found.shuffles and not found.keys):
             return (f"{name}'s own rows",)

@@ -14,22 +14,25 @@ from pyspark.errors import PySparkException
 from pyspark.sql import Row, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from penstock.errors import InvalidTopology, PenstockError
+from penstock.errors import InvalidTopology
 from penstock.model.plan import Orders
 from penstock.model.topology import Topology
 from penstock.spark import handles
 from penstock.spark.checkpoint.identity import identity
 from penstock.spark.checkpoint.layout import Checkpoint
+from penstock.spark.checkpoint.operators import operators_record
 from penstock.spark.checkpoint.plan_agreement import agree_on_plan, recorded_plan
-from penstock.spark.compile.builder import BuiltQuery, BuiltTopology, Reading, build
+from penstock.spark.compile.builder import BuiltQuery, BuiltTopology, build
 from penstock.spark.compile.fused import PlanChoice, ShapeGuard, relaxed
+from penstock.spark.compile.reading import Reading
 from penstock.spark.handles.messages import first_line
 from penstock.spark.measure.batch_arrivals import BatchArrivals
 from penstock.spark.measure.consumption import Consumption
 from penstock.spark.measure.ledger import Ledger, LedgerEntry, WrittenLedger
 from penstock.spark.measure.progress import Reports
 from penstock.spark.routes.frames import announce
-from penstock.spark.run.revival import Revival
+from penstock.spark.run.failure import query_failure
+from penstock.spark.run.query_restarts import QueryRestarts
 from penstock.spark.sinks.batch_writer import (
     BatchCalls,
     BatchWriter,
@@ -68,6 +71,7 @@ class RunningTopology:
         pace: Pace = Pace(),  # noqa: B008 - frozen
         measured: bool = True,
         choice: PlanChoice = PlanChoice(),  # noqa: B008 - frozen
+        accept_changes: bool = False,
     ) -> None:
         if pace.interval_s >= 2 * topology.max_latency_s:
             raise InvalidTopology(
@@ -79,6 +83,7 @@ class RunningTopology:
         self._pace = pace
         self._measured = measured
         self._choice = choice
+        self._accept_changes = accept_changes  # of operators that make state
         self._written_last: dict[str, int] = {}  # batch by query
         self._checkpoint = Checkpoint(checkpoint)
         self._writers: list[BatchWriter] = []
@@ -87,7 +92,7 @@ class RunningTopology:
         self.queries: list[StreamingQuery] = []
         self._reports: Reports | None = None
         self._unfollow: Callable[[], None] = lambda: None
-        self._revival = Revival(lambda: self.queries, self._restart)
+        self._restarts = QueryRestarts(lambda: self.queries, self._restart)
         self.after_restart: list[Callable[[int], None]] = []  # called with the query's place
         self.before_batch: list[Callable[[str, int], None]] = []  # called by the query's thread
         self.after_batch: list[Callable[[str, int], None]] = []  # likewise
@@ -130,27 +135,29 @@ class RunningTopology:
         self._consumption = Consumption(self.inputs, self.built, lambda: self.queries)
         self.ledger = self._ledger()
         self._reports = Reports(self.ledger)
-        self._unfollow = handles.follow_progress(self.session, self._reports.told)
+        self._unfollow = handles.follow_progress(self.session, self._reports.receive)
         for query in self.built.queries:
             writer = self._writer(query)
             self._writers.append(writer)
             self.queries.append(self._start_query(query, writer))
-        self._revival.start()
+        self._restarts.start()
 
     def _plan(self, reading: Reading) -> None:
         """Build what is wanted, if it fits the checkpoint."""
         self.built = self._build(reading)
         known = {name: source.identity for name, source in self.inputs.items()}
         self._checkpoint.check_identity(identity(self.topology, self.built, self.session, known))
+        made_by = operators_record(self.topology, self.built.inspection.operators)
+        self._checkpoint.check_operators(made_by, self._accept_changes)
         agree_on_plan(
             self.built, self._checkpoint, self.session, self._choice.apply
         )  # fmt: skip
 
-    def tell_parallelism(self, processors: int) -> None:
+    def send_parallelism(self, processors: int) -> None:
         """Let stateless work that follows generated streams use so many tasks from now on."""
         self.controls.order_tasks(self._obeying("tasks"), processors)
 
-    def tell_sources(self, what: dict[str, Any]) -> None:
+    def send_orders(self, what: dict[str, Any]) -> None:
         """Order something else of all sources than before, as fields of `Control`."""
         self.controls.order(self._obeying(*what), **what)
 
@@ -159,7 +166,15 @@ class RunningTopology:
         return [name for name, source in self.inputs.items() if source.orders.issuperset(fields)]
 
     def _ledger(self) -> Ledger:
-        return (WrittenLedger if self._reads_channels else Ledger)(self.inputs)
+        kind = WrittenLedger if self._reads_channels else Ledger
+        return kind(self.inputs, self._sources_behind())
+
+    def _sources_behind(self) -> dict[str, set[str]]:
+        """The sources behind each query that writes to sinks of the topology."""
+        return {
+            query.plan.name: self.inputs.keys() & query.sharing.copies.keys()
+            for query in self.built.queries
+        }
 
     @property
     def _reads_channels(self) -> bool:
@@ -197,7 +212,7 @@ class RunningTopology:
 
     def _calls(self, query: str, written: Callable[[int], None]) -> BatchCalls:
         return BatchCalls(
-            lambda batch_id: self._tell(self.before_batch, query, batch_id),
+            lambda batch_id: self._notify(self.before_batch, query, batch_id),
             lambda: self._check_shape(query),
             written,
         )
@@ -252,9 +267,9 @@ class RunningTopology:
             )  # fmt: skip
         else:
             self.ledger.committed(query, batch_id, time.time())
-        self._tell(self.after_batch, query, batch_id)
+        self._notify(self.after_batch, query, batch_id)
 
-    def _tell(self, whom: list[Callable[[str, int], None]], query: str, batch_id: int) -> None:
+    def _notify(self, whom: list[Callable[[str, int], None]], query: str, batch_id: int) -> None:
         for look in whom:
             try:
                 look(query, batch_id)
@@ -283,7 +298,7 @@ class RunningTopology:
     @property
     def active(self) -> bool:
         """Whether any query still runs, or is about to again."""
-        return any(q.isActive or self._revival.will_restart(q) for q in self.queries)
+        return any(q.isActive or self._restarts.will_restart(q) for q in self.queries)
 
     @property
     def streams(self) -> StreamsProgram:
@@ -338,9 +353,10 @@ class RunningTopology:
         """Raise one sentence if a query failed."""
         for query, writer in zip(self.queries, self._writers, strict=True):
             error = query.exception()
-            if error is not None and not self._revival.will_restart(query):
-                said = writer.failure or first_line(error)
-                raise PenstockError(f"query {query.name!r} failed: {said}")
+            if error is not None and not self._restarts.will_restart(query):
+                failed = writer.failure
+                cause = error if failed is None else failed.error
+                raise query_failure(query.name, error, failed, self.topology) from cause
 
     def _await_commit(self, query: StreamingQuery) -> None:
         """Until Spark has noted the batch that was written last, so that it is not done again."""
@@ -354,7 +370,7 @@ class RunningTopology:
 
     def stop(self) -> None:
         """Stop between two batches, so that no output is cut short; may be called twice."""
-        self._revival.stop()
+        self._restarts.stop()
         with self._ending:
             for writer in self._writers:
                 # A sink that hangs must not keep everything else from ending.

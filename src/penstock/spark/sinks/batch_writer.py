@@ -22,7 +22,6 @@ from penstock.model.sinks import Console, Files, ForeachBatch, Memory, ToChannel
 from penstock.model.topology import SinkBinding
 from penstock.spark.channels import publishing
 from penstock.spark.channels.log import Channel
-from penstock.spark.handles.messages import first_line
 from penstock.spark.sinks import files as file_sink
 from penstock.spark.sinks.commit_records import CommitRecords, Promises
 from penstock.spark.sinks.files import Target, TaskWriter
@@ -72,6 +71,15 @@ class BatchCalls:
     written: Callable[[int], None]  # after everything of it is in place
 
 
+@dataclass(frozen=True)
+class BatchFailure:
+    """What ended a batch while it was written."""
+
+    batch_id: int
+    error: Exception
+    sink: str | None = None  # whose function failed, if one did
+
+
 class BatchWriter:
     """The function of (batch, id) that a query hands its batches to.
 
@@ -100,7 +108,7 @@ class BatchWriter:
         self.memory: dict[str, dict[int, list[Row]]] = {
             sink.name: {} for sink in query.sinks if isinstance(sink.sink, Memory)
         }
-        self.failure: str | None = None
+        self.failure: BatchFailure | None = None
         self.between_batches = threading.Lock()  # held while a batch is written
         self.closed = False
 
@@ -112,7 +120,7 @@ class BatchWriter:
             try:
                 self._write(batch, batch_id)
             except Exception as error:
-                self.failure = self.failure or first_line(error)
+                self.failure = self.failure or BatchFailure(batch_id, error)
                 raise
 
     def _write(self, batch: DataFrame, batch_id: int) -> None:
@@ -185,8 +193,9 @@ class BatchWriter:
         for one in targets:
             if one.format != "arrow" and file_sink.exists(finals[one.sink]):
                 raise PenstockError(
-                    f"sink {one.sink!r}: {finals[one.sink]} exists already and is not of this run; "
-                    "give the sink an empty directory, or the checkpoint it was written with."
+                    f"sink {one.sink!r}: {finals[one.sink]} exists already and was not written "
+                    "by this run; give the sink an empty directory, or the checkpoint it was "
+                    "written with."
                 )
         reports = batch.mapInArrow(TaskWriter(targets, TAG), file_sink.REPORT_SCHEMA).collect()
         promised: Promises = {}
@@ -219,7 +228,7 @@ class BatchWriter:
             try:
                 sink.function(rows, batch_id)
             except Exception as error:
-                self.failure = f"sink {binding.name!r}: function: {first_line(error)}"
+                self.failure = BatchFailure(batch_id, error, binding.name)
                 raise
         elif isinstance(sink, Console):
             rows.show(sink.rows, truncate=False)

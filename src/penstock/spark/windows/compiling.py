@@ -15,6 +15,7 @@ from pyspark.sql.types import DataType, DecimalType, StructType
 
 from penstock.errors import InvalidTopology
 from penstock.model.aggregates import UserAggregate
+from penstock.spark.handles import distinct_count_tables
 from penstock.spark.handles.messages import first_line
 from penstock.spark.windows import results
 from penstock.spark.windows.decimals import DecimalSum
@@ -173,14 +174,9 @@ class Compiled:
     def _estimates(self) -> Estimator:
         """Tables of the running Spark."""
         if self._estimator is None:
-            jvm: Any = self.frame.sparkSession._jvm
-            tables = jvm.org.apache.spark.sql.catalyst.util.HyperLogLogPlusPlusHelper
-            place = PRECISION - 4
-            self._estimator = Estimator(
-                float(tables.THRESHOLDS()[place]),
-                np.array(list(tables.RAW_ESTIMATE_DATA()[place]), dtype=np.float64),
-                np.array(list(tables.BIAS_DATA()[place]), dtype=np.float64),
-            )
+            tables = distinct_count_tables(self.frame.sparkSession, PRECISION)
+            raw, bias = np.array(tables.raw_estimates), np.array(tables.biases)
+            self._estimator = Estimator(tables.threshold, raw, bias)
         return self._estimator
 
 

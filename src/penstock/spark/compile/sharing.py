@@ -1,0 +1,55 @@
+"""Which nodes of a topology run once per batch for all of their consumers."""
+
+from collections import Counter
+from dataclasses import dataclass
+
+import networkx as nx
+
+from penstock.model.topology import SinkBinding, Topology
+from penstock.spark.compile.cheaper_forms import on_the_way
+from penstock.spark.compile.inspection import Inspection
+
+
+@dataclass(frozen=True)
+class Sharing:
+    """How often each node behind some sinks runs, and where the shared exchanges are."""
+
+    shared: tuple[str, ...]
+    copies: dict[str, int]
+    unshared: frozenset[str] = frozenset()  # could be shared, and runs for each consumer instead
+
+    @property
+    def repeated(self) -> tuple[str, ...]:
+        """Nodes whose work Spark does more than once per batch."""
+        return tuple(sorted(name for name, copies in self.copies.items() if copies > 1))
+
+
+def plan_sharing(
+    topology: Topology, inspection: Inspection, sinks: tuple[SinkBinding, ...],
+    unshared: frozenset[str] = frozenset(),
+) -> Sharing:  # fmt: skip
+    """Follow the consumers upstream from the sinks; a node needed twice is shared if it may be.
+
+    Nodes in `unshared` are not: their work is done for each consumer.
+    """
+    graph = topology.graph()
+    upstreams = {operator.name: operator.upstreams for operator in topology.operators}
+    either = on_the_way(topology)  # two branches of which one has rows
+    stateful = {name for name, analysis in inspection.operators.items() if analysis.stateful}
+    # All sinks of a node are handed the same rows, so together they are one consumer of it.
+    needed = Counter({sink.upstream for sink in sinks})
+    shared = []
+    order = [node for node in nx.topological_sort(graph) if node not in topology.sink_names]
+    for node in reversed(order):
+        if needed[node] > 1 and node not in stateful and node not in unshared | either:
+            timed = node in inspection.watermarked
+            hides_watermark = timed and stateful & nx.descendants(graph, node)
+            if not hides_watermark and not stateful & nx.ancestors(graph, node):
+                shared.append(node)
+                needed[node] = 1
+        forms = 2 if node in topology.variants else 1
+        for upstream in upstreams.get(node, ()):
+            needed[upstream] += forms * needed[node]
+    return Sharing(
+        tuple(sorted(shared)), {node: n for node, n in needed.items() if n > 0}, unshared
+    )

@@ -1,0 +1,172 @@
+"""One attempt for each family of handles, which changes nothing: Unavailable where it fails.
+
+What can be done without a trace is done. Of the rest, an attempt looks whether Spark has what the
+handles would call.
+"""
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from penstock.errors import Unavailable
+from penstock.spark.handles.analysed_plan import Watermark, analyse, at_edge, has_watermark
+from penstock.spark.handles.cluster import executors
+from penstock.spark.handles.common_watermarks import (
+    with_reminder,
+    with_watermark,
+    without_watermarks,
+)
+from penstock.spark.handles.configuration import settings_sources
+from penstock.spark.handles.data_sources import synchronized
+from penstock.spark.handles.distinct_counts import LEAST_PRECISION, distinct_count_tables
+from penstock.spark.handles.driver import COMPILER, load_class
+from penstock.spark.handles.exchange_insertion import divide_inputs
+from penstock.spark.handles.gateway import (
+    STREAMING,
+    asking,
+    context,
+    require_constructor,
+    require_methods,
+)
+from penstock.spark.handles.plans import planned_shape, streaming_refusal
+from penstock.spark.handles.queries import LISTENER
+from penstock.spark.handles.state import StateStoreKey, state_location
+from penstock.spark.handles.state_rewriting import CHECKPOINT_LOGS, REWRITER
+from penstock.spark.handles.work import (
+    ALL,
+    jobs_of_group,
+    map_output_tracker,
+    stage_tasks,
+    stages,
+)
+
+_NOWHERE = StateStoreKey("file:/nowhere", "00000000-0000-0000-0000-000000000000", 0, 0)
+_WRAPPER = f"{STREAMING}.runtime.StreamingQueryWrapper"
+_QUERY = f"{STREAMING}.runtime.StreamExecution"
+_BATCH = f"{STREAMING}.runtime.IncrementalExecution"
+_EXCHANGE = "org.apache.spark.sql.execution.exchange.ShuffleExchangeExec"
+_UPSTREAM = "probe"
+
+
+def can_load_classes(spark: SparkSession) -> None:
+    """The compiler of Spark's generated code is found, so classes are."""
+    load_class(COMPILER)
+
+
+def can_register_sources(spark: SparkSession) -> None:
+    """The environment of a source can be copied."""
+    with asking("register a source"):
+        synchronized(spark, spark.sparkContext.environment)
+
+
+def can_lighten_configuration(spark: SparkSession) -> None:
+    """The sources of settings are where they were."""
+    with asking("forget where settings came from"):
+        settings_sources(spark)
+
+
+def can_list_executors(spark: SparkSession) -> None:
+    """They are listed."""
+    executors(spark)
+
+
+def can_request_executors(spark: SparkSession) -> None:
+    """The cluster manager knows how many were asked for."""
+    master = str(spark.sparkContext.master)
+    if master.startswith("local"):
+        raise Unavailable(f"The master is {master}, which has no executors of its own.")
+    with asking("request executors"):
+        context(spark).schedulerBackend().getRequestedTotalExecutors()
+
+
+def can_drain_executors(spark: SparkSession) -> None:
+    """They can be requested, and Spark lets them finish."""
+    can_request_executors(spark)
+    if spark.conf.get("spark.decommission.enabled", "false") != "true":
+        raise Unavailable("spark.decommission.enabled is not true, so no executor can be drained.")
+
+
+def can_read_tasks(spark: SparkSession) -> None:
+    """Lists of what there is none of are empty."""
+    jobs_of_group(spark, "penstock-probe")
+    stages(spark, (ALL,))
+    stage_tasks(spark, ALL)
+
+
+def can_read_shuffle_sizes(spark: SparkSession) -> None:
+    """What keeps them is found."""
+    with asking("read the sizes of a shuffle"):
+        name = str(map_output_tracker(spark).getClass().getName())
+        require_methods(spark, name, "getMapSizesByExecutorId")
+
+
+def can_locate_state(spark: SparkSession) -> None:
+    """The driver says that it knows of no such store."""
+    state_location(spark, _NOWHERE)
+
+
+def can_rewrite_state(spark: SparkSession) -> None:
+    """Spark's reader and writer of state are made from what we would give them."""
+    with asking("divide state anew"):
+        require_constructor(spark, CHECKPOINT_LOGS, 3)
+        require_constructor(spark, REWRITER, 8)
+
+
+def can_follow_queries(spark: SparkSession) -> None:
+    """Queries have what they would be asked, and take a listener."""
+    with asking("follow a query"):
+        require_methods(spark, _WRAPPER, "streamingQuery", "lastProgress", "exception")
+        require_methods(spark, _QUERY, "resolvedCheckpointRoot", "trigger")
+        require_methods(spark, LISTENER, "onQueryProgress")
+        require_constructor(spark, f"{LISTENER}Wrapper", 1)
+
+
+def can_read_batch_plans(spark: SparkSession) -> None:
+    """Queries have a last execution, and plans what would be read of them."""
+    with asking("read the plan of a batch"):
+        require_methods(spark, _QUERY, "lastExecution")
+        require_methods(spark, _BATCH, "currentBatchId", "logical", "executedPlan")
+        require_methods(spark, _EXCHANGE, "shuffleDependency", "outputPartitioning")
+
+
+def can_read_operators(spark: SparkSession) -> None:
+    """The key and the watermark of an operator that was made for this are found."""
+    found = analyse(_counted(spark))
+    if found.keys != (frozenset({"key"}),) or not found.watermarks:
+        raise Unavailable(f"Spark could not read an analysed plan: it is taken for {found}.")
+
+
+def can_change_plans(spark: SparkSession) -> None:
+    """An exchange is put into a plan, and a watermark taken out and put below."""
+    operator, upstream = _counted(spark), frozenset({_UPSTREAM})
+    if divide_inputs(operator, upstream, ("key",), 1) is None:
+        raise Unavailable("Spark could not put an exchange into a plan: the key is not found.")
+    if has_watermark(without_watermarks(operator, upstream)):
+        raise Unavailable("Spark could not take a watermark out of a plan: it is still there.")
+    below = with_watermark(_rows(spark), Watermark("timestamp", 1000))
+    with_reminder(below.repartition("key"), below, _UPSTREAM, None)
+
+
+def can_plan_queries(spark: SparkSession) -> None:
+    """A query that was made for this is planned, and has its state."""
+    refusal = streaming_refusal(_counted(spark), "update")
+    if refusal is not None:
+        raise Unavailable(f"Spark could not check a streaming query: {refusal}")
+    if not planned_shape(_counted(spark), "update").state:
+        raise Unavailable("Spark could not plan a streaming query: its state is not found.")
+
+
+def can_estimate_distinct(spark: SparkSession) -> None:
+    """The shortest tables are read."""
+    distinct_count_tables(spark, LEAST_PRECISION)
+
+
+def _rows(spark: SparkSession) -> DataFrame:
+    """Rows of a stream that nobody starts."""
+    with asking("make a stream"):
+        return spark.readStream.format("rate").load().withColumn("key", F.col("value") % 2)
+
+
+def _counted(spark: SparkSession) -> DataFrame:
+    """An operator with a watermark and a key."""
+    rows = at_edge(_rows(spark), _UPSTREAM).withWatermark("timestamp", "1 second")
+    return rows.groupBy("key").count()
