@@ -41,8 +41,8 @@ def test_a_directory_of_files_is_worked_off_and_told(tmp_path: Path) -> None:
     ]
     letters = read_letters(tmp_path / "state/penstock/sources/readings/dead-letters")
     assert letters["stream"].to_pylist() == ["a.json", "b.json", "c.json"]
-    shown = CliRunner().invoke(app, ["history", "--show", "admissions", "--json"])
-    assert shown.exit_code == 0, shown.stderr
+    shown = penstock("history", "--show", "admissions", "--json", cwd=tmp_path)
+    assert shown.returncode == 0, shown.stderr
     (first, *_) = json.loads(shown.stdout)["admissions"]
     assert (first["source"], first["streams"], first["lanes_after"]) == ("readings", 3, 1)
     assert "new streams admitted: 3" in first["reasons"]
