@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock import Files, Generator, Topology, constant
+from penstock import Files, Generator, Memory, Streams, Topology, constant
 from penstock.config import Settings
 from penstock.errors import Infeasible, InvalidInput, PenstockError, Unavailable
 from penstock.spark.checkpoint.layout import Checkpoint
@@ -114,3 +114,34 @@ def test_a_run_is_refused_before_it_starts_anything(tmp_path: Path) -> None:
     settings = Settings(history=str(tmp_path / "history.sqlite"))
     with pytest.raises(PenstockError, match="did you mean embedded"):
         ElasticRun(road(tmp_path / "out"), settings, Place("embeded")).__enter__()
+
+
+def cabs(folder: Path, **streams: str) -> Topology:
+    made = Topology("cabs", max_latency="5s")
+    made.source("trips", Streams(files=str(folder), schema="cab STRING", **streams))  # type: ignore[arg-type]
+    made.add("kept", "SELECT * FROM trips", "trips")
+    made.sink("out", "kept", Memory())
+    return made
+
+
+def test_a_source_with_nothing_to_read_is_told_and_strictly_refused(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    there = tmp_path / "trips"
+    strict = Place(strict=True)
+
+    def check(made: Topology, place: Place) -> None:
+        caplog.clear()
+        check_before_start(made, Settings(), place, tmp_path / "state")
+
+    check(cabs(there), Place())
+    assert "source 'trips': the folder" in caplog.text
+    with pytest.raises(InvalidInput, match=r"source 'trips': the folder .*trips does not exist"):
+        check(cabs(there), strict)
+    there.mkdir()
+    (there / "a.csv").write_text("")
+    check(cabs(there), strict)
+    with pytest.raises(InvalidInput, match=r"no file in .*trips fits the pattern '\*\.json'"):
+        check(cabs(there, pattern="*.json"), strict)
+    check(cabs(there, pattern="*.csv"), strict)
+    assert caplog.text == ""

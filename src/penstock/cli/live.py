@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import sys
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -30,6 +30,8 @@ class LiveView:
         self._decisions: deque[str] = deque(maxlen=KEPT_DECISIONS)
         self._last: Step | None = None
         self._live: Any = None
+        self.notes: Callable[[], Sequence[str]] = tuple  # what sources say, once they run
+        self._noted: tuple[str, ...] = ()
 
     def step(self, step: Step) -> None:
         """One period has passed."""
@@ -38,10 +40,14 @@ class LiveView:
             self._done_rows += step.observation.latency.count
         if step.changes:
             self._decisions.append(one_line(step.line()))
+        before, self._noted = self._noted, tuple(one_line(note) for note in self.notes())
         if self._live is not None:
             self._live.update(self._table())
         else:
             print(self._line(step), file=sys.stderr, flush=True)
+            for note in self._noted:
+                if note not in before:
+                    print(f"  {note}", file=sys.stderr, flush=True)
 
     @contextmanager
     def shown(self) -> Iterator[None]:
@@ -106,6 +112,8 @@ class LiveView:
             for component in seen.components:
                 grid.add_row(component.name, _work(component))
         parts: list[Any] = [grid]
+        if self._noted:
+            parts.append(Text("\n".join(self._noted), style="yellow"))
         if self._total_rows:
             parts.append(ProgressBar(total=self._total_rows, completed=self._done_rows))
         if self._decisions:
