@@ -22,7 +22,7 @@ demo: $(STAMP) ## A toll road under a load that goes 1 -> 4 -> 1
 	$(BIN)/penstock demo $(ARGS)
 
 test: $(STAMP) ## All tests, two files at a time (ARGS="-m 'not spark'" for the quick ones, ARGS=--long for all of them)
-	$(BIN)/pytest -n 2 --dist loadfile $(ARGS)
+	$(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder $(ARGS)
 
 test-kafka: $(STAMP) ## Tests against a real Kafka broker, whose jars are fetched once
 	PENSTOCK_KAFKA_JARS="$$(scripts/kafka-jars.sh $(BIN)/python || true)" $(BIN)/pytest tests/kafka $(ARGS)
@@ -48,6 +48,7 @@ reproduce: $(STAMP) ## A paper's experiments, and which of its claims hold: NAME
 
 docs: $(STAMP) ## Make the pages that are made from code
 	$(BIN)/python -m penstock.cli.options_page > docs/options.md
+	$(BIN)/python scripts/architecture.py
 
 clean: ## Remove the environment and what runs left behind
 	rm -rf $(VENV) runs figures .mypy_cache .ruff_cache .pytest_cache .hypothesis

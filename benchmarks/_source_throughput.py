@@ -94,9 +94,9 @@ def _of_shape(session: Any, name: str, shape: Shape, folder: Path) -> Iterator[d
         f"columns to a noop sink, local[2], median of {ROUNDS} rounds after {WARM_UPS} to warm up, "
         f"sources in turn, from a batch's plan to its end{{}}"
     )
-    told = (("source throughput", "Arrow IPC streams", "; 0.9 is asked for"),
+    formats = (("source throughput", "Arrow IPC streams", "; 0.9 is asked for"),
             ("least of a Python source", "one Arrow batch again and again", ""))  # fmt: skip
-    for (what, how, more), rate in zip(told, found[1:], strict=True):
+    for (what, how, more), rate in zip(formats, found[1:], strict=True):
         yield {
             "name": f"{what}, {name}",
             "baseline": round(found[0]),

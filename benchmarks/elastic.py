@@ -66,7 +66,7 @@ def run() -> Iterator[dict[str, Any]]:
         found[mode] = _measured(mode)
         _say(f"{mode}: {_in_words(found[mode])}")
     attached = found["attached"]
-    told = "; ".join(f"{mode}: {_in_words(one)}" for mode, one in found.items())
+    conditions = "; ".join(f"{mode}: {_in_words(one)}" for mode, one in found.items())
     for mode, one in found.items():
         if mode == "attached":
             continue
@@ -76,7 +76,7 @@ def run() -> Iterator[dict[str, Any]]:
             "ours": attached["in_time"],
             "unit": "share of rows within 5 s",
             "ratio": attached["in_time"] / max(one["in_time"], 1e-9),
-            "conditions": told,
+            "conditions": conditions,
         }
         yield {
             "name": f"attach_cost/{mode}",
@@ -84,7 +84,7 @@ def run() -> Iterator[dict[str, Any]]:
             "ours": attached["executor_s"],
             "unit": "executor-seconds",
             "ratio": one["executor_s"] / attached["executor_s"],
-            "conditions": told,
+            "conditions": conditions,
         }
 
 

@@ -26,7 +26,7 @@ def run() -> Iterator[dict[str, Any]]:
     """Processor-seconds, batches and results in time, for the same rows."""
     found = {adapted: _measured(adapted) for adapted in (False, True)}
     plain, ours = found[False], found[True]
-    told = (
+    conditions = (
         f"{RATE_PER_S} rows/s, bound {BOUND_S:g} s, local[2], {LENGTH_S - SETTLED_S} s after "
         f"{SETTLED_S} s: back to back {plain['batches']:.0f} batches, {plain['in_time']:.3f} in "
         f"time, p95 {plain['p95_s']:.2f} s; interval {ours['batches']:.0f} batches, "
@@ -39,7 +39,7 @@ def run() -> Iterator[dict[str, Any]]:
             "ours": ours[name],
             "unit": unit,
             "ratio": plain[name] / ours[name],
-            "conditions": told,
+            "conditions": conditions,
         }
 
 

@@ -25,9 +25,9 @@ from penstock.workloads.profiles import steps
 GROUP_BYTES = 50e6
 KEYS = 70_000
 HASHES = 15  # of 128 characters each, to a row of state
-FILL_S, FILL_RATE, CALM_RATE = 6, 15_000.0, 100.0
+FILL_S, FILL_RATE, QUIET_RATE = 6, 15_000.0, 100.0
 MOVES = 5
-CALM_BATCHES = 6
+QUIET_BATCHES = 6
 LIMIT_S = 300.0
 
 
@@ -55,7 +55,7 @@ def _measured(session: SparkSession, checkpoint: Path) -> Iterator[dict[str, Any
     placement.watch()
     try:
         _until(lambda: _smallest_group(placement) >= GROUP_BYTES)
-        _calm(query)
+        _wait_for_quiet_batches(query)
         # A key group that grew to its size in seconds has no snapshot of it yet; wait for one.
         filled = int(query.lastProgress.batchId)
         _until(lambda: _oldest_snapshot(checkpoint) >= filled)
@@ -70,7 +70,7 @@ def _measured(session: SparkSession, checkpoint: Path) -> Iterator[dict[str, Any
         query = _start(frame, checkpoint)
         _until(lambda now=query: now.lastProgress is not None)  # type: ignore[misc]
         restarts.append(time.monotonic() - began_s - usual_s)
-        _calm(query)
+        _wait_for_quiet_batches(query)
     query.stop()
     delays = [one.cost.delay_s for one in moved]
     loads = [one.cost.load_s for one in moved]
@@ -97,7 +97,7 @@ def _shown(values: list[float]) -> str:
 
 def _frame(session: SparkSession, epoch_s: float) -> DataFrame:
     """A row of 2 kB for each key: many in the first seconds, then a few changes."""
-    rate = steps([(FILL_S, FILL_RATE), (86_400, CALM_RATE)])
+    rate = steps([(FILL_S, FILL_RATE), (86_400, QUIET_RATE)])
     stream = Generator(rate, keys=KEYS, seed=5, lanes=1, max_rows=20_000)
     options = {"generator": stream.to_json(), "epoch_s": repr(epoch_s), "stream": "rows"}
     rows = session.readStream.format(FORMAT).options(**options).load()
@@ -126,10 +126,10 @@ def _oldest_snapshot(checkpoint: Path) -> int:
     return min(newest)
 
 
-def _calm(query: StreamingQuery) -> None:
+def _wait_for_quiet_batches(query: StreamingQuery) -> None:
     """Some batches in which nothing happens."""
     progress = query.lastProgress
-    until = (progress.batchId if progress else 0) + CALM_BATCHES
+    until = (progress.batchId if progress else 0) + QUIET_BATCHES
     _until(lambda: query.lastProgress is not None and query.lastProgress.batchId >= until)
 
 
@@ -138,13 +138,13 @@ def _move(session: SparkSession, placement: Placement, query: StreamingQuery) ->
     home = str(groups.node[0])
     other = next(one for one in sorted(handles.active_executor_ids(session)) if one != home)
     moved = placement.move([Move(name, 0, other)])
-    _calm(query)
+    _wait_for_quiet_batches(query)
     return moved
 
 
 def _usual_s(query: StreamingQuery) -> float:
     took = [p.durationMs["triggerExecution"] / 1e3 for p in query.recentProgress]
-    return float(np.median(took[-3 * CALM_BATCHES :]))
+    return float(np.median(took[-3 * QUIET_BATCHES :]))
 
 
 def _until(condition: Callable[[], object]) -> None:

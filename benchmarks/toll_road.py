@@ -34,7 +34,7 @@ def run() -> Iterator[dict[str, Any]]:
     least, most = _alone("static-1"), _alone("static-4")
     for policy in POLICIES:
         ours = _alone(policy)
-        told = (
+        conditions = (
             f"in time {ours['in_time_share']:.3f}, static 1 {least['in_time_share']:.3f}, static 4 "
             f"{most['in_time_share']:.3f}; executor-seconds {ours['executor_seconds']:.0f}, static "
             f"1 {least['executor_seconds']:.0f}, static 4 {most['executor_seconds']:.0f}; mean "
@@ -48,7 +48,7 @@ def run() -> Iterator[dict[str, Any]]:
             "ours": ours["in_time_share"],
             "unit": "share of results",
             "ratio": ours["in_time_share"] / max(least["in_time_share"], 1e-9),
-            "conditions": f"baseline: one executor, never changed; {told}",
+            "conditions": f"baseline: one executor, never changed; {conditions}",
         }
         yield {
             "name": f"toll_road_cost/{policy}",
@@ -56,7 +56,7 @@ def run() -> Iterator[dict[str, Any]]:
             "ours": ours["executor_seconds"],
             "unit": "executor-seconds",
             "ratio": most["executor_seconds"] / ours["executor_seconds"],
-            "conditions": f"baseline: four executors, never changed; {told}",
+            "conditions": f"baseline: four executors, never changed; {conditions}",
         }
 
 

@@ -50,6 +50,10 @@ def drawn(text: str) -> str:
     """The page with its pictures as the code is now."""
     for house, mark in HOUSES.items():
         begin, end = f"<!-- {mark} -->\n", f"\n<!-- end of {mark} -->"
+        if begin not in text or end not in text.partition(begin)[2]:
+            raise SystemExit(
+                f"{PAGE.name} has no place for the picture of {house}: {begin.strip()}"
+            )
         before, _, rest = text.partition(begin)
         _, _, after = rest.partition(end)
         text = f"{before}{begin}{picture(house)}{end}{after}"

@@ -46,11 +46,11 @@ def main(directory: Path, master: str, once: bool) -> None:
     made = topology(directory, AT_LAST if once else ADMISSION)
     with ElasticRun(made, settings, place) as run:
 
-        def tell(_query: str, batch: int) -> None:
+        def report(_query: str, batch: int) -> None:
             (status,) = run.running.sources.statuses("rows")
             print("batch", batch, json.dumps(status["redirected"]), flush=True)
 
-        run.running.after_batch.append(tell)
+        run.running.after_batch.append(report)
         if not run.wait(200):
             raise SystemExit("the streams were not worked off in time")
     print("finished", flush=True)

@@ -64,7 +64,7 @@ def test_in_a_process_of_its_own(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "told"),
+    ("content", "message"),
     [
         (b"", "stdin is not JSON"),
         (b'{"policy": ', "stdin is not JSON: Expecting value at line 1, column 12."),
@@ -84,16 +84,16 @@ def test_in_a_process_of_its_own(tmp_path: Path) -> None:
         (b'{"policy": "\\ud800"}', 'policy is "\\ud800"; allowed: '),
     ],
 )
-def test_what_is_no_document_is_refused_in_one_line(content: bytes, told: str) -> None:
+def test_what_is_no_document_is_refused_in_one_line(content: bytes, message: str) -> None:
     result = invoke("scaling", "-", stdin=content)
     assert result.exit_code == 2
     assert result.stdout == ""
-    assert result.stderr.startswith(f"penstock: {told}")
+    assert result.stderr.startswith(f"penstock: {message}")
     assert result.stderr.count("\n") == 1
 
 
 @pytest.mark.parametrize(
-    ("changes", "told"),
+    ("changes", "message"),
     [
         ({"operators": "many"}, "operators must be of type array, not string."),
         ({"operators": []}, "operators "),
@@ -103,10 +103,10 @@ def test_what_is_no_document_is_refused_in_one_line(content: bytes, told: str) -
         ({"extra": 1}, "the document has unknown 'extra'"),
     ],
 )
-def test_wrong_fields_are_named(tmp_path: Path, changes: dict[str, Any], told: str) -> None:
+def test_wrong_fields_are_named(tmp_path: Path, changes: dict[str, Any], message: str) -> None:
     result = invoke("scaling", given(tmp_path, DOCUMENT | changes))
     assert result.exit_code == 2
-    assert result.stderr.startswith(f"penstock: {told}")
+    assert result.stderr.startswith(f"penstock: {message}")
     assert result.stderr.count("\n") == 1
 
 

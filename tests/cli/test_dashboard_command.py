@@ -27,9 +27,9 @@ def test_a_history_is_served_until_ctrl_c(tmp_path: Path) -> None:
     )  # fmt: skip
     try:
         assert serving.stderr is not None
-        told = serving.stderr.readline()
-        found = re.fullmatch(r"page: http://127\.0\.0\.1:(\d+)/\n", told)
-        assert found, told
+        line = serving.stderr.readline()
+        found = re.fullmatch(r"page: http://127\.0\.0\.1:(\d+)/\n", line)
+        assert found, line
         connection = http.client.HTTPConnection("127.0.0.1", int(found[1]), timeout=20)
         connection.request("GET", "/api/runs")
         answer = json.loads(connection.getresponse().read())

@@ -26,8 +26,8 @@ def test_every_room_decides_and_results_equal_a_batch_recomputation(tmp_path: Pa
         timeout=LIMIT_S, check=False,
     )  # fmt: skip
     assert ran.returncode == 0, ran.stderr[-3000:]
-    told = json.loads(ran.stdout)
-    rooms = {room["room"]: room for room in told["rooms"]}
+    answer = json.loads(ran.stdout)
+    rooms = {room["room"]: room for room in answer["rooms"]}
     for room in ROOMS:
         assert rooms[room]["changes"] >= 1, room
         assert rooms[room]["last_reason"], room

@@ -31,7 +31,7 @@ def raising(error: BaseException) -> Callable[[], None]:
 
 
 @pytest.mark.parametrize(
-    ("error", "code", "told"),
+    ("error", "code", "message"),
     [
         (InvalidInput("field is 3;\nit must be 4."), 2, "penstock: field is 3; it must be 4.\n"),
         (Unavailable("no Java."), 1, "penstock: no Java.\n"),
@@ -50,12 +50,12 @@ def raising(error: BaseException) -> Callable[[], None]:
     ids=lambda value: type(value).__name__,
 )
 def test_each_kind_of_trouble_is_at_most_one_line(
-    error: BaseException, code: int, told: str
+    error: BaseException, code: int, message: str
 ) -> None:
     result = CliRunner().invoke(program(raising(error)), ["act"])
     assert result.exit_code == code
-    assert result.stderr.endswith(told)
-    assert result.stderr.count("\n") == (1 if told else 0)
+    assert result.stderr.endswith(message)
+    assert result.stderr.count("\n") == (1 if message else 0)
     assert result.stdout == ""
 
 

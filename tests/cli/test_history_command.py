@@ -57,14 +57,14 @@ def lines(result: Any) -> list[str]:
 
 
 def test_events_are_lines_in_order_of_time(database: str) -> None:
-    told = lines(invoke("--history", database))
-    assert [line.split("  ")[0] for line in told] == [
+    shown = lines(invoke("--history", database))
+    assert [line.split("  ")[0] for line in shown] == [
         "observed", "decided", "observed", "decided", "did", "failed",
     ]  # fmt: skip
-    assert told[3] == "decided  processors 1 -> 2 (incremental): reports: wants 2"
-    assert told[4] == "did  executors -> 2: done in 0.5 s, 1 new"
-    assert told[5] == "failed  policy: ValueError: ?[31m bad luck"
-    assert "not measured: latency p95, state 'size'" in told[0]
+    assert shown[3] == "decided  processors 1 -> 2 (incremental): reports: wants 2"
+    assert shown[4] == "did  executors -> 2: done in 0.5 s, 1 new"
+    assert shown[5] == "failed  policy: ValueError: ?[31m bad luck"
+    assert "not measured: latency p95, state 'size'" in shown[0]
 
 
 def test_json_holds_the_same_numbers_as_the_history(database: str) -> None:

@@ -89,10 +89,10 @@ def test_a_better_plan_is_measured_proposed_and_applied(tmp_path: Path) -> None:
     first = penstock(tmp_path, *words, "--plan", "auto", "--for", "30s")
     assert "fuse" not in first.stderr
     shown = penstock(tmp_path, "history", "--show", "elsewhere", "--json").stdout
-    told = {d["room"]: d for d in json.loads(shown)["elsewhere"]}
-    assert "by_key + by_part by (part)" in told["fusion"]["what"]
-    assert told["order"]["what"] == "few > named"
-    assert told["order"]["numbers"]["expected_gain"] > 0.05
+    decisions = {d["room"]: d for d in json.loads(shown)["elsewhere"]}
+    assert "by_key + by_part by (part)" in decisions["fusion"]["what"]
+    assert decisions["order"]["what"] == "few > named"
+    assert decisions["order"]["numbers"]["expected_gain"] > 0.05
     between = sum(row[2] for row in written(tmp_path).elements())
     assert 0 < between < ROWS
     second = penstock(tmp_path, *words, "--plan", "auto", "--apply")

@@ -62,13 +62,13 @@ def test_a_plan_is_a_table_with_its_error_and_advice_and_a_figure(history: str) 
 
 def test_json_holds_the_candidates_under_another_load_and_bound(history: str) -> None:
     words = ("--rate", "x2", "--max-latency", "2s", "--policy", "ds2", "--executors-max", "6")
-    told = json.loads(penstock("plan", "--history", history, *words, "--json").stdout)
-    assert (told["rate"], told["max_latency_s"]) == (2.0, 2.0)
-    assert [c["name"] for c in told["candidates"]] == [
+    answer = json.loads(penstock("plan", "--history", history, *words, "--json").stdout)
+    assert (answer["rate"], answer["max_latency_s"]) == (2.0, 2.0)
+    assert [c["name"] for c in answer["candidates"]] == [
         *(f"static {size}" for size in range(1, 7)), "ds2",
     ]  # fmt: skip
-    assert told["fidelity"]["mean_error"] < 0.3
-    one, *_, six = told["candidates"][:6]
+    assert answer["fidelity"]["mean_error"] < 0.3
+    one, *_, six = answer["candidates"][:6]
     assert one["executor_seconds"] * 6 == six["executor_seconds"]
     assert one["in_time_share"] < six["in_time_share"]
 

@@ -73,26 +73,33 @@ def test_the_readme_topology_runs_as_printed(readme_topology: Path) -> None:
 
 
 @pytest.mark.spark
-def test_explain_shows_components_and_runs_nothing(readme_topology: Path) -> None:
-    directory = readme_topology.parent
-    done = penstock("run", "speeds.py", "--explain", cwd=directory)
-    assert done.returncode == 0, done.stderr
+@pytest.mark.usefixtures("no_session")
+def test_explain_shows_components_and_runs_nothing(
+    readme_topology: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(readme_topology.parent)
+    done = CliRunner().invoke(app, ["run", "speeds.py", "--explain"])
+    assert done.exit_code == 0, done.stderr
     assert "component speeds by (key, window): speeds" in done.stdout
     assert "component reports: moving" in done.stdout
-    assert not (directory / "out").exists()
+    assert not Path("out").exists()
 
 
 @pytest.mark.spark
-def test_a_topology_spark_refuses_is_one_sentence(tmp_path: Path) -> None:
-    (tmp_path / "bad.py").write_text(
+@pytest.mark.usefixtures("no_session")
+def test_a_topology_spark_refuses_is_one_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("bad.py").write_text(
         "from penstock import *\n"
         "t = Topology('bad', max_latency='5s')\n"
         "t.source('rows', Generator(constant(10.0)))\n"
         "t.add('speeds', 'SELECT speed FROM rows', 'rows')\n"
         "t.sink('out', 'speeds', Memory())\n"
     )
-    done = penstock("run", "bad.py:t", cwd=tmp_path)
-    assert done.returncode == 2
+    done = CliRunner().invoke(app, ["run", "bad.py:t"])
+    assert done.exit_code == 2
     (line,) = done.stderr.strip().splitlines()
     assert line.startswith("penstock: operator 'speeds': sql:")
     assert "Traceback" not in done.stdout + done.stderr

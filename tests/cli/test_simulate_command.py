@@ -63,11 +63,11 @@ def test_an_overloaded_scenario_scales_out_and_says_why(scenario: str) -> None:
 
 
 def test_the_summary_adds_up(scenario: str) -> None:
-    told = summary(scenario)
-    assert told["arrived_rows"] == told["result_rows"] + told["held_rows"]
-    used = told["executor_seconds"]
-    assert told["static_min_executor_seconds"] <= used <= told["static_max_executor_seconds"]
-    assert max(d["executors_wanted"] for d in told["decisions"]) > 1
+    answer = summary(scenario)
+    assert answer["arrived_rows"] == answer["result_rows"] + answer["held_rows"]
+    used = answer["executor_seconds"]
+    assert answer["static_min_executor_seconds"] <= used <= answer["static_max_executor_seconds"]
+    assert max(d["executors_wanted"] for d in answer["decisions"]) > 1
 
 
 def test_the_seed_decides_and_can_be_given(scenario: str) -> None:
@@ -84,10 +84,10 @@ def test_the_policy_can_be_given_and_is_checked(scenario: str) -> None:
 
 
 def test_a_run_can_be_kept_in_a_history(scenario: str, tmp_path: Path) -> None:
-    told = summary(scenario, "--history", str(tmp_path / "h.sqlite"))
+    answer = summary(scenario, "--history", str(tmp_path / "h.sqlite"))
     with HistoryStore(str(tmp_path / "h.sqlite"), create=False) as store:
         run = store.latest_run()
-        assert len(store.read_decisions(run)) == len(told["decisions"])
+        assert len(store.read_decisions(run)) == len(answer["decisions"])
         assert store.runs()[run].ended_at_s == 90.0
 
 
@@ -106,10 +106,10 @@ def test_options_come_from_the_file_the_environment_and_the_command_line(
 
 
 def test_a_dry_run_decides_and_does_nothing(scenario: str) -> None:
-    told = summary(scenario, "--dry-run")
-    assert any(d["executors_wanted"] > 1 for d in told["decisions"])
-    assert not any(d["done"] for d in told["decisions"])
-    assert told["executor_seconds"] == told["static_min_executor_seconds"]
+    answer = summary(scenario, "--dry-run")
+    assert any(d["executors_wanted"] > 1 for d in answer["decisions"])
+    assert not any(d["done"] for d in answer["decisions"])
+    assert answer["executor_seconds"] == answer["static_min_executor_seconds"]
 
 
 def test_its_help_lists_every_option_but_those_the_scenario_decides() -> None:
@@ -134,8 +134,8 @@ def test_a_bad_scenario_is_refused_in_one_line(tmp_path: Path, content: bytes | 
 
 def test_shadows_are_kept_in_the_history_and_shown_there(scenario: str, tmp_path: Path) -> None:
     where = str(tmp_path / "h.sqlite")
-    told = invoke(scenario, "--shadow", "drs,ds2", "--history", where)
-    assert (told.exit_code, told.stderr) == (0, "")
+    answer = invoke(scenario, "--shadow", "drs,ds2", "--history", where)
+    assert (answer.exit_code, answer.stderr) == (0, "")
     shown = CliRunner().invoke(app, ["history", "--history", where, "--show", "shadows"])
     words = [line.split("  ")[1:] for line in shown.stdout.splitlines()]
     assert {kind for kind, _ in words} == {"would"}

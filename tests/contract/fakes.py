@@ -17,6 +17,7 @@ from penstock.model.observation import (
     NodeObservation,
     Observation,
     OperatorObservation,
+    StateObservation,
 )
 from penstock.scaling.policies.policy import ScalingContext
 
@@ -181,6 +182,7 @@ def rich_observation(at_s: float = 1000.0) -> Observation:
         latency=LatencyObservation(10, 0.7, nan, 2.5, 0.95),
         batches=BatchObservation(2, 1.25, 0.25, 1e6),
         missing=("latency p95", "state 'size'"),
+        state=(StateObservation("orders/window", groups),),
     )
 
 

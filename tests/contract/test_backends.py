@@ -146,8 +146,8 @@ class TestSqliteExample(Numbered):
     [
         ("tables", "allowed: files, generators, redis, kafka or package.module:Class"),
         ("no_such_module:Tables", "cannot be imported: No module named 'no_such_module'"),
-        ("json:JSONDecoder", "is no class derived from penstock.sources.Backend"),
-        ("json:nothing", "is no class derived from"),
+        ("json:JSONDecoder", "is not a class derived from penstock.sources.Backend"),
+        ("json:nothing", "is not a class derived from"),
     ],
 )
 def test_a_backend_that_cannot_be_used_is_refused(kind: str, said: str) -> None:
@@ -160,6 +160,6 @@ def test_options_that_are_no_secret_to_a_checkpoint_are_none_to_its_reader() -> 
     class Mine(FilesBackend):
         pass
 
-    told: dict[str, Any] = {"url": "db://user:hush@host"}
-    assert "hush" not in Mine.identity(told)
-    assert Mine.identity(told) != Mine.identity({"url": "db://user:hush@elsewhere"})
+    options: dict[str, Any] = {"url": "db://user:hush@host"}
+    assert "hush" not in Mine.identity(options)
+    assert Mine.identity(options) != Mine.identity({"url": "db://user:hush@elsewhere"})

@@ -284,7 +284,7 @@ def test_a_reader_follows_a_run_by_position(
         assert second.decisions == second.shadows == second.actions == ()
         chosen = store.read_periods(run.run_id, [1, 3])
         assert [o.at_s for o in chosen] == [1000.0, 1002.0]
-        told = counts(store, run.run_id)
-        assert told.decisions == {("incremental", False): 3, ("ds2", True): 3}
-        assert told.actions == {("executors", False): 3}
-        assert told.failures == {"policy": 1}
+        counted = counts(store, run.run_id)
+        assert counted.decisions == {("incremental", False): 3, ("ds2", True): 3}
+        assert counted.actions == {("executors", False): 3}
+        assert counted.failures == {"policy": 1}

@@ -199,10 +199,10 @@ def test_what_is_malformed_is_set_apart_with_its_bytes(
     reader = Reader(backend(server), SCHEMA)
     reader.drain()
     assert reader.seqs["s:a"] == [0, 7]
-    told = {letter.raw: letter.reason for letter in reader.malformed}
-    assert set(told) == {b"{not json", b"other 1", b""}
-    assert told[b"other 1"] == "the entry has no field 'value'"
-    assert told[b""] == "its value is empty"
+    reasons = {letter.raw: letter.reason for letter in reader.malformed}
+    assert set(reasons) == {b"{not json", b"other 1", b""}
+    assert reasons[b"other 1"] == "the entry has no field 'value'"
+    assert reasons[b""] == "its value is empty"
 
 
 def test_columns_beside_the_value(server: redis_server.RedisServer, client: Any) -> None:
@@ -240,7 +240,7 @@ def test_a_server_that_restarts_is_waited_for(
     reader.take({"s:a": 2})
     reader.admit({"s:a": 2})
     server.kill()
-    with pytest.raises(Unavailable, match="does not serve"):
+    with pytest.raises(Unavailable, match="cannot be reached"):
         reader.look()
     restart = threading.Timer(0.2, server.start)
     restart.start()

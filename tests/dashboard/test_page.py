@@ -145,10 +145,10 @@ def test_acting_from_the_page_needs_the_address_that_was_told(
     browser: Browser, tmp_path: Path
 ) -> None:
     store, _ = make(tmp_path)
-    told: list[object] = []
+    received: list[object] = []
 
     def hold(wanted: object) -> dict[str, bool]:
-        told.append(wanted)
+        received.append(wanted)
         return {"on": True}
 
     with store, Dashboard(store, token="a-good-token", acts={"advice-only": hold}) as site:
@@ -158,7 +158,7 @@ def test_acting_from_the_page_needs_the_address_that_was_told(
             assert "token" not in page.url
             page.click("#hold")
             page.wait_for_selector("#hold >> text=Let it act again")
-    assert told == [{"on": True}]
+    assert received == [{"on": True}]
 
 
 def test_a_private_page_is_read_with_its_address_alone(browser: Browser, tmp_path: Path) -> None:

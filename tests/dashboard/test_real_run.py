@@ -95,9 +95,9 @@ def afterwards(browser: Browser, folder: Path) -> None:
             assert values(page, "[data-figure=rate] data") == [held(last.arrival_rate_per_s)]
             assert values(page, "[data-figure=lag] data") == [held(last.backlog_rows)]
             for component in last.components:
-                told = values(page, f"[data-component={component.name}] data")
-                assert told[0] == component.parallelism
-                assert told[2] == held(component.service_time_s)
+                shown = values(page, f"[data-component={component.name}] data")
+                assert shown[0] == component.parallelism
+                assert shown[2] == held(component.service_time_s)
                 groups = component.key_groups
                 if groups is not None:
                     cells = page.locator("#groups .cell")

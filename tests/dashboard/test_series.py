@@ -25,9 +25,9 @@ def test_a_component_that_comes_later_has_gaps_before() -> None:
         observation(5.0, components=(ComponentObservation("a", (), 1.0, 0.1, 2, 1.0),)),
         observation(10.0, components=(ComponentObservation("b", (), 2.0, 0.1, 2, 1.0),)),
     ]
-    told = component_columns(seen)
-    assert str(told["a"]["arrival_rate_per_s"]) == "[1.0, nan]"
-    assert str(told["b"]["arrival_rate_per_s"]) == "[nan, 2.0]"
+    columns = component_columns(seen)
+    assert str(columns["a"]["arrival_rate_per_s"]) == "[1.0, nan]"
+    assert str(columns["b"]["arrival_rate_per_s"]) == "[nan, 2.0]"
 
 
 def test_moves_are_groups_found_elsewhere_than_before() -> None:

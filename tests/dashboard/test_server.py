@@ -46,7 +46,7 @@ class Site:
         for connection in self._connections:
             connection.close()
 
-    def told(self, path: str, **headers: str) -> tuple[int, Any]:
+    def get_json(self, path: str, **headers: str) -> tuple[int, Any]:
         answer = self.ask(path, **headers)
         return answer.status, json.loads(answer.read())
 
@@ -72,10 +72,10 @@ def site(tmp_path: Path) -> Iterator[Site]:
 
 
 def test_a_run_is_told_with_the_numbers_of_the_history(site: Site) -> None:
-    status, told = site.told(f"/api/runs/{site.run.run_id}")
+    status, body = site.get_json(f"/api/runs/{site.run.run_id}")
     assert status == 200
     observed = site.store.read_observations(site.run.run_id)
-    series = told["series"]
+    series = body["series"]
     assert series["at_s"] == [o.at_s for o in observed]
     assert series["arrival_rate_per_s"] == [101.5, 102.5, 103.5]
     assert series["backlog_rows"] == [10.0, 20.0, 30.0]
@@ -83,36 +83,36 @@ def test_a_run_is_told_with_the_numbers_of_the_history(site: Site) -> None:
     assert series["executors"] == [2, 2, 2]
     assert series["processors"] == [2, 2, 2]  # one of the two executors is leaving
     assert series["load"] == [5.0 / 20] * 3
-    assert told["components"]["speeds"]["busy_processors"] == [0.7] * 3
-    assert told["forecast"] == {
+    assert body["components"]["speeds"]["busy_processors"] == [0.7] * 3
+    assert body["forecast"] == {
         "at_s": [START_S + 5 * n + 10 for n in (1, 2, 3)], "rate_per_s": [123.25] * 3,
     }  # fmt: skip
-    newest = told["newest"]["components"][0]["key_groups"]
+    newest = body["newest"]["components"][0]["key_groups"]
     assert newest == {
         "load_s": [0.5, 1.25, 0.125], "state_bytes": [100.0, 2e6, None], "node": ["1", "2", "1"],
     }  # fmt: skip
-    first = told["decisions"][0]
+    first = body["decisions"][0]
     assert (first["processors"], first["suggested"], first["guarded"]) == (2, 6, 4)
     assert first["infeasible"] == "needs 9 processors"
     assert first["guard_reasons"] == ["step: 2 -> 6 processors cut to 2 -> 4"]
-    assert {d["policy"] for d in told["decisions"]} == {"incremental"}
-    assert {d["policy"] for d in told["shadows"]} == {"ds2"}
-    placed = told["others"][0]
+    assert {d["policy"] for d in body["decisions"]} == {"incremental"}
+    assert {d["policy"] for d in body["shadows"]} == {"ds2"}
+    placed = body["others"][0]
     assert (placed["what"], placed["numbers"]["load distance"]) == (
         "1 key groups move",
         [12.5, 3.25],
     )
     assert placed["reasons"] == ["speeds: group 1 is the busiest", "speeds group 1 to 2"]
-    assert told["failures"][0]["message"] == f"ValueError: {MARKUP}"
+    assert body["failures"][0]["message"] == f"ValueError: {MARKUP}"
 
 
 def test_a_part_by_time_holds_that_part_alone(site: Site) -> None:
     at_s = START_S + 10
-    _, told = site.told(f"/api/runs/{site.run.run_id}?since={at_s}&until={at_s}")
-    assert told["series"]["at_s"] == [at_s]
-    assert [d["at_s"] for d in told["decisions"]] == [at_s]
-    status, told = site.told(f"/api/runs/{site.run.run_id}?since=soon")
-    assert (status, told) == (400, {"error": "since is 'soon'; give a Unix time in seconds."})
+    _, body = site.get_json(f"/api/runs/{site.run.run_id}?since={at_s}&until={at_s}")
+    assert body["series"]["at_s"] == [at_s]
+    assert [d["at_s"] for d in body["decisions"]] == [at_s]
+    status, body = site.get_json(f"/api/runs/{site.run.run_id}?since=soon")
+    assert (status, body) == (400, {"error": "since is 'soon'; give a Unix time in seconds."})
 
 
 def test_a_long_run_is_told_by_its_worst_periods_and_every_decision(
@@ -123,11 +123,11 @@ def test_a_long_run_is_told_by_its_worst_periods_and_every_decision(
         site.run.decided(decision(number))
     site.run.flush()
     monkeypatch.setattr("penstock.dashboard.view.thinned", lambda worst: thinned(worst, most=6))
-    _, told = site.told(f"/api/runs/{site.run.run_id}")
-    assert told["periods"] == {"shown": 6, "of": 39}
-    assert START_S + 5 * 99 in told["series"]["at_s"]
-    assert told["series"]["at_s"][-1] == told["newest"]["at_s"] == START_S + 5 * 39
-    assert len(told["decisions"]) == 39
+    _, body = site.get_json(f"/api/runs/{site.run.run_id}")
+    assert body["periods"] == {"shown": 6, "of": 39}
+    assert START_S + 5 * 99 in body["series"]["at_s"]
+    assert body["series"]["at_s"][-1] == body["newest"]["at_s"] == START_S + 5 * 39
+    assert len(body["decisions"]) == 39
 
 
 def events(answer: http.client.HTTPResponse) -> Iterator[tuple[str, str, Any]]:
@@ -150,8 +150,8 @@ def every_event(answer: http.client.HTTPResponse) -> Iterator[tuple[str, str, An
 
 def test_new_periods_are_pushed_and_none_is_told_twice(site: Site) -> None:
     run = site.run.run_id
-    _, told = site.told(f"/api/runs/{run}")
-    answer = site.ask(f"/api/runs/{run}/events?after={told['position']}")
+    _, body = site.get_json(f"/api/runs/{run}")
+    answer = site.ask(f"/api/runs/{run}/events?after={body['position']}")
     assert answer.getheader("Content-Type", "").startswith("text/event-stream")
     stream = events(answer)
     write(site.run, 4, homes=("2", "2", "1"))
@@ -174,13 +174,13 @@ def test_a_page_that_slept_gets_the_newest_periods_alone(
     site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = site.run.run_id
-    _, told = site.told(f"/api/runs/{run}")
+    _, body = site.get_json(f"/api/runs/{run}")
     for number in range(4, 30):
         site.run.observed(period(number))
         site.run.decided(decision(number))
     site.run.flush()
     monkeypatch.setattr("penstock.dashboard.view.MOST_READ", 5)
-    stream = events(site.ask(f"/api/runs/{run}/events?after={told['position']}"))
+    stream = events(site.ask(f"/api/runs/{run}/events?after={body['position']}"))
     _, _, update = next(stream)
     assert update["series"]["at_s"] == [START_S + 5 * number for number in range(25, 30)]
     assert len(update["decisions"]) == 5
@@ -188,8 +188,8 @@ def test_a_page_that_slept_gets_the_newest_periods_alone(
 
 def test_the_end_of_a_run_is_pushed(site: Site) -> None:
     run = site.run.run_id
-    _, told = site.told(f"/api/runs/{run}")
-    stream = events(site.ask(f"/api/runs/{run}/events?after={told['position']}"))
+    _, body = site.get_json(f"/api/runs/{run}")
+    stream = events(site.ask(f"/api/runs/{run}/events?after={body['position']}"))
     write(site.run, 4)
     assert next(stream)[0] == "period"
     site.run.end(START_S + 99)
@@ -199,10 +199,10 @@ def test_the_end_of_a_run_is_pushed(site: Site) -> None:
 
 def test_a_period_from_a_clock_that_was_set_back_is_told_too(site: Site) -> None:
     run = site.run.run_id
-    _, told = site.told(f"/api/runs/{run}")
+    _, body = site.get_json(f"/api/runs/{run}")
     site.run.observed(period(-500))
     site.run.flush()
-    stream = events(site.ask(f"/api/runs/{run}/events?after={told['position']}"))
+    stream = events(site.ask(f"/api/runs/{run}/events?after={body['position']}"))
     assert next(stream)[2]["series"]["at_s"] == [START_S - 2500]
 
 
@@ -210,21 +210,21 @@ def test_a_period_from_a_clock_that_was_set_back_is_told_too(site: Site) -> None
     "host", ["evil.example", "evil.example:{port}", "127.0.0.1:1", "127.0.0.1", "", "[::1]:{port}"]
 )
 def test_a_name_that_is_not_ours_is_refused(site: Site, host: str) -> None:
-    status, told = site.told("/api/runs", Host=host.format(port=site.page.port))
-    assert (status, told) == (403, {"error": "the Host header does not name this server."})
+    status, body = site.get_json("/api/runs", Host=host.format(port=site.page.port))
+    assert (status, body) == (403, {"error": "the Host header does not name this server."})
 
 
 def test_our_own_names_are_answered(site: Site) -> None:
     for name in ("127.0.0.1", "localhost", "LocalHost"):
         origin = f"http://{name}:{site.page.port}"
-        assert site.told("/api/runs", Host=f"{name}:{site.page.port}", Origin=origin)[0] == 200
+        assert site.get_json("/api/runs", Host=f"{name}:{site.page.port}", Origin=origin)[0] == 200
 
 
 @pytest.mark.parametrize("origin", ["http://evil.example", "null", "https://127.0.0.1:{port}", ""])
 def test_a_request_from_another_site_is_refused(site: Site, origin: str) -> None:
     given = origin.format(port=site.page.port)
     for path in ("/api/runs", "/", "/metrics"):
-        assert site.told(path, Origin=given)[0] == 403
+        assert site.get_json(path, Origin=given)[0] == 403
     answer = site.ask(
         "/api/acts/advice-only", "POST", '{"on": true}', Origin=given,
         Authorization=f"Bearer {TOKEN}",
@@ -272,14 +272,14 @@ def test_where_reading_needs_the_token_nothing_is_read_without(tmp_path: Path) -
         site = Site(page, store, run)
         try:
             for path in ("/api/runs", "/api/runs/1", "/api/runs/1/events", "/metrics", "/api/x"):
-                assert site.told(path)[0] == 401
-                assert site.told(path, Cookie=f"penstock-{page.port}=wrong")[0] == 401
+                assert site.get_json(path)[0] == 401
+                assert site.get_json(path, Cookie=f"penstock-{page.port}=wrong")[0] == 401
             assert site.ask("/").status == site.ask("/assets/page.js").status == 200  # no data
             assert site.ask("/metrics", Authorization=f"Bearer {TOKEN}").status == 200
             answer = site.ask("/api/session", "POST", "{}", Authorization=f"Bearer {TOKEN}")
             cookie = answer.getheader("Set-Cookie", "")
             assert "HttpOnly; SameSite=Strict" in cookie
-            assert site.told("/api/runs", Cookie=cookie.partition(";")[0])[0] == 200
+            assert site.get_json("/api/runs", Cookie=cookie.partition(";")[0])[0] == 200
             # The cookie is for reading alone.
             assert act(site, Cookie=cookie.partition(";")[0]) == 401
             assert site.ask("/api/session", "POST", "{}").status == 401
@@ -297,9 +297,9 @@ def test_where_reading_needs_the_token_nothing_is_read_without(tmp_path: Path) -
     ],
 )  # fmt: skip
 def test_what_is_not_listed_does_not_exist(site: Site, path: str) -> None:
-    status, told = site.told(path)
+    status, body = site.get_json(path)
     assert status == 404
-    assert set(told) == {"error"}
+    assert set(body) == {"error"}
 
 
 def test_every_answer_carries_the_headers_that_bind_browsers(site: Site) -> None:
@@ -338,10 +338,10 @@ def test_a_fault_of_ours_is_one_sentence_and_the_next_request_is_answered(
 ) -> None:
     with monkeypatch.context() as broken:
         broken.setattr("penstock.dashboard.handler.run_list", lambda _: 1 / 0)
-        status, told = site.told("/api/runs")
-    assert (status, told) == (500, {"error": "the server failed; its log says how."})
-    assert site.told("/api/runs")[0] == 200
-    assert site.told("//[")[0] in (400, 404)
+        status, body = site.get_json("/api/runs")
+    assert (status, body) == (500, {"error": "the server failed; its log says how."})
+    assert site.get_json("/api/runs")[0] == 200
+    assert site.get_json("//[")[0] in (400, 404)
 
 
 def test_what_is_left_of_a_refused_request_is_never_taken_for_another(site: Site) -> None:
@@ -372,4 +372,4 @@ def test_a_request_of_nonsense_leaves_the_server_running(site: Site) -> None:
             raw.shutdown(socket.SHUT_WR)
             while raw.recv(4096):
                 pass
-    assert site.told("/api/runs")[0] == 200
+    assert site.get_json("/api/runs")[0] == 200

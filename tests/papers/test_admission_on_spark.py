@@ -17,11 +17,11 @@ def test_meta_data_is_declared_with_its_phase_from_joining(name: str) -> None:
     assert len(tables) == 4
     known = workload.metadata
     for row in range(4):
-        told = tables[f"s{row}"]
-        assert told["greatest_rate"] == known.greatest_rate_per_s[row]
-        assert ("phase" in told) == (not np.isnan(known.phase_periods[row]))
-        if "phase" in told:
-            assert (told["phase"] + 2) % told["period"] == known.phase_periods[row]
+        declared = tables[f"s{row}"]
+        assert declared["greatest_rate"] == known.greatest_rate_per_s[row]
+        assert ("phase" in declared) == (not np.isnan(known.phase_periods[row]))
+        if "phase" in declared:
+            assert (declared["phase"] + 2) % declared["period"] == known.phase_periods[row]
 
 
 def test_a_lap_weighs_latency_by_rows_and_counts_redirections_by_period() -> None:

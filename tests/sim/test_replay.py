@@ -94,15 +94,17 @@ def test_a_run_replayed_as_it_was_has_the_latency_it_had(recording: Recording) -
 def test_what_the_run_did_not_do_is_foretold(recording: Recording) -> None:
     """Against the truth that the recording was made of."""
     scenario = scenario_of(RUN, recording.observations, recording.actions)
-    told = {c.name: c for c, _ in candidates(scenario, Settings(), ("ds2",), (2, 3, 4))}
+    candidates_by_name = {
+        c.name: c for c, _ in candidates(scenario, Settings(), ("ds2",), (2, 3, 4))
+    }
     for size in (2, 3, 4):
         cluster = ClusterSpec(size, size, size, 1)
         true = simulate(replace(TRUTH, cluster=cluster), Static())
-        found = told[f"static {size}"]
+        found = candidates_by_name[f"static {size}"]
         assert found.latency_mean_s == pytest.approx(true.results.mean_s, rel=0.15)
         assert found.executor_seconds == true.executor_seconds
         assert found.in_time_share == pytest.approx(true.in_time_share, abs=0.05)
-    assert told["ds2"].reconfigurations > 0
+    assert candidates_by_name["ds2"].reconfigurations > 0
 
 
 def test_every_row_of_the_sources_is_one_result(recording: Recording) -> None:

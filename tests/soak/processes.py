@@ -32,7 +32,7 @@ class Soaked:
         self._errors = (directory / "stderr.txt").open("ab")
         self.process = subprocess.Popen(
             command, stdout=subprocess.PIPE, stderr=self._errors, text=True,
-            env=os.environ | {"PYTHONPATH": str(TESTS)},
+            env=os.environ | {"PYTHONPATH": os.pathsep.join([str(TESTS), *_paths()])},
         )  # fmt: skip
         self.batches = 0
         self.lines: deque[str] = deque(maxlen=10)
@@ -66,6 +66,11 @@ class Soaked:
         return code
 
 
+def _paths() -> list[str]:
+    """Where else modules are looked for: the code under test may not be the one installed."""
+    return list(filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep)))
+
+
 class Page:
     """`penstock dashboard` over the history, in a process of its own."""
 
@@ -76,10 +81,10 @@ class Page:
             stderr=subprocess.PIPE, text=True,
         )  # fmt: skip
         assert self._process.stderr is not None
-        told = self._process.stderr.readline()
-        found = re.search(r"http://127\.0\.0\.1:(\d+)/", told)
+        line = self._process.stderr.readline()
+        found = re.search(r"http://127\.0\.0\.1:(\d+)/", line)
         if found is None:
-            raise RuntimeError(f"the page did not start: {told.strip()}")
+            raise RuntimeError(f"the page did not start: {line.strip()}")
         self._port = int(found[1])
 
     def newest_run(self) -> int:

@@ -34,9 +34,14 @@ class Soak:
     """One soak from start to verdict."""
 
     def __init__(
-        self, directory: Path, seed: int, length_s: float, tell: Callable[[str], None] = print
+        self, directory: Path, seed: int, length_s: float, report: Callable[[str], None] = print
     ) -> None:
-        self._directory, self._seed, self._length_s, self._tell = directory, seed, length_s, tell
+        self._directory, self._seed, self._length_s, self._report = (
+            directory,
+            seed,
+            length_s,
+            report,
+        )
         self._moments = random.Random(seed + 1)
         self._streams = load.streams(seed, length_s)
         self._joining = load.joining(self._streams)
@@ -112,7 +117,7 @@ class Soak:
         asked = StreamsProgram(self._directory / "checkpoint/penstock/sources", ["rows"])
         asked.add(name)
         self._joined.add(name)
-        self._tell(f"{self._now_s():6.0f} s  {name} joins")
+        self._report(f"{self._now_s():6.0f} s  {name} joins")
 
     def _kill(self, kind: str) -> None:
         """Kill once, and wait until everything works again."""
@@ -145,7 +150,7 @@ class Soak:
             raise RuntimeError("the page does not know the newest run")
         self.kills[kind] += 1
         self.slowest_s = max(self.slowest_s, took_s)
-        self._tell(f"{self._now_s():6.0f} s  {kind} killed, all well {took_s:.1f} s later")
+        self._report(f"{self._now_s():6.0f} s  {kind} killed, all well {took_s:.1f} s later")
 
     def _lives(self) -> bool:
         if not self._program.alive:

@@ -39,13 +39,13 @@ def test_an_archive_of_another_pyspark_stays(installed: Path, tmp_path: Path) ->
 
 @pytest.mark.spark
 def test_workers_import_compiled_files(session: SparkSession) -> None:
-    def told(batches: object) -> object:
+    def seen_by_task(batches: object) -> object:
         import pyarrow as pa
         import pyspark
 
         archives = [entry for entry in sys.path if "pyspark" in entry and entry.endswith(".zip")]
         yield pa.RecordBatch.from_pydict({"text": [pyspark.__file__, *archives]})
 
-    rows = session.range(0, 1, 1, 1).mapInArrow(told, "text STRING").collect()
+    rows = session.range(0, 1, 1, 1).mapInArrow(seen_by_task, "text STRING").collect()
     assert len(rows) == 1
     assert ".zip" not in rows[0].text

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 from penstock.cli.cluster import cluster as cluster_command
 from penstock.errors import InvalidInput, Unavailable
-from penstock.spark.cluster import detached, launch
+from penstock.spark.cluster import launch, standing
 from penstock.spark.cluster.embedded import EmbeddedCluster, compiler_settings
 from penstock.spark.cluster.supervisor import ClusterState, process_started, write_state
 
@@ -177,30 +177,30 @@ def command(*arguments: str) -> tuple[int, str]:
     return result.exit_code, result.stdout
 
 
-def test_detached_up_status_down(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_standing_cluster_up_status_down(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
-    assert command("down") == (0, f"{detached.NONE_UP}\n")
-    first = detached.cluster_up(slots=3)
+    assert command("down") == (0, f"{standing.NONE_UP}\n")
+    first = standing.cluster_up(slots=3)
     directory = first.status.directory
     try:
         assert first.changed
         assert first.status.slots == 3
-        code, told = command("up", "--slots", "5")
+        code, printed = command("up", "--slots", "5")
         assert code == 0
-        assert "up already" in told
-        assert "with 3 slots" in told
-        code, told = command("status", "--json")
-        assert (code, json.loads(told)["slots"]) == (0, 3)
-        assert "secret" not in told
-        assert detached.cluster_settings()["spark.master"] == first.status.master_url
+        assert "up already" in printed
+        assert "with 3 slots" in printed
+        code, printed = command("status", "--json")
+        assert (code, json.loads(printed)["slots"]) == (0, 3)
+        assert "secret" not in printed
+        assert standing.cluster_settings()["spark.master"] == first.status.master_url
     finally:
-        down = detached.cluster_down()
+        down = standing.cluster_down()
     assert down.changed
     assert processes_of(directory) == {}
     assert not Path(directory).exists()
-    assert not detached.cluster_status().up
+    assert not standing.cluster_status().up
     with pytest.raises(Unavailable, match="No cluster is up"):
-        detached.cluster_settings()
+        standing.cluster_settings()
 
 
 def test_a_stale_state_is_not_taken_for_a_cluster(
@@ -211,6 +211,6 @@ def test_a_stale_state_is_not_taken_for_a_cluster(
     assert started is not None
     # The pid is alive, but it is this test: only the start time tells.
     state = ClusterState(str(tmp_path / "none"), 1, 512, os.getpid(), started - 1, "spark://x:1")
-    write_state(detached.state_directory() / "cluster.json", state)
-    assert not detached.cluster_status().up
-    assert not detached.cluster_down().changed
+    write_state(standing.state_directory() / "cluster.json", state)
+    assert not standing.cluster_status().up
+    assert not standing.cluster_down().changed

@@ -22,14 +22,14 @@ def run(directory: Path, plan: str, batches: int, kill_at: int | None = None) ->
     """The program's lines; it is killed as soon as it has told of so many batches."""
     command = [sys.executable, fused_run.__file__, str(directory), plan, str(batches)]
     lines: list[str] = []
-    told = 0
+    batches_done = 0
     with (directory / "errors.txt").open("ab") as errors:
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True)
         assert process.stdout is not None
         for line in process.stdout:
             lines.append(line.strip())
-            told += line.startswith("batch")
-            if told == kill_at:
+            batches_done += line.startswith("batch")
+            if batches_done == kill_at:
                 process.kill()
         process.wait(LIMIT_S)
         process.stdout.close()

@@ -14,7 +14,7 @@ import pytest
 
 from penstock.control.history.store import HistoryStore
 from penstock.spark.sources.shedding import kept, seed_of
-from spark import resorted_run
+from spark import overloaded_run
 from spark.killed_program import Program
 
 pytestmark = pytest.mark.spark
@@ -27,18 +27,18 @@ def test_kept_and_shed_rows_are_all_rows_across_kill_9(
     seed = int(os.environ.get("PENSTOCK_TEST_SEED", random.randrange(2**32)))
     print(f"PENSTOCK_TEST_SEED={seed}")
     moments = random.Random(seed)
-    program = Program(resorted_run.__file__, tmp_path, "local[2]")
+    program = Program(overloaded_run.__file__, tmp_path, "local[2]")
     assert program.await_line("did cheaper") == "did cheaper form -> scored True", program.errors()
     assert program.await_line("did shed").endswith("True"), program.errors()
-    assert "rows shed" in program.await_line("told"), program.errors()
+    assert "rows shed" in program.await_line("decided"), program.errors()
     time.sleep(moments.uniform(0.0, 0.5))  # the random moment itself, no synchronisation
     program.kill()
     for _ in range(4 if request.config.getoption("--long") else 0):
-        program = Program(resorted_run.__file__, tmp_path, "local[2]")
+        program = Program(overloaded_run.__file__, tmp_path, "local[2]")
         program.await_line("batch", "finished")
         time.sleep(moments.uniform(0.0, 0.5))
         program.kill()
-    last = Program(resorted_run.__file__, tmp_path, "local[2]", "once")
+    last = Program(overloaded_run.__file__, tmp_path, "local[2]", "once")
     assert last.await_line("finished") == "finished", last.errors()
     last.close()
     _compare(tmp_path)
@@ -47,7 +47,7 @@ def test_kept_and_shed_rows_are_all_rows_across_kill_9(
 
 def _compare(directory: Path) -> None:
     """Rows and windows equal a batch recomputation over the rows that offsets say were kept."""
-    stream, rows = resorted_run.STREAM, resorted_run.ROWS
+    stream, rows = overloaded_run.STREAM, overloaded_run.ROWS
     folder = directory / "checkpoint/penstock"
     epoch_s = json.loads((folder / "epoch.json").read_text())["epoch_s"]
     whole = stream.batch(0, rows, epoch_s).to_pandas()
@@ -71,7 +71,7 @@ def _compare(directory: Path) -> None:
     assert found["form"].tolist() == expected["form"].tolist()
 
     expected["since"] = expected["at"].dt.floor("1s")
-    closed = expected["at"].max() - pd.Timedelta(seconds=resorted_run.WATERMARK_S)
+    closed = expected["at"].max() - pd.Timedelta(seconds=overloaded_run.WATERMARK_S)
     over = expected[expected["since"] + pd.Timedelta(seconds=1) <= closed.floor("1ms")]
     sums = over.groupby(["since", "key"]).agg(n=("row", "size"), total=("value", "sum"))
     windows = _output(directory / "windows").set_index(["since", "key"]).sort_index()
@@ -88,16 +88,16 @@ def _offsets(directory: Path) -> list[dict[str, Any]]:
 
 def _look_at_history(directory: Path) -> None:
     with HistoryStore(str(directory / "history.sqlite"), create=False) as store:
-        told = store.read_room_decisions(1)
-        resorts = [one for one in told if one.room == "last resort"]
+        decisions = store.read_room_decisions(1)
+        last_resorts = [one for one in decisions if one.room == "last resort"]
         done = [str(a.outcome.action) for a in store.read_actions(1)]
-    counted = [one for one in told if one.room == "shedding"]
+    counted = [one for one in decisions if one.room == "shedding"]
     assert counted[-1].numbers["so_far"] == sum(one.numbers["shed_rows"] for one in counted) > 0
-    assert resorts[0].what == "cheaper form -> scored"
-    assert "processors in use" in resorts[0].reasons[0]
-    assert resorts[1].numbers["shed"] <= 0.3
-    assert resorts[1].numbers["error_of_count"] > 0
-    assert done[:2] == [one.what for one in resorts[:2]]
+    assert last_resorts[0].what == "cheaper form -> scored"
+    assert "processors in use" in last_resorts[0].reasons[0]
+    assert last_resorts[1].numbers["shed"] <= 0.3
+    assert last_resorts[1].numbers["error_of_count"] > 0
+    assert done[:2] == [one.what for one in last_resorts[:2]]
 
 
 def _output(path: Path) -> pd.DataFrame:

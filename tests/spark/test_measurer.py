@@ -55,7 +55,7 @@ def test_an_observation_tells_rates_work_state_and_latency(
         measurer = SparkMeasurer(running)
         observations = list(_until_measured(measurer, limit=40))
         # Stateless work follows the processors at the next batch, without a restart.
-        running.tell_parallelism(3)
+        running.send_parallelism(3)
         clock = WallClock()
         for _ in range(20):
             clock.wait_s(1.0)

@@ -3,7 +3,6 @@
 import importlib.util
 import sys
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +20,6 @@ from penstock.model.topology import Topology
 from penstock.spark.compile.builder import build
 from penstock.spark.compile.reading import Reading
 from penstock.spark.measure.together import SparkMeasurer
-from penstock.spark.run.session import build_session
 from penstock.spark.run.together import Pace, RunningTopology
 from penstock.workloads.generator import Generator
 from penstock.workloads.grid import grid_areas
@@ -36,21 +34,13 @@ ONCE = Pace(once=True)
 GOOD: dict[str, Any] = {"by": "key", "window": "2s", "slide": "1s", "aggregates": {"n": "count"}}
 
 
-@pytest.fixture(scope="module")
-def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    log_file = tmp_path_factory.mktemp("log") / "spark.log"
-    made = build_session("tests", key_groups=2, log_file=log_file, quick_start=True)
-    yield made
-    made.stop()
-
-
-def sliding(marked: bool = True, **changes: Any) -> Topology:
+def sliding(watermarked: bool = True, **changes: Any) -> Topology:
     made = Topology("slid", max_latency="30s")
     made.source("rows", STREAM)
 
     @made.operator("rows")
     def slid(rows: Any) -> Any:
-        timed = rows.withWatermark("at", "1 second") if marked else rows
+        timed = rows.withWatermark("at", "1 second") if watermarked else rows
         return window_aggregate(timed, **{**GOOD, **changes})
 
     made.sink("out", "slid", Memory(), mode=changes.get("mode", "append"))
@@ -64,12 +54,12 @@ def sliding(marked: bool = True, **changes: Any) -> Topology:
         ({"window": "two"}, "window is 'two'; write a duration"),
         ({"window": 0}, "window is 0; give at least 1 row"),
         ({"window": 5, "slide": "1s"}, "slide is '1s'; with a window of 5 rows"),
-        ({"by": "nokey"}, "by names 'nokey', which is no column; columns: row, key, value, at"),
+        ({"by": "nokey"}, "by names 'nokey', which is not a column; columns: row, key, value, at"),
         ({"by": 7}, "by is 7; give a column name"),
         ({"time": "value"}, "time is 'value' of type double; give a timestamp"),
-        ({"time": "when"}, "time is 'when', which is no column"),
+        ({"time": "when"}, "time is 'when', which is not a column"),
         ({"mode": "complete"}, "mode is 'complete'; allowed: append, update"),
-        ({"marked": False}, "column 'at' has no watermark"),
+        ({"watermarked": False}, "column 'at' has no watermark"),
         ({"buckets": 0}, "buckets is 0; give a number from 1"),
         ({"aggregates": {}}, "aggregates is {}; give names"),
         ({"aggregates": {"n": "median(value)"}}, "'n' is 'median(value)'; allowed: count, sum"),
@@ -231,8 +221,8 @@ def test_windows_of_rows(session: SparkSession, tmp_path: Path) -> None:
         for key, numbers in rows.items()
         for start in range(0, len(numbers) - 9, 4)
     )
-    told = Counter((row.key, tuple(row.window), row.n, row.low, row.high) for row in found)
-    assert told == expected
+    counted = Counter((row.key, tuple(row.window), row.n, row.low, row.high) for row in found)
+    assert counted == expected
 
 
 def test_the_example(

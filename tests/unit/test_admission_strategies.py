@@ -178,9 +178,9 @@ def test_meta_data_decides_who_leaves() -> None:
 
 def test_meta_data_keeps_what_a_forecast_would_move() -> None:
     rising = [[10.0 + 6 * t for t in range(6)], [50.0] * 6]
-    told = [{"greatest_rate": 45.0, "transition": "trend"}, {}]
-    assert len(plan_of("drf", problem_of(rising, [0, 0], [[0.0]], told)).redirected) == 1
-    assert len(plan_of("drf-m", problem_of(rising, [0, 0], [[0.0]], told)).redirected) == 0
+    declared = [{"greatest_rate": 45.0, "transition": "trend"}, {}]
+    assert len(plan_of("drf", problem_of(rising, [0, 0], [[0.0]], declared)).redirected) == 1
+    assert len(plan_of("drf-m", problem_of(rising, [0, 0], [[0.0]], declared)).redirected) == 0
 
 
 def test_forecasts_move_before_it_is_too_late_and_last_rates_after() -> None:

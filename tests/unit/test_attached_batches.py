@@ -39,20 +39,20 @@ def test_a_query_that_waited_for_rows_did_not_keep_them_waiting() -> None:
 
 
 def test_only_new_batches_are_read_and_empty_triggers_are_none() -> None:
-    told = [report(0, 0, 1.0, 5), report(1, 2.0, 1.0, 5), report(2, 4.0, 1.0, 5)]
-    del told[2]["durationMs"]["addBatch"]
-    last = read_batches("q", told[:1], None, 0.0)[-1]
-    assert [batch.batch_id for batch in read_batches("q", told, last, 0.0)] == [1]
+    reported = [report(0, 0, 1.0, 5), report(1, 2.0, 1.0, 5), report(2, 4.0, 1.0, 5)]
+    del reported[2]["durationMs"]["addBatch"]
+    last = read_batches("q", reported[:1], None, 0.0)[-1]
+    assert [batch.batch_id for batch in read_batches("q", reported, last, 0.0)] == [1]
 
 
 def test_offsets_by_partition_tell_the_lag() -> None:
-    told = report(
+    reported = report(
         0, 0, 1.0, 5, endOffset={"t": {"0": 5, "1": 7}}, latestOffset='{"t": {"0": 9, "1": 7}}'
     )
-    assert read_batches("q", [told], None, 0.0)[0].lag_rows == 4
+    assert read_batches("q", [reported], None, 0.0)[0].lag_rows == 4
     for end, latest in ((3, 5), (None, None), ("x", "y"), ({"row": 1}, {"row": 9})):
-        told["sources"] = [{"endOffset": end, "latestOffset": latest}]
-        assert read_batches("q", [told], None, 0.0)[0].lag_rows == 0
+        reported["sources"] = [{"endOffset": end, "latestOffset": latest}]
+        assert read_batches("q", [reported], None, 0.0)[0].lag_rows == 0
 
 
 def test_what_waits_at_the_source_is_late_by_as_much() -> None:

@@ -39,12 +39,12 @@ def test_generated_rows_arrive_when_their_number_says(tmp_path: Path) -> None:
     write_offsets(tmp_path / "q/offsets", 1, {"stream": "rows", "row": 30})
     stream = Generator(constant(10.0))
     source = running_source(Source("rows", stream), EPOCH_S)
-    told = BatchArrivals((tmp_path / "q").as_uri(), {"rows": source})
-    (second,) = told.of(1)
+    arrivals = BatchArrivals((tmp_path / "q").as_uri(), {"rows": source})
+    (second,) = arrivals.of(1)
     assert second.rows == 20
     assert second.last_s - second.first_s == pytest.approx(1.9)
     assert second.mean_s == pytest.approx((second.first_s + second.last_s) / 2)
-    assert told.of(7) == ()
+    assert arrivals.of(7) == ()
 
 
 def test_rows_of_a_channel_bring_their_arrivals(tmp_path: Path) -> None:
@@ -58,15 +58,15 @@ def test_rows_of_a_channel_bring_their_arrivals(tmp_path: Path) -> None:
     write_offsets(offsets, 2, {"channel": "in", "row": 20})
     where = (tmp_path / "q").as_uri()
     source = running_source(Source("in", FromChannel(str(channel.directory), "reader")))
-    told = BatchArrivals(where, {"in": source})
-    assert told.of(0) == (Arrivals(50.0, 1.0, 3.0, 2.0),)
-    assert [part.rows for part in told.of(1)] == [50.0, 100.0]
-    whole = told.summary(1)
+    arrivals = BatchArrivals(where, {"in": source})
+    assert arrivals.of(0) == (Arrivals(50.0, 1.0, 3.0, 2.0),)
+    assert [part.rows for part in arrivals.of(1)] == [50.0, 100.0]
+    whole = arrivals.summary(1)
     assert whole == Arrivals(150.0, 1.0, 5.0, pytest.approx((50 * 2 + 100 * 4) / 150))
     # What a watermark closes in a batch without rows is told with the last that had some, though
     # these have been passed and removed meanwhile.
     channel.advance("reader", 20)
-    assert told.summary(2) == whole
+    assert arrivals.summary(2) == whole
 
 
 def test_latency_counts_from_the_outer_arrivals() -> None:

@@ -43,9 +43,9 @@ def test_four_times_the_rate_does_not_need_four_times_the_processors() -> None:
     looks_dear = network(480.0, (2.2 + 0.0057 * 180) / 180)  # as batches of 180 rows show it
     plain = Microbatch(BatchOverhead(1.3)).minimum(looks_dear, 4.8, 64)
     model = Microbatch(BatchOverhead(1.3, work_s=work.own_s))
-    told = model.minimum(marginal(looks_dear, work), 4.8, 64)
+    least = model.minimum(marginal(looks_dear, work), 4.8, 64)
     assert plain.processors > 12
-    assert told.processors == 6
+    assert least.processors == 6
     assert model.at(480 * 0.0057, 6) == pytest.approx(1.5 * (1.3 + 2.2 / 6) / (1 - 2.736 / 6))
 
 

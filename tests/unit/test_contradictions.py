@@ -56,16 +56,16 @@ def stepped(wanted: int, observation: Observation, **more: Any) -> tuple[list[An
 
 
 def test_a_move_that_removes_the_need_to_scale_wins() -> None:
-    done, told = stepped(3, seen("1111", 1.2))
+    done, lines = stepped(3, seen("1111", 1.2))
     assert done == [MoveKeyGroups.NAME]
-    assert "a better placement brings the heaviest node from" in told
-    assert "no executor is added yet" in told
+    assert "a better placement brings the heaviest node from" in lines
+    assert "no executor is added yet" in lines
 
 
 def test_what_placement_cannot_solve_is_scaled_and_moves_wait() -> None:
-    done, told = stepped(3, seen("11111112", 1.2))
+    done, lines = stepped(3, seen("11111112", 1.2))
     assert done == [SetExecutors.NAME]
-    assert "moves wait: executors are added first" in told
+    assert "moves wait: executors are added first" in lines
 
 
 @pytest.mark.parametrize(
@@ -80,19 +80,19 @@ def test_nothing_scales_in_over_a_backlog_or_blindly(
     observation: Observation, said: str | None
 ) -> None:
     guards = standard_guards(Settings(cooldown_in_s=None), 1)
-    done, told = stepped(1, observation, guards=guards)
+    done, lines = stepped(1, observation, guards=guards)
     assert (SetExecutors.NAME in done) == (said is None)
     if said is not None:
-        assert said in told
+        assert said in lines
 
 
 def test_nothing_scales_in_while_key_groups_are_on_their_way() -> None:
-    done, told = stepped(1, seen("1" * 12 + "2" * 12))
+    done, lines = stepped(1, seen("1" * 12 + "2" * 12))
     assert done == [MoveKeyGroups.NAME]
-    assert "key groups have yet to leave 2 before it is removed" in told
-    done, told = stepped(1, seen("1" * 22 + "2" * 2))
+    assert "key groups have yet to leave 2 before it is removed" in lines
+    done, lines = stepped(1, seen("1" * 22 + "2" * 2))
     assert done == [MoveKeyGroups.NAME], "one kind of disruptive act in a period"
-    assert "key groups moved in this period; executors leave in the next" in told
+    assert "key groups moved in this period; executors leave in the next" in lines
 
 
 @pytest.mark.parametrize("room", ["fusion", "order", "last resort", "interval", "routing"])

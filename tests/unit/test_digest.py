@@ -43,12 +43,12 @@ def test_every_room_is_told_with_its_last_reason(tmp_path: Path) -> None:
         kept = RoomDecision(12.0, "fusion", "plan", "fuse", {"expected_gain": 0.0}, ("plan kept",))
         run.room_decided(kept)
         run.flush()
-        told = {room.room: room for room in digest(store, run.run_id)}
-    assert list(told) == ["admission", "fusion", "scaling", "allocation", "routing"]
-    assert told["admission"].changes == 2
-    assert told["admission"].line().endswith("lanes of reports 2 -> 3, 0 of 4 streams "
+        rooms = {room.room: room for room in digest(store, run.run_id)}
+    assert list(rooms) == ["admission", "fusion", "scaling", "allocation", "routing"]
+    assert rooms["admission"].changes == 2
+    assert rooms["admission"].line().endswith("lanes of reports 2 -> 3, 0 of 4 streams "
                                              "redirected: why 3")  # fmt: skip
-    assert told["fusion"].line() == "fusion: once; last: fuse a + b by (k): cheaper"
-    assert told["scaling"].line() == "scaling: once; last: processors 2 -> 4 (drs): late"
-    assert told["allocation"].line() == "allocation: once; last: 1 key groups move (milp): uneven"
-    assert told["routing"].line() == "routing: nothing was changed"
+    assert rooms["fusion"].line() == "fusion: once; last: fuse a + b by (k): cheaper"
+    assert rooms["scaling"].line() == "scaling: once; last: processors 2 -> 4 (drs): late"
+    assert rooms["allocation"].line() == "allocation: once; last: 1 key groups move (milp): uneven"
+    assert rooms["routing"].line() == "routing: nothing was changed"

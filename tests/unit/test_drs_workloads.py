@@ -94,9 +94,9 @@ def _run(tweets: Tweets, count: int, threshold: int, size: int) -> set[str]:
         messages = list(heard)
         for batch in step(iter([pa.RecordBatch.from_arrays([rows], names=["row"])])):
             messages += zip(*(column.to_pylist() for column in batch.columns), strict=True)
-        told = detect(records, messages, threshold)
-        heard = [message for message in told if message[1] == SUPERSET]
-        for itemset, kind, delta in told:
+        sent = detect(records, messages, threshold)
+        heard = [message for message in sent if message[1] == SUPERSET]
+        for itemset, kind, delta in sent:
             if kind == MAXIMAL:
                 net[itemset] += delta
     assert not heard

@@ -26,9 +26,9 @@ def seen(
 def test_without_meta_data_the_forecast_stands() -> None:
     history = np.random.default_rng(0).uniform(0, 100, (20, 8))
     guessed = outlook(history, 3, Holt())
-    told = outlook(history, 3, Holt(), nothing_known(20))
-    assert (guessed.horizon_rate_per_s == told.horizon_rate_per_s).all()
-    assert (guessed.needed_rate_per_s == told.needed_rate_per_s).all()
+    informed = outlook(history, 3, Holt(), nothing_known(20))
+    assert (guessed.horizon_rate_per_s == informed.horizon_rate_per_s).all()
+    assert (guessed.needed_rate_per_s == informed.needed_rate_per_s).all()
 
 
 @pytest.mark.parametrize(

@@ -9,15 +9,13 @@ from hypothesis import strategies as st
 
 from contract.fakes import observation
 from penstock.config import Settings
-from penstock.control.guards.basic import (
+from penstock.control.guards.guard import GuardContext, apply_guards, resized
+from penstock.control.guards.limits import (
     BacklogFirst,
     Bounds,
     Cooldown,
-    GuardContext,
     LargestStep,
     NeedsObservation,
-    apply_guards,
-    resized,
 )
 from penstock.control.guards.standard import standard_guards
 from penstock.model.decision import Limits, ScalingPlan

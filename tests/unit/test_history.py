@@ -210,7 +210,7 @@ def test_what_could_not_be_written_is_written_later(
 def test_what_waits_is_bounded_by_dropping_the_oldest_periods(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(history_module, "MOST_WAITING_ROWS", 15)
+    monkeypatch.setattr(history_module, "MOST_WAITING_ROWS", 17)
     with HistoryStore(str(tmp_path / "h.sqlite")) as store:
         run = store.begin(RUN)
         with monkeypatch.context() as away:
@@ -219,7 +219,7 @@ def test_what_waits_is_bounded_by_dropping_the_oldest_periods(
                 raise OperationalError("insert", {}, Exception("away"))
 
             away.setattr(run._engine, "begin", refuse)
-            for k in range(4):  # 7 rows each
+            for k in range(4):  # 8 rows each
                 run.observed(rich_observation(1000.0 + k))
                 with pytest.raises(OperationalError):
                     run.flush()

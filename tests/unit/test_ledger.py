@@ -7,7 +7,13 @@ import pytest
 
 from penstock.model.arrivals import Arrivals
 from penstock.model.topology import Source
-from penstock.spark.measure.ledger import Ledger, LedgerEntry, SourceProgress, summarise
+from penstock.spark.measure.ledger import (
+    Ledger,
+    LedgerEntry,
+    SourceProgress,
+    WrittenLedger,
+    summarise,
+)
 from penstock.spark.sources.running.kinds import running_source
 from penstock.workloads.generator import Generator
 from penstock.workloads.profiles import constant
@@ -45,25 +51,25 @@ def test_latency_counts_every_row() -> None:
         LedgerEntry("q", 0, (Arrivals(100, 0.0, 10.0),), done_at_s=12.0),
         LedgerEntry("q", 1, (Arrivals(300, 10.0, 20.0),), done_at_s=20.0),
     ]
-    told = summarise(entries, max_latency_s=5.0)
-    assert told is not None
-    assert told.count == 400
-    assert told.mean_s == pytest.approx((100 * 7 + 300 * 5) / 400)
-    assert told.max_s == 12.0
+    latency = summarise(entries, max_latency_s=5.0)
+    assert latency is not None
+    assert latency.count == 400
+    assert latency.mean_s == pytest.approx((100 * 7 + 300 * 5) / 400)
+    assert latency.max_s == 12.0
     # Within 5 s: of the first batch those after 7 s (30 of 100), of the second after 15 s (150).
-    assert told.in_time_share == pytest.approx(180 / 400)
+    assert latency.in_time_share == pytest.approx(180 / 400)
     # Above 9.5 s lie 25 rows of the first batch (10 to 12 s) ... 5 % of 400 rows are 20 rows.
-    assert told.p95_s == pytest.approx(10.0, abs=0.5)
+    assert latency.p95_s == pytest.approx(10.0, abs=0.5)
 
 
 def test_a_source_without_arrival_times_is_spread_since_the_last_batch() -> None:
     ledger = Ledger({})
     ledger.admitted("q", 3, (SourceProgress(None, '"7"', 50, 40.0, 44.0),))
     ledger.committed("q", 3, 45.0)
-    told = summarise(ledger.take(), max_latency_s=3.0)
-    assert told is not None
-    assert told.mean_s == pytest.approx(3.0)
-    assert told.in_time_share == pytest.approx(0.5)
+    latency = summarise(ledger.take(), max_latency_s=3.0)
+    assert latency is not None
+    assert latency.mean_s == pytest.approx(3.0)
+    assert latency.in_time_share == pytest.approx(0.5)
 
 
 def test_nothing_arrived_is_no_latency() -> None:
@@ -74,3 +80,41 @@ def test_nothing_arrived_is_no_latency() -> None:
 def test_rows_of_one_moment_are_all_in_time_or_all_late() -> None:
     assert Arrivals(7, 5.0, 5.0).later_than(4.0) == 7
     assert Arrivals(7, 5.0, 5.0).later_than(5.0) == 0
+
+
+def test_rows_that_two_queries_read_count_once() -> None:
+    source = running_source(Source("s", Generator(constant(10.0))), 100.0)
+    ledger = Ledger({"s": source}, {"p": {"s"}, "q": {"s"}})
+    for query, done_s in (("p", 112.0), ("q", 120.0)):
+        ledger.admitted(query, 0, (progress(0, 100),))
+        ledger.committed(query, 0, done_s)
+    told = summarise(ledger.take(), max_latency_s=5.0)
+    assert told is not None
+    assert told.count == 100
+    assert told.max_s == pytest.approx(19.9)  # the slower of the two shows
+
+
+def test_rows_that_one_query_reads_twice_count_once() -> None:
+    source = running_source(Source("s", Generator(constant(10.0))), 100.0)
+    ledger = Ledger({"s": source}, {"q": {"s"}})
+    ledger.admitted("q", 0, (progress(0, 100), progress(0, 100)))
+    ledger.committed("q", 0, 112.0)
+    assert sum(entry.rows for entry in ledger.take()) == pytest.approx(100)
+
+
+def test_a_source_of_others_that_two_queries_read_counts_once() -> None:
+    own = running_source(Source("s", Generator(constant(10.0))), 100.0)
+    ledger = Ledger({"s": own}, {"p": {"s", "theirs"}, "q": {"theirs"}})
+    theirs = SourceProgress(None, '"7"', 50, 40.0, 44.0)
+    ledger.admitted("p", 0, (progress(0, 100), theirs))
+    ledger.admitted("q", 0, (theirs,))
+    ledger.committed("p", 0, 112.0)
+    ledger.committed("q", 0, 112.0)
+    assert sum(entry.rows for entry in ledger.take()) == pytest.approx(150)
+
+
+def test_rows_behind_two_writers_count_once() -> None:
+    ledger = WrittenLedger({}, {"p": {"s"}, "q": {"s"}, "r": {"t"}})
+    for query in ("p", "q", "r"):
+        ledger.record(LedgerEntry(query, 0, (Arrivals(100, 0.0, 10.0),), done_at_s=12.0))
+    assert sum(entry.rows for entry in ledger.take()) == pytest.approx(200)

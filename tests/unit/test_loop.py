@@ -17,7 +17,7 @@ from contract.fakes import (
 from contract.loops import loop_over
 from penstock.control.acting import executors_for
 from penstock.control.actions import SetExecutors
-from penstock.control.guards.basic import Bounds, Cooldown
+from penstock.control.guards.limits import Bounds, Cooldown
 from penstock.control.step import Step
 from penstock.model.decision import Limits
 from penstock.model.observation import ComponentObservation, Observation

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from contract.fakes import FakeActuator, FakeHistory, FakeMeasurer, observation
 from contract.loops import loop_over
 from penstock.control.actions import SetExecutors, SetParallelism
-from penstock.control.guards.basic import Bounds
+from penstock.control.guards.limits import Bounds
 from penstock.control.loop import Loop
 from penstock.model.decision import Decision, Limits, ScalingPlan
 from penstock.model.observation import ComponentObservation, Observation

@@ -1,4 +1,4 @@
-"""A loop that dies is begun again; one that ends is not."""
+"""A loop that dies is restarted; one that ends is not."""
 
 import threading
 
@@ -15,17 +15,17 @@ class ImpatientClock(WallClock):
 
 def test_it_is_begun_again_in_another_thread_until_it_ends_by_itself() -> None:
     threads: list[int] = []
-    told: list[str] = []
+    failures: list[str] = []
 
     def run() -> None:
         threads.append(threading.get_ident())
-        if len(told) < 2:
-            raise SystemExit("killed") if told else ValueError("no luck")
+        if len(failures) < 2:
+            raise SystemExit("killed") if failures else ValueError("no luck")
 
-    kept = LoopThread(run, ImpatientClock(), told.append)
+    kept = LoopThread(run, ImpatientClock(), failures.append)
     kept.start()
     kept.join(10)
-    assert told == ["ValueError: no luck", "SystemExit: killed"]
+    assert failures == ["ValueError: no luck", "SystemExit: killed"]
     assert len(threads) == 3
 
 

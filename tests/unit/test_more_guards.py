@@ -5,10 +5,11 @@ from dataclasses import replace
 import pytest
 
 from penstock.config import Settings
-from penstock.control.guards.basic import Cooldown, GuardContext
+from penstock.control.guards.guard import GuardContext
+from penstock.control.guards.limits import Cooldown
 from penstock.control.guards.quotas import ExcludedTimes, Quota
+from penstock.control.guards.stability import CatchUp, ScaleDownWindow, UtilisationBand
 from penstock.control.guards.standard import standard_guards
-from penstock.control.guards.steadiness import CatchUp, ScaleDownWindow, UtilisationBand
 from penstock.errors import InvalidInput
 from penstock.model.day_spans import read_spans
 from penstock.model.decision import Limits, ScalingPlan

@@ -117,11 +117,11 @@ def test_ds2_keeps_still_within_its_band() -> None:
 
 def test_ds2_scales_down_only_to_the_largest_need_of_the_window() -> None:
     policy = Ds2(restart_s=0.0, scale_down_window_s=60.0, max_scale_down_share=0.9)
-    calm = [140.0] * 12
-    assert wanted(policy, context(calm, 20)) == 2
-    assert wanted(policy, context([*calm[:-3], 700.0, 140.0, 140.0], 20)) == 10
-    assert wanted(policy, context(calm[:5], 20)) == 20  # not yet a whole window
-    assert wanted(Ds2(restart_s=0.0), context(calm, 20)) == 8  # at most 60% at once
+    quiet = [140.0] * 12
+    assert wanted(policy, context(quiet, 20)) == 2
+    assert wanted(policy, context([*quiet[:-3], 700.0, 140.0, 140.0], 20)) == 10
+    assert wanted(policy, context(quiet[:5], 20)) == 20  # not yet a whole window
+    assert wanted(Ds2(restart_s=0.0), context(quiet, 20)) == 8  # at most 60% at once
 
 
 def test_ds2_does_not_scale_down_while_a_backlog_is_worked_off() -> None:

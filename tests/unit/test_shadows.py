@@ -14,7 +14,7 @@ from contract.loops import loop_over
 from penstock.config import Settings
 from penstock.control.actions import SetExecutors
 from penstock.control.from_settings import shadow_policies
-from penstock.control.guards.basic import Bounds
+from penstock.control.guards.limits import Bounds
 from penstock.control.history.store import HistoryStore
 from penstock.control.records import RunRecord
 from penstock.model.decision import Limits

@@ -20,7 +20,7 @@ from penstock.spark.compile.fused import Fused
 from penstock.spark.compile.inspection import Inspection
 from penstock.spark.compile.sharing import Sharing
 from penstock.spark.handles.analysed_plan import Columns, OperatorAnalysis
-from penstock.spark.run.plan_choice import chosen_plan
+from penstock.spark.run.plan_choice import choose_plan
 from penstock.spark.run.slow_loop import (
     HORIZON_S,
     MOST_PERIODS,
@@ -59,12 +59,12 @@ def period(at_s: float, left: float, right: float) -> Observation:
 
 
 def test_an_order_is_proposed_again_when_selectivities_change() -> None:
-    told: list[RoomDecision] = []
-    loop = SlowLoop(built(), told.append)
+    decisions: list[RoomDecision] = []
+    loop = SlowLoop(built(), decisions.append)
     for shares in ((0.9, 0.1), (0.9, 0.1), (0.1, 0.9), (0.1, 0.9)):
         for n in range(PERIODS):
             loop.look(period(5.0 * n, *shares))
-    orders = [(d.what, d.numbers["expected_gain"]) for d in told if d.room == ORDER]
+    orders = [(d.what, d.numbers["expected_gain"]) for d in decisions if d.room == ORDER]
     assert [what for what, _ in orders] == ["right > left", "left > right"]
     assert orders[0][1] > 0.4
 
@@ -90,8 +90,8 @@ def test_the_gain_expected_is_told_of_what_a_start_takes_up() -> None:
         Fusion((Group(("left", "one", "two"), ("a",)),)): 0.9,
         Order(("right", "left")): 0.3,
     }
-    told = [(d.room, d.what, d.numbers) for d in carried_out(taken, gains)]
-    assert told == [
+    decisions = [(d.room, d.what, d.numbers) for d in carried_out(taken, gains)]
+    assert decisions == [
         ("fusion", "fuse one + two by (a)", {"expected_gain": 0.9}),
         ("order", "right > left", {"expected_gain": 0.3}),
     ]
@@ -126,7 +126,7 @@ def test_a_proposal_comes_back_from_the_history_as_it_was_made(tmp_path: Path) -
         assert made.what == "fuse left + right by (p, q)"
         assert store.read_room_decisions(run.run_id) == [made]
         found = proposed(store, "steps")
-        choice = chosen_plan("auto", False, store, "steps", tmp_path)
+        choice = choose_plan("auto", False, store, "steps", tmp_path)
     assert found.groups == (Group(("left", "right"), (ODD,)),)
     assert found.expected_gains == {made.plan: made.numbers["expected_gain"]}
     assert choice.plan == found.groups
@@ -154,7 +154,7 @@ def test_a_proposal_that_is_only_text_is_said_to_be_old_and_left(
         run.room_decided(text)
         run.flush()
         with caplog.at_level(logging.WARNING):
-            choice = chosen_plan("auto", False, store, "steps", tmp_path)
+            choice = choose_plan("auto", False, store, "steps", tmp_path)
     assert choice.plan is None
     (said,) = caplog.messages
     assert "holds its proposal for steps as text, the form of an earlier Penstock" in said

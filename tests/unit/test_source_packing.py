@@ -67,8 +67,8 @@ def test_numbers_cross_without_nulls_and_what_is_missing_beside_them() -> None:
     (found,) = packs(iter([batch]), schema)
     sent, missing = found["value"].flatten(), found[MISSING + "value"].flatten()
     assert sent.null_count == 0
-    told = zip(sent.to_pylist(), missing.to_pylist(), strict=True)
-    assert [None if gone else value for value, gone in told] == values[3:]
+    received = zip(sent.to_pylist(), missing.to_pylist(), strict=True)
+    assert [None if gone else value for value, gone in received] == values[3:]
     assert found["full"].flatten().to_pylist() == list(range(3, len(values)))
     assert found[MISSING + "full"].to_pylist() == [None] * found.num_rows
     assert found["d"].flatten().null_count == len(values) - 3

@@ -17,9 +17,9 @@ from penstock.routing.cost_sketch import empty_cost_sketch
 from penstock.routing.hashing import key_hashes
 from penstock.spark.routes.by_cost import SHAPE, sketch_as_json
 from penstock.spark.routes.costed import Costed, costed
-from penstock.spark.routes.desk import RouteDesk
 from penstock.spark.routes.exchange import KEPT_TABLES, RouteExchange
 from penstock.spark.routes.lane import LaneRouter
+from penstock.spark.routes.table_versions import RouteTableVersions
 from penstock.spark.run.explain import Explanation
 from penstock.workloads.generator import Generator
 from penstock.workloads.profiles import constant
@@ -40,7 +40,7 @@ class Source:
     def __init__(self, wanted: Route, path: Path, lanes: int = 2) -> None:
         self.route, self.exchange, self.lanes = wanted, RouteExchange(path), lanes
         self.tasks: int | None = None  # as the driver orders
-        self.desk = RouteDesk(wanted, self.exchange, wanted_tasks=lambda: self.tasks)
+        self.tables = RouteTableVersions(wanted, self.exchange, wanted_tasks=lambda: self.tasks)
 
     def batch(self, version: str, number: int, rows: int = 4_000) -> list[int]:
         """Routes of all rows of a batch; every lane has two Arrow batches."""
@@ -60,21 +60,21 @@ def test_a_repeated_batch_is_routed_alike(method: str, tmp_path: Path) -> None:
     source = Source(route(method), tmp_path)
     version: str | None = None
     for number in range(3):
-        version = source.desk.version(version)
+        version = source.tables.version(version)
         routes = source.batch(version, number)
         assert set(routes) <= set(range(8))
     assert version is not None
     later = Source(route(method), tmp_path)  # another process, after more was learnt
-    later.desk.version(version)
+    later.tables.version(version)
     assert later.batch(version, 2) == routes
     assert later.batch(version, 2) == routes
 
 
 def test_hot_keys_are_split_from_the_second_batch_on(tmp_path: Path) -> None:
     source = Source(route("frequency-aware"), tmp_path)
-    first = source.desk.version(None)
+    first = source.tables.version(None)
     before = load_ratio(node_loads(np.array(source.batch(first, 0)), 8))
-    second = source.desk.version(first)
+    second = source.tables.version(first)
     after = load_ratio(node_loads(np.array(source.batch(second, 1)), 8))
     assert second != first
     document = source.exchange.read_table(second)
@@ -85,24 +85,24 @@ def test_hot_keys_are_split_from_the_second_batch_on(tmp_path: Path) -> None:
 
 def test_a_restart_goes_on_with_the_table_it_had(tmp_path: Path) -> None:
     source = Source(route("frequency-aware"), tmp_path)
-    version = source.desk.version(None)
+    version = source.tables.version(None)
     source.batch(version, 0)
-    version = source.desk.version(version)
-    assert RouteDesk(source.route, source.exchange).version(version) == version
+    version = source.tables.version(version)
+    assert RouteTableVersions(source.route, source.exchange).version(version) == version
 
 
 def test_another_route_begins_anew(tmp_path: Path) -> None:
-    version = Source(route("frequency-aware"), tmp_path).desk.version(None)
+    version = Source(route("frequency-aware"), tmp_path).tables.version(None)
     changed = Source(route("frequency-aware", partitions=4), tmp_path)
-    assert changed.desk.version(version) > version  # the newest is kept longest
+    assert changed.tables.version(version) > version  # the newest is kept longest
     assert max(changed.batch(version, 0)) == 3  # what is left of the old one is not obeyed
 
 
 def test_a_lost_or_damaged_table_costs_balance_and_nothing_else(tmp_path: Path) -> None:
     source = Source(route("frequency-aware"), tmp_path)
-    first = source.desk.version(None)
+    first = source.tables.version(None)
     routes = source.batch(first, 0)
-    version = source.desk.version(first)
+    version = source.tables.version(first)
     (tmp_path / "tables" / f"{version}.json").write_text("{", encoding="utf-8")
     assert source.batch(version, 0) == routes
     assert source.batch("00000009-gone", 0) == routes
@@ -110,11 +110,11 @@ def test_a_lost_or_damaged_table_costs_balance_and_nothing_else(tmp_path: Path) 
 
 def test_damaged_reports_are_left_out(tmp_path: Path) -> None:
     source = Source(route("frequency-aware"), tmp_path)
-    version = source.desk.version(None)
+    version = source.tables.version(None)
     source.batch(version, 0)
     for name, text in (("keys-7", "{"), ("keys-8", '{"sketch": "AAAA"}'), ("keys-9", "[]")):
         (tmp_path / "reports" / f"{10**18:020d}-{name}.json").write_text(text, encoding="utf-8")
-    document = source.exchange.read_table(source.desk.version(version))
+    document = source.exchange.read_table(source.tables.version(version))
     assert document is not None
     assert "split" in document["reasons"][0]
 
@@ -122,15 +122,15 @@ def test_damaged_reports_are_left_out(tmp_path: Path) -> None:
 def test_files_do_not_pile_up(tmp_path: Path) -> None:
     source = Source(route("rate-aware-panes"), tmp_path, lanes=1)
     clock = Clock()
-    source.desk = RouteDesk(source.route, source.exchange, clock)
+    source.tables = RouteTableVersions(source.route, source.exchange, clock)
     old = tmp_path / "reports" / f"{1:020d}-costs-0.json"
-    version = source.desk.version(None)
+    version = source.tables.version(None)
     old.write_text("{}", encoding="utf-8")
     for number in range(KEPT_TABLES + 20):
         source.batch(version, number, rows=20)
-        version = source.desk.version(version)
+        version = source.tables.version(version)
     clock.now_s = 60.0
-    version = source.desk.version(version)
+    version = source.tables.version(version)
     assert len(list((tmp_path / "tables").iterdir())) == KEPT_TABLES
     assert source.exchange.read_table(version) is not None
     assert not old.exists()
@@ -150,13 +150,13 @@ def test_text_and_missing_keys_are_routed(tmp_path: Path) -> None:
     [
         ({"method": "modulo", "key": "a"}, "Route(method) is 'modulo'; allowed: hash"),
         ({"method": "hash"}, "Route(key) is missing"),
-        ({"method": "round-robin", "key": "a"}, "goes by none"),
+        ({"method": "round-robin", "key": "a"}, "uses no key"),
         ({"key": "a", "partitions": 0}, "Route(partitions) is 0; give a whole number from 1"),
         ({"key": "a", "top_k": 1.5}, "Route(top_k) is 1.5"),
         ({"key": 3}, "Route(key) is 3; name a column"),
-        ({"key": ["a", "a"]}, "each may stand once"),
+        ({"key": ["a", "a"]}, "name each only once"),
         ({"key": "a", "period": "soon"}, "Route(period) is 'soon'"),
-        ({"key": "a", "time": "at"}, "only panes and rate-aware-panes go by time"),
+        ({"key": "a", "time": "at"}, "only panes and rate-aware-panes use time"),
         ({"method": "panes", "time": "at", "window": "2s"}, "Route(slide) is missing"),
         ({"method": "panes", "time": "at", "window": "2s", "slide": 1e-9}, "Route(slide) is 1e-09"),
     ],
@@ -176,10 +176,10 @@ def test_a_source_takes_routes_only() -> None:
 def test_tasks_in_use_change_with_the_next_table(method: str, tmp_path: Path) -> None:
     source = Source(route(method), tmp_path)
     source.tasks = 3
-    version = source.desk.version(None)
+    version = source.tables.version(None)
     assert set(source.batch(version, 0)) <= {0, 1, 2}
     source.tasks = 50  # no more than there are
-    version = source.desk.version(version)
+    version = source.tables.version(version)
     assert max(source.batch(version, 1)) == 7
     document = source.exchange.read_table(version)
     assert document is not None
@@ -198,8 +198,8 @@ class Clock:
 def test_an_operator_times_its_values(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = Clock()
     monkeypatch.setattr("penstock.spark.routes.costed.time.perf_counter", clock)
-    told: list[tuple[list[int], list[float]]] = []
-    monkeypatch.setattr(Costed, "_report", lambda _, meter: told.append(_columns(meter)))
+    reported: list[tuple[list[int], list[float]]] = []
+    monkeypatch.setattr(Costed, "_report", lambda _, meter: reported.append(_columns(meter)))
     keys = [3, 1, 3, 2, 1, 3]
 
     def waits(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -217,7 +217,7 @@ def test_an_operator_times_its_values(monkeypatch: pytest.MonkeyPatch) -> None:
         seen += batch.column("key").to_pylist()
         clock.now_s += 1_000.0  # nor is waiting for whoever takes the output
     assert sorted(seen) == sorted(keys)
-    ((hashes, seconds),) = told
+    ((hashes, seconds),) = reported
     expected = {int(h): k + 0.5 for k, h in enumerate(key_hashes(np.arange(4)))}
     assert seconds == [expected[key] for key in hashes]
     assert len(hashes) == len(keys)
@@ -249,12 +249,12 @@ def test_an_operator_that_raises_raises() -> None:
 
 def test_learnt_costs_level_the_tasks(tmp_path: Path) -> None:
     source = Source(Route("osg", key="key", partitions=8, period="1ms"), tmp_path, lanes=1)
-    first = source.desk.version(None)
+    first = source.tables.version(None)
     costs_s = np.linspace(0.01, 0.09, 500)
     keys = np.array(STREAM.batch(0, 4_000, 0.0).column("key"))
     learnt = empty_cost_sketch(SHAPE).learn(key_hashes(keys), costs_s[keys])
     source.exchange.report("costs", "0", sketch_as_json(learnt))
-    second = source.desk.version(first)
+    second = source.tables.version(first)
     load = [
         node_loads(np.array(source.batch(version, 0)), 8, costs_s[keys])
         for version in (first, second)
@@ -262,19 +262,21 @@ def test_learnt_costs_level_the_tasks(tmp_path: Path) -> None:
     assert load_ratio(load[1]) < load_ratio(load[0]) / 2
 
 
-def test_explain_tells_the_route() -> None:
-    told = Explanation("t", TopologyPlan(()), {}, (), {"rows": route("frequency-aware").told()})
+def test_explain_describes_the_route() -> None:
+    explained = Explanation(
+        "t", TopologyPlan(()), {}, (), {"rows": route("frequency-aware").description()}
+    )
     assert (
         "  route of rows: frequency-aware by key over 8 tasks, the 100 most frequent keys split, "
         "a new table every 0.001 s"
-    ) in told.lines()
+    ) in explained.lines()
 
 
 def test_a_table_that_cannot_be_kept_is_not_used(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     source = Source(route("frequency-aware"), tmp_path)
-    version = source.desk.version(None)
+    version = source.tables.version(None)
     source.batch(version, 0)
 
     def full(*_: object) -> None:
@@ -282,6 +284,6 @@ def test_a_table_that_cannot_be_kept_is_not_used(
 
     with monkeypatch.context() as patch:
         patch.setattr("penstock.spark.routes.exchange.write_atomically", full)
-        assert source.desk.version(version) == version
+        assert source.tables.version(version) == version
     source.batch(version, 1)
-    assert source.desk.version(version) != version
+    assert source.tables.version(version) != version

@@ -18,7 +18,7 @@ from penstock.spark.windows import results
 from penstock.spark.windows.buckets import bucket_values, spark_hash
 from penstock.spark.windows.distinct import PRECISION, check_precision
 from penstock.spark.windows.kernels import Extreme, FloatSum, IntSum, Rows
-from penstock.spark.windows.laning import PaneLane, RowLane
+from penstock.spark.windows.map_side import PaneLane, RowLane
 from penstock.spark.windows.pane_step import PaneStep
 from penstock.spark.windows.reducing import over_ranges
 from penstock.spark.windows.row_step import RowStep
@@ -132,8 +132,8 @@ class Plainly:
                     touched.add((key, window))
                 window -= 1
         ended = [place for place in self.held if self._end(place[1]) <= watermark_ms * 1000]
-        told = ended if self.append else touched
-        found = {place: self._result(self.held[place]) for place in told}
+        emitted = ended if self.append else touched
+        found = {place: self._result(self.held[place]) for place in emitted}
         for place in ended:
             del self.held[place]
         return found

@@ -69,7 +69,7 @@ def dealt_run(
             if not running.wait(LIMIT_S):
                 raise RuntimeError(f"{method} did not work off its stream in {LIMIT_S:g} s")
             running.settle()
-            return _told(running, stream, partitions)
+            return _summarised(running, stream, partitions)
 
 
 def _stream(
@@ -103,7 +103,7 @@ def _follow(running: RunningTopology, phases: Sequence[Phase]) -> None:
         time.sleep(max(0.0, begin_s - time.time()))
 
 
-def _told(running: RunningTopology, stream: Generator, partitions: int) -> DealtRun:
+def _summarised(running: RunningTopology, stream: Generator, partitions: int) -> DealtRun:
     entries = sorted(running.ledger.take(), key=lambda entry: entry.batch_id)
     done_s = np.repeat([e.done_at_s for e in entries], [int(e.rows) for e in entries])
     arrival_s = stream.rate.arrival_s(np.arange(len(done_s)))

@@ -20,10 +20,10 @@ from pyspark.sql.types import StructType
 from penstock.model.observation import Floats
 from penstock.model.route import Route
 from penstock.spark import handles
-from penstock.spark.routes.desk import RouteDesk
 from penstock.spark.routes.exchange import RouteExchange
 from penstock.spark.routes.names import COLUMN
 from penstock.spark.routes.reading import RoutedReading
+from penstock.spark.routes.table_versions import RouteTableVersions
 
 FORMAT = "penstock-lane-trial"
 ROWS_PER_ARROW_BATCH = 65_536
@@ -130,8 +130,8 @@ class _Trial:
         self._session, self._route = session, route
         self._exchange = RouteExchange(folder)
         self._now_s = 0.0
-        self._desk = RouteDesk(route, self._exchange, clock=lambda: self._now_s)
-        self._version = self._desk.version(None)
+        self._table_versions = RouteTableVersions(route, self._exchange, clock=lambda: self._now_s)
+        self._version = self._table_versions.version(None)
         self._options = {
             "route": route.to_json(), "routes_at": str(folder), "columns": columns,
         }  # fmt: skip
@@ -140,7 +140,7 @@ class _Trial:
         """One batch, and the table that follows from it."""
         self.run(file, 1)
         self._now_s += self._route.period_s
-        self._version = self._desk.version(self._version)
+        self._version = self._table_versions.version(self._version)
 
     def run(self, file: Path, times: int) -> float:
         """Nanoseconds of lane tasks for each row."""

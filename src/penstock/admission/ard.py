@@ -6,13 +6,13 @@ Balkesen et al. 2013, s. 6.1.2.
 from dataclasses import dataclass
 
 from penstock.admission.problem import AdmissionProblem, Bools, Situation
-from penstock.admission.strategy import Keeping, until_it_fits
+from penstock.admission.strategy import KeepsAssignments, until_it_fits
 from penstock.forecast.forecaster import LastRate
 from penstock.forecast.outlook import Outlook, outlook
 
 
 @dataclass(frozen=True)
-class AverageRateDecreasing(Keeping):
+class AverageRateDecreasing(KeepsAssignments):
     """Fast streams leave first, so few must leave."""
 
     name: str = "ard"

@@ -25,9 +25,9 @@ def lanes_to_drain(situation: Situation, lane: Ints, takers: Bools) -> Ints:
     total = int(situation.size.sum())
     needed = max(1, math.ceil(total / (problem.drain_below * LANE)))
     # Only lanes that take streams are calm enough to be asked; a new lane has just been needed.
-    calm = np.flatnonzero(takers & (count[: problem.lanes] > 0))
-    surplus = min(used - needed, len(calm) - 1)
+    candidates = np.flatnonzero(takers & (count[: problem.lanes] > 0))
+    surplus = min(used - needed, len(candidates) - 1)
     if surplus <= 0 or used > np.count_nonzero(count[: problem.lanes]):
         return none
-    load = np.bincount(lane, situation.size)[calm]
-    return calm[np.lexsort((load, count[calm]))[:surplus]]
+    load = np.bincount(lane, situation.size)[candidates]
+    return candidates[np.lexsort((load, count[candidates]))[:surplus]]

@@ -10,14 +10,14 @@ and t+k, so that capacity holds all the way to the horizon; the paper leaves ope
 from dataclasses import dataclass, field
 
 from penstock.admission.problem import AdmissionProblem, Bools, Situation
-from penstock.admission.strategy import Keeping, until_it_fits
+from penstock.admission.strategy import KeepsAssignments, until_it_fits
 from penstock.forecast.forecaster import Forecaster
 from penstock.forecast.holt import Holt
 from penstock.forecast.outlook import Outlook, outlook
 
 
 @dataclass(frozen=True)
-class DeltaRateForecast(Keeping):
+class DeltaRateForecast(KeepsAssignments):
     """The steepest leave first; any forecaster may stand in for Holt's."""
 
     forecaster: Forecaster = field(default_factory=Holt)

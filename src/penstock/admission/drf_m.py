@@ -10,7 +10,7 @@ placement.
 from dataclasses import dataclass, field
 
 from penstock.admission.problem import AdmissionProblem, Bools, Situation
-from penstock.admission.strategy import Keeping, until_it_fits
+from penstock.admission.strategy import KeepsAssignments, until_it_fits
 from penstock.forecast.forecaster import Forecaster
 from penstock.forecast.holt import Holt
 from penstock.forecast.metadata import nothing_known
@@ -18,7 +18,7 @@ from penstock.forecast.outlook import Outlook, outlook
 
 
 @dataclass(frozen=True)
-class DeltaRateForecastMetadata(Keeping):
+class DeltaRateForecastMetadata(KeepsAssignments):
     """What is known overrides what is guessed."""
 
     forecaster: Forecaster = field(default_factory=Holt)

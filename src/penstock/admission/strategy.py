@@ -41,7 +41,7 @@ class Strategy(Protocol):
         """Streams are placed in decreasing order of this."""
 
 
-class Keeping:
+class KeepsAssignments:
     """What strategies that keep assignments have in common; they differ in beliefs and picks."""
 
     keeps_assignments = True

@@ -83,8 +83,10 @@ def adapt(cluster: Cluster, allocate: Allocate, scale: Scale) -> Adaptation:
 def scaled(cluster: Cluster, change: ScalingChange) -> Cluster:
     """The cluster with nodes added and marked."""
     problem = cluster.problem
-    marked = np.array([name in change.drain for name in cluster.nodes], dtype=bool)
-    draining = np.concatenate([problem.draining | marked, np.zeros(len(change.add), dtype=bool)])
+    newly_draining = np.array([name in change.drain for name in cluster.nodes], dtype=bool)
+    draining = np.concatenate(
+        [problem.draining | newly_draining, np.zeros(len(change.add), dtype=bool)]
+    )
     capacity = np.concatenate([problem.capacity, [node.capacity for node in change.add]])
     resources = tuple(
         Resource(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
@@ -9,8 +10,8 @@ import typer
 from penstock.cli.output import JsonFlag, print_json
 
 if TYPE_CHECKING:
-    from penstock.spark.cluster.detached import ClusterChange
     from penstock.spark.cluster.embedded import ClusterStatus
+    from penstock.spark.cluster.standing import ClusterChange
 
 cluster: Final = typer.Typer(
     name="cluster",
@@ -37,7 +38,7 @@ def up(
     as_json: Annotated[bool, JsonFlag] = False,
 ) -> None:
     """Start the cluster; it keeps running when this command ends."""
-    from penstock.spark.cluster.detached import cluster_up
+    from penstock.spark.cluster.standing import cluster_up
 
     _print_change(cluster_up(slots, memory_mb), as_json)
 
@@ -45,7 +46,7 @@ def up(
 @cluster.command(epilog="Example: penstock cluster down")
 def down(as_json: Annotated[bool, JsonFlag] = False) -> None:
     """Stop the cluster and everything that runs on it."""
-    from penstock.spark.cluster.detached import cluster_down
+    from penstock.spark.cluster.standing import cluster_down
 
     _print_change(cluster_down(), as_json)
 
@@ -53,13 +54,42 @@ def down(as_json: Annotated[bool, JsonFlag] = False) -> None:
 @cluster.command(epilog="Example: penstock cluster status --json")
 def status(as_json: Annotated[bool, JsonFlag] = False) -> None:
     """Show whether the cluster is up and how much of it is in use."""
-    from penstock.spark.cluster.detached import cluster_status
+    from penstock.spark.cluster.standing import cluster_status
 
     found = cluster_status()
     if as_json:
         print_json(found)
     else:
         print(_line(found))
+
+
+@cluster.command(epilog='Example: eval "$(penstock cluster env --executors-max 4)"')
+def env(
+    executors_min: Annotated[
+        int, typer.Option("--executors-min", min=1, help="Executors that a script starts with.")
+    ] = 1,
+    executors_max: Annotated[
+        int | None,
+        typer.Option(
+            "--executors-max", min=1, help="Most executors. Default: as the cluster has room for."
+        ),
+    ] = None,
+    slots: Annotated[
+        int, typer.Option("--slots", min=1, help="Tasks that one executor runs at once.")
+    ] = 1,
+    as_json: Annotated[bool, JsonFlag] = False,
+) -> None:
+    """Print lines for the shell that put plain PySpark scripts onto the cluster.
+
+    They hold no secret: they name a folder of Spark settings that only you can read.
+    """
+    from penstock.spark.run.user_session import shell_environment
+
+    found = shell_environment(executors_min, executors_max, slots)
+    if as_json:
+        print_json(found)
+    else:
+        print("\n".join(f"export {name}={quote(value)}" for name, value in found.items()))
 
 
 def _print_change(change: ClusterChange, as_json: bool) -> None:

@@ -81,7 +81,8 @@ def _empty(out: Path) -> None:
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         if not (out / MARK).is_file():
             raise InvalidInput(
-                f"--out {out} exists and is not of an earlier demo; name a new or empty directory."
+                f"--out {out} exists and was not made by an earlier demo; name a new or empty "
+                "directory."
             )
         shutil.rmtree(out)
     out.mkdir(parents=True, exist_ok=True)

@@ -17,9 +17,9 @@ from penstock.control.batch_interval import BatchInterval
 from penstock.control.controlled import Controlled
 from penstock.control.deciding import Cluster, Deciding
 from penstock.control.failures import Attempts
-from penstock.control.guards.basic import resized
+from penstock.control.guards.guard import resized
 from penstock.control.last_resort import LastResort
-from penstock.control.move_timing import moves_wait
+from penstock.control.move_timing import reason_to_delay_moves
 from penstock.control.ports import Clock
 from penstock.control.records import AllocationRecord, DecisionRecord
 from penstock.control.rooms import Rooms
@@ -60,7 +60,7 @@ class Acting:
             allocation = allocation.put_off("executors are added first")
         elif allocation is not None:
             bound_s = self._controlled.limits.max_latency_s
-            wait = moves_wait(allocation, record, self._deciding.newest, bound_s)
+            wait = reason_to_delay_moves(allocation, record, self._deciding.newest, bound_s)
             allocation = allocation if wait is None else allocation.put_off(wait)
         moved = self._move(step.at_s, allocation, cluster.cannot_move, dry_run)
         waits = self._quality_first(wanted - cluster.executors)
@@ -97,8 +97,10 @@ class Acting:
             moved=moved,
         )
         if self._rooms.last_resort is not None:
-            resorting = partial(self._resort, self._rooms.last_resort, step, cluster, dry_run)
-            step = self._attempts.attempt("last resort", resorting, step.at_s) or step
+            last_resort = partial(
+                self._use_last_resort, self._rooms.last_resort, step, cluster, dry_run
+            )
+            step = self._attempts.attempt("last resort", last_resort, step.at_s) or step
         if self._rooms.batch_interval is not None:
             pacing = partial(self._pace, self._rooms.batch_interval, step, cluster, dry_run)
             step = self._attempts.attempt("interval", pacing, step.at_s) or step
@@ -111,7 +113,9 @@ class Acting:
             return None
         return "no scaling in: the last resort is in use, and is undone first"
 
-    def _resort(self, resorting: LastResort, step: Step, cluster: Cluster, dry_run: bool) -> Step:
+    def _use_last_resort(
+        self, last_resort: LastResort, step: Step, cluster: Cluster, dry_run: bool
+    ) -> Step:
         """The last resort, where no processors and no placement can help any more."""
         seen = self._deciding.newest
         there = cluster.executors * cluster.slots
@@ -119,30 +123,30 @@ class Acting:
         no_more = cluster.executors >= most or cluster.cannot_scale is not None
         nothing_else = step.outcome is None and step.moved is None and step.divided is None
         at_limit = no_more and seen.processors >= there
-        found = resorting.look(seen, there, at_limit)
+        found = last_resort.look(seen, there, at_limit)
         if found is None or not nothing_else:  # what was done may be enough
             return step
         outcomes = []
-        resorting.wait()
-        for action in resorting.actions(found.plan):
+        last_resort.wait()
+        for action in last_resort.actions(found.plan):
             if not dry_run and action.NAME not in cluster.cannot:
                 outcomes.append(self._act(step.at_s, action))
-                resorting.learn(outcomes[-1], seen)
+                last_resort.learn(outcomes[-1], seen)
         return _also(step, found.decision, outcomes)
 
     def _pace(self, pacing: BatchInterval, step: Step, cluster: Cluster, dry_run: bool) -> Step:
         """How often a batch begins, where nothing else changed."""
         if step.outcome is not None or step.moved is not None or step.room_outcomes:
             return step
-        told = pacing.look(self._deciding.newest)
-        if told is None:
+        decision = pacing.look(self._deciding.newest)
+        if decision is None:
             return step
-        action, outcomes = SetInterval(told.numbers["interval_s"]), []
+        action, outcomes = SetInterval(decision.numbers["interval_s"]), []
         if not dry_run and action.NAME not in cluster.cannot:
             outcomes.append(self._act(step.at_s, action))
             if outcomes[-1].done:
                 pacing.interval_s = action.seconds
-        return _also(step, told, outcomes)
+        return _also(step, decision, outcomes)
 
     def _allocate(self, wanted: int, dry_run: bool) -> AllocationRecord | None:
         if self._rooms.allocating is None:

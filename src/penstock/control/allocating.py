@@ -54,7 +54,7 @@ class Allocating:
     def __init__(self, rules: AllocationRules) -> None:
         self.rules = rules
         self.cost = LearntCost()
-        self._marked: tuple[str, ...] = ()
+        self._leaving: tuple[str, ...] = ()
         self._load: dict[str, Floats] = {}
         self._rng = np.random.default_rng(rules.seed)
 
@@ -84,8 +84,8 @@ class Allocating:
             bound=decided.plan.bound,
             collocation=table.collocation,
             planned_collocation=_planned_collocation(table, moves),
-            leaving=self._marked,
-            left_on_leaving=_left(table, self._marked, moves),
+            leaving=self._leaving,
+            left_on_leaving=_left(table, self._leaving, moves),
             holds_scaling=held[0] if held and moves else None,
             reasons=(worth,) if worth is not None else decided.reasons,
             infeasible=decided.infeasible,
@@ -111,7 +111,7 @@ class Allocating:
         """Keep as many marks as nodes are to go; new ones where emptying costs least."""
         usable = [node.name for node in table.nodes if not node.draining]
         surplus = max(0, len(usable) - wanted)
-        marked = [name for name in self._marked if name in usable][:surplus]
+        leaving = [name for name in self._leaving if name in usable][:surplus]
         cost_s = self.cost.seconds(table.state_bytes)
         held = dict.fromkeys(usable, 0.0)
         for group, node in enumerate(table.home.tolist()):
@@ -119,10 +119,10 @@ class Allocating:
                 held[table.nodes[node].name] += float(cost_s[group])
         # Of equals the youngest goes, as it does where nobody chooses.
         order = sorted(range(len(usable)), key=lambda n: (held[usable[n]], -n))
-        marked += [name for name in (usable[n] for n in order) if name not in marked][
-            : surplus - len(marked)
+        leaving += [name for name in (usable[n] for n in order) if name not in leaving][
+            : surplus - len(leaving)
         ]
-        self._marked = tuple(marked)
+        self._leaving = tuple(leaving)
 
     def _problem(self, table: KeyGroupTable) -> AllocationProblem:
         """One budget of 1 that keeps both limits: no move is cheaper than its share of either."""
@@ -132,7 +132,7 @@ class Allocating:
             load=table.load,
             home=table.home,
             capacity=np.array([float(node.slots) for node in table.nodes]),
-            draining=np.array([n.draining or n.name in self._marked for n in table.nodes]),
+            draining=np.array([n.draining or n.name in self._leaving for n in table.nodes]),
             migration_cost=np.maximum(cost, 1.0 / rules.max_migrations),
             max_migration_cost=1.0 + 1e-9,
         )
@@ -156,7 +156,7 @@ class Allocating:
     def _emptied(self, table: KeyGroupTable) -> set[str]:
         """Nodes that the framework gives back before it plans."""
         used = {table.nodes[node].name for node in table.home.tolist() if node != NOWHERE}
-        going = {node.name for node in table.nodes if node.draining or node.name in self._marked}
+        going = {node.name for node in table.nodes if node.draining or node.name in self._leaving}
         emptied = going - used
         return emptied if len(emptied) < len(table.nodes) else set()
 

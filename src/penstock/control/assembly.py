@@ -12,7 +12,7 @@ from penstock.control.from_settings import (
     policy_of,
     shadow_policies,
 )
-from penstock.control.guards.basic import Guard
+from penstock.control.guards.guard import Guard
 from penstock.control.guards.standard import standard_guards
 from penstock.control.loop import Loop
 from penstock.control.ports import Clock, History

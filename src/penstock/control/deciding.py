@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from penstock.control.actions import MoveKeyGroups, SetExecutors
 from penstock.control.controlled import Controlled
-from penstock.control.guards.basic import GuardContext, apply_guards
+from penstock.control.guards.guard import GuardContext, apply_guards
 from penstock.control.ports import Actuator
 from penstock.control.records import DecisionRecord
 from penstock.control.rooms import Rooms

@@ -7,7 +7,7 @@ from penstock.control.allocating import Allocating, AllocationRules
 from penstock.control.batch_interval import BatchInterval
 from penstock.control.last_resort import LastResort
 from penstock.control.resolved_settings import options_for, shadow_names
-from penstock.scaling.last_resort import ResortRules
+from penstock.scaling.last_resort import LastResortRules
 from penstock.scaling.policies.policy import ScalingPolicy
 from penstock.scaling.policies.registry import has_option, policy
 
@@ -46,7 +46,7 @@ def last_resort_of(
     settings: Settings, variants: tuple[str, ...], max_latency_s: float
 ) -> LastResort | None:
     """The last resort; None where the user allows none: no cheaper form, and nothing to shed."""
-    rules = ResortRules(
+    rules = LastResortRules(
         variants, settings.shed_at_most or 0.0, settings.resort_after_s,
         settings.resort_undo_after_s,
     )  # fmt: skip

@@ -47,16 +47,14 @@ def key_group_table(observation: Observation) -> KeyGroupTable:
     load: list[Floats] = []
     size: list[Floats] = []
     home: list[int] = []
-    for one in observation.components:
-        if one.key_groups is None:
-            continue
-        count = len(one.key_groups.load_s)
-        first[one.name] = len(component)
-        component += [one.name] * count
+    for name, held in observation.key_groups.items():
+        count = len(held.load_s)
+        first[name] = len(component)
+        component += [name] * count
         group.append(np.arange(count, dtype=np.int64))
-        load.append(np.nan_to_num(one.key_groups.load_s) / observation.period_s * 100.0)
-        size.append(np.nan_to_num(one.key_groups.state_bytes))
-        home += [position.get(str(node), NOWHERE) for node in one.key_groups.node]
+        load.append(np.nan_to_num(held.load_s) / observation.period_s * 100.0)
+        size.append(np.nan_to_num(held.state_bytes))
+        home += [position.get(str(node), NOWHERE) for node in held.node]
     return KeyGroupTable(
         nodes,
         tuple(component),

@@ -10,10 +10,10 @@ from penstock.control.actions import Action, Outcome, ShedLoad, UseVariants
 from penstock.model.decision import Decision, RoomDecision
 from penstock.model.observation import Observation
 from penstock.scaling.last_resort import (
-    ResortPlan,
-    ResortRules,
+    LastResortPlan,
+    LastResortRules,
     Situation,
-    decide_resort,
+    decide_last_resort,
     relative_error,
 )
 
@@ -22,25 +22,25 @@ KEPT_SHARE = 0.95  # of results within the bound: the promise is kept
 
 
 @dataclass(frozen=True)
-class ResortStep:
+class LastResortStep:
     """A plan that is not the present one, or cannot be enough; and its record."""
 
-    plan: ResortPlan
+    plan: LastResortPlan
     decision: RoomDecision
 
 
 class LastResort:
     """Takes steps of the last resort and undoes them."""
 
-    def __init__(self, rules: ResortRules, max_latency_s: float) -> None:
+    def __init__(self, rules: LastResortRules, max_latency_s: float) -> None:
         self._rules, self._max_latency_s = rules, max_latency_s
-        self.plan = ResortPlan()
-        self._late_since_s = self._calm_since_s = math.nan
+        self.plan = LastResortPlan()
+        self._late_since_s = self._in_time_since_s = math.nan
         self._cost_s: dict[str, float] = {}  # of a row, before an operator's form was changed
         self._last_cost_s = math.nan
-        self._told_infeasible: str | None = None
+        self._reported_infeasible: str | None = None
 
-    def look(self, seen: Observation, processors: int, at_limit: bool) -> ResortStep | None:
+    def look(self, seen: Observation, processors: int, at_limit: bool) -> LastResortStep | None:
         """What is to change after a period, with its numbers and reasons; None: nothing."""
         late = self._lateness(seen)
         at_s, cost_s = seen.at_s, _row_cost_s(seen)
@@ -51,15 +51,15 @@ class LastResort:
         if late is not None or not at_limit:
             missed = bool(late) and at_limit
             self._late_since_s = _since(missed, self._late_since_s, at_s)
-            self._calm_since_s = _since(late == "", self._calm_since_s, at_s)
+            self._in_time_since_s = _since(late == "", self._in_time_since_s, at_s)
         situation = self._situation(seen, processors, late or "")
-        decision = decide_resort(self.plan, situation, self._rules)
+        decision = decide_last_resort(self.plan, situation, self._rules)
         if decision.plan == self.plan:
             return self._stays(decision, situation, seen)
-        self._told_infeasible = None
-        return self._told(decision, situation, seen)
+        self._reported_infeasible = None
+        return self._recorded(decision, situation, seen)
 
-    def actions(self, wanted: ResortPlan) -> tuple[Action, ...]:
+    def actions(self, wanted: LastResortPlan) -> tuple[Action, ...]:
         """Only differences."""
         found: list[Action] = []
         if wanted.cheaper != self.plan.cheaper:
@@ -70,7 +70,7 @@ class LastResort:
 
     def wait(self) -> None:
         """A step was taken or advised: the time until the next one begins anew."""
-        self._late_since_s = self._calm_since_s = math.nan
+        self._late_since_s = self._in_time_since_s = math.nan
 
     def learn(self, outcome: Outcome, seen: Observation) -> None:
         """An action came to this."""
@@ -80,9 +80,9 @@ class LastResort:
         if isinstance(action, UseVariants):
             for name in set(action.operators) - set(self.plan.cheaper):
                 self._cost_s[name] = _row_cost_s(seen)
-            self.plan = ResortPlan(action.operators, self.plan.shed)
+            self.plan = LastResortPlan(action.operators, self.plan.shed)
         elif isinstance(action, ShedLoad):
-            self.plan = ResortPlan(self.plan.cheaper, action.share)
+            self.plan = LastResortPlan(self.plan.cheaper, action.share)
 
     def _lateness(self, seen: Observation) -> str | None:
         """By what the bound is missed; empty when it is kept, None when that is not known."""
@@ -105,7 +105,7 @@ class LastResort:
             processors=processors,
             load=rate * cost_s if rate else 0.0,
             late_for_s=_age(self._late_since_s, seen.at_s),
-            calm_for_s=_age(self._calm_since_s, seen.at_s),
+            in_time_for_s=_age(self._in_time_since_s, seen.at_s),
             late=late,
             behind_load=behind_load if behind_load > 0 else 0.0,
             full_load={name: rate * cost for name, cost in self._cost_s.items()},
@@ -117,21 +117,21 @@ class LastResort:
         )
 
     def _stays(
-        self, decision: Decision[ResortPlan], situation: Situation, seen: Observation
-    ) -> ResortStep | None:
+        self, decision: Decision[LastResortPlan], situation: Situation, seen: Observation
+    ) -> LastResortStep | None:
         """That nothing more can be done is worth telling once, not in every period."""
         if decision.infeasible is None:
             if situation.late == "":
-                self._told_infeasible = None
+                self._reported_infeasible = None
             return None
-        if self._told_infeasible is not None:
+        if self._reported_infeasible is not None:
             return None
-        self._told_infeasible = decision.infeasible
-        return self._told(decision, situation, seen)
+        self._reported_infeasible = decision.infeasible
+        return self._recorded(decision, situation, seen)
 
-    def _told(
-        self, decision: Decision[ResortPlan], situation: Situation, seen: Observation
-    ) -> ResortStep:
+    def _recorded(
+        self, decision: Decision[LastResortPlan], situation: Situation, seen: Observation
+    ) -> LastResortStep:
         plan = decision.plan
         numbers = {
             "shed_at_most": self._rules.shed_at_most,
@@ -155,8 +155,8 @@ class LastResort:
         if plan != self.plan:
             what = "; ".join(str(action) for action in self.actions(plan))
         known = {name: value for name, value in numbers.items() if math.isfinite(value)}
-        told = RoomDecision(seen.at_s, ROOM, "custom", what, known, reasons, decision.infeasible)
-        return ResortStep(plan, told)
+        record = RoomDecision(seen.at_s, ROOM, "custom", what, known, reasons, decision.infeasible)
+        return LastResortStep(plan, record)
 
 
 def _row_cost_s(seen: Observation) -> float:

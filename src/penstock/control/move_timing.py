@@ -11,7 +11,7 @@ from penstock.model.observation import Observation
 PRESSING = 50.0  # points of load distance: half a processor
 
 
-def moves_wait(
+def reason_to_delay_moves(
     allocation: AllocationRecord, record: DecisionRecord, newest: Observation, bound_s: float
 ) -> str | None:
     """Why planned moves should wait for a later period; None if they should not."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from penstock.control.allocating import Allocating
 from penstock.control.batch_interval import BatchInterval
 from penstock.control.foresight import Foresight
-from penstock.control.guards.basic import Guard
+from penstock.control.guards.guard import Guard
 from penstock.control.last_resort import LastResort
 from penstock.scaling.policies.policy import ScalingPolicy
 

@@ -170,10 +170,10 @@ def _observed(o: Observation) -> Iterable[Sample]:
         yield "penstock_component_service_time_seconds", (c.name,), c.service_time_s
         yield "penstock_component_parallelism", (c.name,), c.parallelism
         yield "penstock_component_backlog_rows", (c.name,), c.backlog_rows
-        if c.key_groups is not None and c.key_groups.load_s.sum() > 0:
-            loads = c.key_groups.load_s
-            peak = float(loads.max() / loads.mean())
-            yield "penstock_key_group_load_imbalance_ratio", (c.name,), peak
+    for name, held in o.key_groups.items():
+        if held.load_s.sum() > 0:
+            peak = float(held.load_s.max() / held.load_s.mean())
+            yield "penstock_key_group_load_imbalance_ratio", (name,), peak
 
 
 def _counted(found: Counts) -> Iterable[Sample]:

@@ -119,16 +119,14 @@ def changed_places(observations: Sequence[Observation]) -> list[dict[str, Any]]:
     moves: list[dict[str, Any]] = []
     homes: dict[str, list[str]] = {}
     for observation in observations:
-        for component in observation.components:
-            if component.key_groups is None:
-                continue
-            now = [str(node) for node in component.key_groups.node]
-            before = homes.get(component.name, [])
+        for name, held in observation.key_groups.items():
+            now = [str(node) for node in held.node]
+            before = homes.get(name, [])
             moves += [
-                {"at_s": observation.at_s, "component": component.name, "group": group,
+                {"at_s": observation.at_s, "component": name, "group": group,
                  "from": old, "to": new}
                 for group, (old, new) in enumerate(zip(before, now, strict=False))
                 if old and new and old != new
             ]  # fmt: skip
-            homes[component.name] = now
+            homes[name] = now
     return moves

@@ -73,20 +73,20 @@ def _overridden(
     horizon: int,
 ) -> Outlook:
     metadata = completed(metadata, defaults)
-    told = np.flatnonzero(_says_something(metadata))
-    if len(told) == 0:
+    described = np.flatnonzero(_says_something(metadata))
+    if len(described) == 0:
         return plain
-    past = history[told]
-    age = (~np.isnan(past)).sum(axis=1) if age_periods is None else age_periods[told]
+    past = history[described]
+    age = (~np.isnan(past)).sum(axis=1) if age_periods is None else age_periods[described]
     unseen = np.isnan(past).all(axis=1) if past.shape[1] else np.ones(len(past), dtype=bool)
-    least, greatest = np.full(len(told), np.nan), np.full(len(told), np.nan)
+    least, greatest = np.full(len(described), np.nan), np.full(len(described), np.nan)
     if not unseen.all():
         least[~unseen], greatest[~unseen] = (
             np.nanmin(past[~unseen], axis=1), np.nanmax(past[~unseen], axis=1),
         )  # fmt: skip
-    rows = Rows(metadata.take(told), newest(past), least, greatest, age.astype(np.float64))
-    following, at_end = plain.next_rate_per_s[told], plain.horizon_rate_per_s[told]
-    needed = np.zeros(len(told))
+    rows = Rows(metadata.take(described), newest(past), least, greatest, age.astype(np.float64))
+    following, at_end = plain.next_rate_per_s[described], plain.horizon_rate_per_s[described]
+    needed = np.zeros(len(described))
     expected = guess = following
     for step in np.unique(np.linspace(1, horizon, min(horizon, _MOST_STEPS)).astype(int)).tolist():
         share = (step - 1) / max(horizon - 1, 1)
@@ -99,7 +99,7 @@ def _overridden(
     columns = (plain.next_rate_per_s, plain.horizon_rate_per_s, plain.needed_rate_per_s)
     merged = [column.copy() for column in columns]
     for column, values in zip(merged, (first, expected, needed), strict=True):
-        column[told] = values
+        column[described] = values
     return Outlook(*merged)
 
 

@@ -38,13 +38,13 @@ def enumerate_components(
         grown: dict[Members, int] = {}
         grown_reach: dict[Members, Members] = {}
         for members, shared in level.items():
-            border = reach[members]
-            for position in positions_of(border & ~members):
+            reached = reach[members]
+            for position in positions_of(reached & ~members):
                 common = shared & graph.key_bits[position]
                 larger = members | 1 << position
                 if common and larger not in grown:
                     grown[larger] = common
-                    grown_reach[larger] = border | graph.neighbours[position]
+                    grown_reach[larger] = reached | graph.neighbours[position]
             if len(found) - graph.size + len(grown) > max_count:
                 return Enumeration(tuple(found), size, complete=False)
         if not grown:

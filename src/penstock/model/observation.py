@@ -173,6 +173,14 @@ class SourceObservation:
 
 
 @dataclass(frozen=True)
+class StateObservation:
+    """State of an attached query, whose parts are not measured as components of their own."""
+
+    name: str
+    key_groups: KeyGroups
+
+
+@dataclass(frozen=True)
 class Observation:
     """Everything measured in the period that ended at `at_s`."""
 
@@ -189,7 +197,14 @@ class Observation:
     sources: tuple[SourceObservation, ...] = ()  # those of many streams
     missing: tuple[str, ...] = field(default=())  # names of what could not be measured
     traffic: tuple[GroupTraffic, ...] = ()  # of the newest batch; not kept in the history
+    state: tuple[StateObservation, ...] = ()  # beside that of components
     decided: tuple[RoomDecision, ...] = ()  # since the observation before; kept as decisions
+
+    @property
+    def key_groups(self) -> dict[str, KeyGroups]:
+        """All key groups that were seen, by the name of what holds them."""
+        held = {one.name: one.key_groups for one in self.components if one.key_groups is not None}
+        return held | {one.name: one.key_groups for one in self.state}
 
     @property
     def offered_load(self) -> float:

@@ -7,7 +7,7 @@ from penstock.routing.ring import Ring
 from penstock.routing.route_table import RouteTable, table_of
 from penstock.routing.splitting import SplitRule, split_keys
 
-_TOLD = 3  # hot keys named in the reasons
+_MOST_NAMED = 3  # hot keys named in the reasons
 
 
 def decide_routes(
@@ -27,7 +27,7 @@ def decide_routes(
     named = ", ".join(
         f"{key.label!r} ({shares[key.hash]:.1%} of rows) into {len(key.nodes)} parts on "
         f"{len(set(key.nodes))} nodes"
-        for key in table.hot[:_TOLD]
+        for key in table.hot[:_MOST_NAMED]
     )
-    rest = len(table.hot) - _TOLD
+    rest = len(table.hot) - _MOST_NAMED
     return Decision(table, (f"split {named}" + (f" and {rest} more keys" if rest > 0 else ""),))

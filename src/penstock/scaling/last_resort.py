@@ -25,13 +25,13 @@ CONFIDENCE = 1.96  # standard errors in a 95% interval
 
 
 @dataclass(frozen=True)
-class ResortRules:
+class LastResortRules:
     """What the user allows; nothing by default."""
 
     variants: tuple[str, ...] = ()  # operators that have a cheaper form
     shed_at_most: float = 0.0  # of the rows
     after_s: float = 10.0  # the bound is missed for so long, at the limit, before a step
-    calm_s: float = 30.0  # results are in time for so long before a step back
+    undo_after_s: float = 30.0  # results are in time for so long before a step back
 
     @property
     def allows_anything(self) -> bool:
@@ -40,7 +40,7 @@ class ResortRules:
 
 
 @dataclass(frozen=True)
-class ResortPlan:
+class LastResortPlan:
     """What is in use: operators in their cheaper form, in the order they went over; and a share."""
 
     cheaper: tuple[str, ...] = ()
@@ -57,38 +57,38 @@ class Situation:
     """What a step is decided on.
 
     Loads are in processors kept busy, without shedding. `late_for_s` counts while the bound is
-    missed with all processors in use, `calm_for_s` while it is kept.
+    missed with all processors in use, `in_time_for_s` while it is kept.
     """
 
     processors: int
     load: float  # of all rows that arrive, in the forms that are in use; NaN: not known
     late_for_s: float = 0.0
-    calm_for_s: float = 0.0
+    in_time_for_s: float = 0.0
     late: str = ""  # by what the bound is missed, with numbers
     behind_load: float = 0.0  # processors that working off what is late would keep busy
     full_load: Mapping[str, float] = field(default_factory=dict)  # if one form were undone
     loads: Mapping[str, float] = field(default_factory=dict)  # of operators' components
 
 
-def decide_resort(
-    now: ResortPlan, situation: Situation, rules: ResortRules
-) -> Decision[ResortPlan]:
+def decide_last_resort(
+    now: LastResortPlan, situation: Situation, rules: LastResortRules
+) -> Decision[LastResortPlan]:
     """One step further, one step back, or the same plan without a reason."""
     if math.isnan(situation.load):
         return Decision(now)
     if situation.late_for_s >= rules.after_s and situation.late:
         return _further(now, situation, rules)
-    if now.in_use and situation.calm_for_s >= rules.calm_s:
+    if now.in_use and situation.in_time_for_s >= rules.undo_after_s:
         return _back(now, situation)
     return Decision(now)
 
 
-def _further(now: ResortPlan, s: Situation, rules: ResortRules) -> Decision[ResortPlan]:
+def _further(now: LastResortPlan, s: Situation, rules: LastResortRules) -> Decision[LastResortPlan]:
     why = f"{s.late} with all {s.processors} processors in use for {s.late_for_s:.0f} s"
     left = [name for name in rules.variants if name not in now.cheaper]
     if left:
         heaviest = max(left, key=lambda name: s.loads.get(name, 0.0))
-        plan = ResortPlan((*now.cheaper, heaviest), now.shed)
+        plan = LastResortPlan((*now.cheaper, heaviest), now.shed)
         load = s.loads.get(heaviest, math.nan)
         return Decision(plan, (f"{heaviest} in its cheaper form: {why}; its load is {load:.2f}",))
     if rules.shed_at_most <= 0:
@@ -105,12 +105,12 @@ def _further(now: ResortPlan, s: Situation, rules: ResortRules) -> Decision[Reso
         f"{f' and {s.behind_load:.2f} behind' if s.behind_load > 0.005 else ''}, of which "
         f"{TARGET:.0%} of the processors can be taken on"
     )
-    return Decision(ResortPlan(now.cheaper, share), (said,), short)
+    return Decision(LastResortPlan(now.cheaper, share), (said,), short)
 
 
-def _back(now: ResortPlan, s: Situation) -> Decision[ResortPlan]:
+def _back(now: LastResortPlan, s: Situation) -> Decision[LastResortPlan]:
     room = RELAXED * s.processors
-    why = f"results are in time for {s.calm_for_s:.0f} s"
+    why = f"results are in time for {s.in_time_for_s:.0f} s"
     if now.shed > 0:
         share = min(_share_above(s.load, room), now.shed)
         if share > now.shed - 1e-9:
@@ -119,7 +119,7 @@ def _back(now: ResortPlan, s: Situation) -> Decision[ResortPlan]:
             f"shed {now.shed:.0%} -> {share:.0%} of the rows: {why}, and what is kept of a load of "
             f"{s.load:.2f} fits into {RELAXED:.0%} of {s.processors} processors"
         )
-        return Decision(ResortPlan(now.cheaper, share), (said,))
+        return Decision(LastResortPlan(now.cheaper, share), (said,))
     last = now.cheaper[-1]
     full = s.full_load.get(last, math.nan)
     if not full <= room:
@@ -128,7 +128,7 @@ def _back(now: ResortPlan, s: Situation) -> Decision[ResortPlan]:
         f"{last} in its full form again: {why}, and its load in all would be {full:.2f}, at most "
         f"{RELAXED:.0%} of {s.processors} processors"
     )
-    return Decision(ResortPlan(now.cheaper[:-1], 0.0), (said,))
+    return Decision(LastResortPlan(now.cheaper[:-1], 0.0), (said,))
 
 
 def _share_above(load: float, room: float) -> float:

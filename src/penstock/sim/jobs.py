@@ -26,9 +26,9 @@ class Jobs:
         """Rows of all jobs."""
         return int(self.rows.sum())
 
-    def where(self, chosen: NDArray[np.bool_]) -> "Jobs":
+    def where(self, mask: NDArray[np.bool_]) -> "Jobs":
         """The chosen jobs."""
-        return Jobs(self.at_s[chosen], self.origin_s[chosen], self.rows[chosen])
+        return Jobs(self.at_s[mask], self.origin_s[mask], self.rows[mask])
 
     def split_at(self, moment_s: float) -> tuple["Jobs", "Jobs"]:
         """Jobs before a moment, and those at or after it."""

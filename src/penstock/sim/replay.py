@@ -127,16 +127,16 @@ def latency_of(observations: Sequence[Observation]) -> tuple[float, float]:
     weights: list[float] = []
     total, rows = 0.0, 0
     for o in observations:
-        told = o.latency
-        if told is None or told.count == 0 or not math.isfinite(told.mean_s):
+        latency = o.latency
+        if latency is None or latency.count == 0 or not math.isfinite(latency.mean_s):
             continue
-        total, rows = total + told.mean_s * told.count, rows + told.count
-        p95_s = told.p95_s if math.isfinite(told.p95_s) else told.mean_s
-        most_s = told.max_s if math.isfinite(told.max_s) else p95_s
-        lowest_s = max(0.0, 2 * told.mean_s - p95_s)
-        shape = (lowest_s, told.mean_s, max(told.mean_s, p95_s), max(p95_s, most_s))
+        total, rows = total + latency.mean_s * latency.count, rows + latency.count
+        p95_s = latency.p95_s if math.isfinite(latency.p95_s) else latency.mean_s
+        most_s = latency.max_s if math.isfinite(latency.max_s) else p95_s
+        lowest_s = max(0.0, 2 * latency.mean_s - p95_s)
+        shape = (lowest_s, latency.mean_s, max(latency.mean_s, p95_s), max(p95_s, most_s))
         values += np.interp(QUANTILES, (0.0, 0.5, 0.95, 1.0), shape).tolist()
-        weights += [told.count / len(QUANTILES)] * len(QUANTILES)
+        weights += [latency.count / len(QUANTILES)] * len(QUANTILES)
     if not rows:
         return math.nan, math.nan
     order = np.argsort(values, kind="stable")

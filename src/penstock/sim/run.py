@@ -11,7 +11,7 @@ from penstock.config import Settings
 from penstock.control.assembly import assemble_loop, rooms_for
 from penstock.control.controlled import Controlled
 from penstock.control.foresight import Foresight
-from penstock.control.guards.basic import Guard
+from penstock.control.guards.guard import Guard
 from penstock.control.ports import History
 from penstock.control.records import ActionRecord, AllocationRecord, DecisionRecord, FailureRecord
 from penstock.control.step import Step

@@ -151,7 +151,7 @@ class SimulatedWorld:
         if isinstance(action, MoveKeyGroups):
             return self._move(action)
         if isinstance(action, UseVariants | ShedLoad | SetInterval):
-            return self._tell(action)
+            return self._order(action)
         if isinstance(action, SetParallelism):
             return self._assign(action)
         if not isinstance(action, SetExecutors) or action.total < 1:
@@ -162,7 +162,7 @@ class SimulatedWorld:
         detail = f"{change} new, live in {delay_s:g} s" if change > 0 else f"{-change} drained"
         return Outcome(action, done=True, detail=detail)
 
-    def _tell(self, action: UseVariants | ShedLoad | SetInterval) -> Outcome:
+    def _order(self, action: UseVariants | ShedLoad | SetInterval) -> Outcome:
         """What sources on Spark are told; it holds from the next batch on."""
         if not isinstance(self._engine, TimeSharing):
             return Outcome(action, False, self.unavailable()[action.NAME])

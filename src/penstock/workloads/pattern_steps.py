@@ -111,18 +111,18 @@ def detect(
             record.count += delta
         elif kind == SUPERSET:
             record.supersets += delta
-    told: list[Message] = []
+    sent: list[Message] = []
     for itemset, (frequent, maximal) in touched.items():
         record = records[itemset]
         now_frequent, now_maximal = record.flags(threshold)
         if now_frequent != frequent:
             change = int(now_frequent) - int(frequent)
-            told += [(parent, SUPERSET, change) for parent in parents(itemset)]
+            sent += [(parent, SUPERSET, change) for parent in parents(itemset)]
         if now_maximal != maximal:
-            told.append((itemset, MAXIMAL, int(now_maximal) - int(maximal)))
+            sent.append((itemset, MAXIMAL, int(now_maximal) - int(maximal)))
         if record == Record():
             del records[itemset]
-    return told
+    return sent
 
 
 class Detector:
@@ -142,10 +142,10 @@ class Detector:
             for frame in frames
             for message in zip(frame["itemset"], frame["kind"], frame["delta"], strict=True)
         ]
-        told = detect(records, messages, self._threshold)
+        sent = detect(records, messages, self._threshold)
         counts = {itemset: [int(r.count), int(r.supersets)] for itemset, r in records.items()}
         state.update((json.dumps(counts).encode(),))
-        yield pd.DataFrame(told, columns=["itemset", "kind", "delta"]).astype({"delta": "int64"})
+        yield pd.DataFrame(sent, columns=["itemset", "kind", "delta"]).astype({"delta": "int64"})
 
 
 def maximal_patterns(tweets: Tweets, count: int, threshold: int) -> set[str]:

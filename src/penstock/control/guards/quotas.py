@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from penstock.control.guards.basic import GuardContext, Guarded, held
+from penstock.control.guards.guard import GuardContext, Guarded, held
 from penstock.model.decision import ScalingPlan
 
 

@@ -3,16 +3,16 @@
 from collections.abc import Iterator
 
 from penstock.config import Settings
-from penstock.control.guards.basic import (
+from penstock.control.guards.guard import Guard
+from penstock.control.guards.limits import (
     BacklogFirst,
     Bounds,
     Cooldown,
-    Guard,
     LargestStep,
     NeedsObservation,
 )
 from penstock.control.guards.quotas import ExcludedTimes, Quota
-from penstock.control.guards.steadiness import CatchUp, ScaleDownWindow, UtilisationBand
+from penstock.control.guards.stability import CatchUp, ScaleDownWindow, UtilisationBand
 from penstock.model.day_spans import read_spans
 
 
@@ -20,7 +20,7 @@ def standard_guards(settings: Settings, slots_per_executor: int) -> tuple[Guard,
     """In the order they are applied; the last word is with those that hold."""
     return (
         *_raising(settings),
-        *_steadying(settings),
+        *_stabilising(settings),
         Bounds(),
         LargestStep(
             out_processors=settings.step_out * slots_per_executor,
@@ -38,7 +38,7 @@ def _raising(settings: Settings) -> Iterator[Guard]:
         yield CatchUp(settings.catch_up_s)
 
 
-def _steadying(settings: Settings) -> Iterator[Guard]:
+def _stabilising(settings: Settings) -> Iterator[Guard]:
     if settings.scale_down_window_s is not None:
         yield ScaleDownWindow(settings.scale_down_window_s)
     if settings.utilisation_low is not None and settings.utilisation_high is not None:

@@ -45,11 +45,12 @@ from penstock.model.observation import (
     Observation,
     OperatorObservation,
     SourceObservation,
+    StateObservation,
 )  # fmt: skip
 from penstock.model.plan_document import change_document, read_change
 
 Row = RowMapping
-Part = OperatorObservation | ComponentObservation | NodeObservation
+Part = OperatorObservation | ComponentObservation | NodeObservation | StateObservation
 Rows = list[tuple[Table, dict[str, Any]]]
 
 
@@ -71,6 +72,7 @@ def observation_rows(observation: Observation, run_id: int, seq: int) -> Rows:
         (t.operators, o.operators),
         (t.components, o.components),
         (t.nodes, o.nodes),
+        (t.state, o.state),
     )
     for table, parts in several:
         for position, part in enumerate(parts):
@@ -167,7 +169,11 @@ def _part(part: Part) -> dict[str, Any]:
 
 
 def read_observation(
-    row: Row, operators: Sequence[Row], components: Sequence[Row], nodes: Sequence[Row]
+    row: Row,
+    operators: Sequence[Row],
+    components: Sequence[Row],
+    nodes: Sequence[Row],
+    state: Sequence[Row],
 ) -> Observation:
     """The observation of its rows; the parts come in order of their position."""
     latency = batches = None
@@ -205,6 +211,15 @@ def read_observation(
         routes=(),  # of the newest batch only, and of no use to a policy: not kept
         sources=tuple(map(_read_source, row["sources"])),
         missing=tuple(row["missing"]),
+        state=tuple(StateObservation(r["name"], _key_groups(r["key_groups"])) for r in state),
+    )
+
+
+def _key_groups(document: dict[str, Any]) -> KeyGroups:
+    return KeyGroups(
+        load_s=_array(document["load_s"]),
+        state_bytes=_array(document["state_bytes"]),
+        node=np.array(document["node"], dtype=np.str_),
     )
 
 
@@ -219,11 +234,7 @@ def _component(row: Row) -> ComponentObservation:
             row, "arrival_rate_per_s", "service_time_s", "busy_s", "backlog_rows",
             "arrival_scv", "service_scv",
         ),
-        key_groups=None if groups is None else KeyGroups(
-            load_s=_array(groups["load_s"]),
-            state_bytes=_array(groups["state_bytes"]),
-            node=np.array(groups["node"], dtype=np.str_),
-        ),
+        key_groups=None if groups is None else _key_groups(groups),
     )  # fmt: skip
 
 

@@ -35,6 +35,7 @@ from penstock.control.records import (
     RunRecord,
 )
 from penstock.errors import InvalidInput, Unavailable
+from penstock.masking import masked_url
 from penstock.model.decision import RoomDecision
 from penstock.model.observation import AdmissionRecord, Observation
 
@@ -64,7 +65,7 @@ class HistoryStore:
     def __init__(self, where: str, create: bool = True) -> None:
         """Open a file or SQLAlchemy URL; made if missing and `create`, refused otherwise."""
         self._engine = t.connect(where, create)
-        self.where = self._engine.url.render_as_string(hide_password=True)
+        self.where = masked_url(where)
 
     def begin(self, run: RunRecord) -> "RunHistory":
         """A new run, to be written through what is returned."""
@@ -101,8 +102,8 @@ class HistoryStore:
         with self.reading() as connection:
             for start in range(0, len(numbers), MOST_NAMED):
                 named = list(numbers[start : start + MOST_NAMED])
-                chosen = t.observations.c.seq.in_(named)
-                query = select(t.observations).where(t.observations.c.run_id == run, chosen)
+                condition = t.observations.c.seq.in_(named)
+                query = select(t.observations).where(t.observations.c.run_id == run, condition)
                 parents = connection.execute(query.order_by(t.observations.c.seq)).mappings()
                 found += _assembled(connection, list(parents), partial(_numbered, named))
         return found
@@ -285,25 +286,27 @@ def _fetch(
 
 
 def _numbered(named: list[int], columns: Any) -> ColumnElement[bool]:
-    chosen: ColumnElement[bool] = columns.seq.in_(named)
-    return chosen
+    condition: ColumnElement[bool] = columns.seq.in_(named)
+    return condition
 
 
 def _assembled(
-    connection: Connection, parents: list[rows.Row], chosen: Callable[[Any], ColumnElement[bool]]
+    connection: Connection, parents: list[rows.Row], condition: Callable[[Any], ColumnElement[bool]]
 ) -> list[Observation]:
     """Observations of their rows, and of those of their parts that are chosen by number."""
     if not parents:
         return []
     run = parents[0]["run_id"]
     parts = []
-    for table in (t.operators, t.components, t.nodes):
-        query = select(table).where(table.c.run_id == run, chosen(table.c))
+    for table in (t.operators, t.components, t.nodes, t.state):
         by_seq: dict[int, list[rows.Row]] = defaultdict(list)
+        parts.append(by_seq)
+        if table is t.state and not inspect(connection).has_table(table.name):
+            continue  # written before there was any
+        query = select(table).where(table.c.run_id == run, condition(table.c))
         ordered = query.order_by(table.c.seq, table.c.position)
         for row in connection.execute(ordered).mappings():
             by_seq[row["seq"]].append(row)
-        parts.append(by_seq)
     return [
         rows.read_observation(p, *(by_seq.get(p["seq"], []) for by_seq in parts)) for p in parents
     ]

@@ -8,7 +8,7 @@ const MOVES_SHOWN = 8;
 
 export function drawGroups(newest, moves, chosen) {
   const panel = byId("groups");
-  const held = (newest?.components ?? []).filter((c) => c.key_groups && (!chosen || c.name === chosen));
+  const held = [...(newest?.components ?? []), ...(newest?.state ?? [])].filter((c) => c.key_groups && (!chosen || c.name === chosen));
   panel.hidden = held.length === 0;
   if (panel.hidden) return;
   put(panel.querySelector(".body"), held.flatMap((component) => heatMap(component, newest, moves)), legend());

@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import MISSING, Field, field, fields
-from typing import Any
+from typing import Any, get_args
 
 from penstock.config.option import Kind, Option
 
@@ -43,7 +43,7 @@ def _option(one: "Field[Any]") -> Option:
     assert one.default is not MISSING
     return Option(
         one.name,
-        _kind(one.name, one.default),
+        _kind(one),
         about["shown"] or _shown(one.name, one.default, can_be_off, off),
         about["description"],
         about["least"],
@@ -54,14 +54,16 @@ def _option(one: "Field[Any]") -> Option:
     )
 
 
-def _kind(name: str, default: object) -> Kind:
-    if isinstance(default, bool):
+def _kind(one: "Field[Any]") -> Kind:
+    """By its default, or where that is None by what else it may be."""
+    kinds = get_args(one.type) if one.default is None else (type(one.default),)
+    if bool in kinds:
         return "switch"
-    if isinstance(default, str):
+    if str in kinds:
         return "choice"
-    if isinstance(default, int):
+    if int in kinds:
         return "integer"
-    return "duration" if name.endswith("_s") else "number"
+    return "duration" if one.name.endswith("_s") else "number"
 
 
 def _shown(name: str, default: Any, can_be_off: bool, off: object) -> str:

@@ -35,13 +35,13 @@ class ScalingContext:
         Shared in space, processors may move between components while their number stays: only the
         window shows that, so the later of both counts.
         """
-        told = self.changed_at_s
-        if told is not None and self.sharing == "time":
-            return told
+        known_s = self.changed_at_s
+        if known_s is not None and self.sharing == "time":
+            return known_s
         for earlier, later in zip(self.window[-2::-1], self.window[::-1], strict=False):
             if _processors(earlier) != _processors(later) or self._moved(earlier, later):
-                return max(later.at_s - later.period_s, -math.inf if told is None else told)
-        return -math.inf if told is None else told
+                return max(later.at_s - later.period_s, -math.inf if known_s is None else known_s)
+        return -math.inf if known_s is None else known_s
 
     def _moved(self, earlier: Observation, later: Observation) -> bool:
         """Whether a component has other processors of its own; one not measured says nothing."""

@@ -153,7 +153,7 @@ def _rows_wait(observation: Observation, name: str) -> bool:
 
 
 def _most_tasks(observation: Observation) -> int | None:
-    counts = [len(c.key_groups.load_s) for c in observation.components if c.key_groups is not None]
+    counts = [len(held.load_s) for held in observation.key_groups.values()]
     return max(counts, default=None)
 
 

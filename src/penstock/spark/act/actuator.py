@@ -34,10 +34,10 @@ log = logging.getLogger(__name__)
 class Sources(Protocol):
     """Sources that look at each batch at what is wanted of them."""
 
-    def tell_parallelism(self, processors: int) -> None:
+    def send_parallelism(self, processors: int) -> None:
         """Let stateless work behind them use so many tasks."""
 
-    def tell_sources(self, what: dict[str, Any]) -> None:
+    def send_orders(self, what: dict[str, Any]) -> None:
         """Say something else than before: shedding, cheaper forms, the interval of batches."""
 
     def use_tasks(self, source: str, tasks: int) -> None:
@@ -77,6 +77,10 @@ class SparkActuator:
         """Executors asked for at present."""
         return self._executors.executors()
 
+    def take_over(self) -> None:
+        """From here on Spark's own dynamic allocation, if it is on, changes nothing any more."""
+        self._executors.take_over()
+
     def slots_per_executor(self) -> int:
         """Processors of one executor."""
         return self._executors.slots_per_executor()
@@ -86,7 +90,7 @@ class SparkActuator:
         if isinstance(action, MoveKeyGroups):
             return self._move(action)
         if isinstance(action, ShedLoad | UseVariants | SetInterval | SetRouteTasks):
-            return self._tell_sources(action)
+            return self._send_order(action)
         cannot = self._executors.unavailable() or not self._placements or self._cannot_place
         if cannot or not isinstance(action, SetExecutors):
             return self._spread(self._executors.act(action))
@@ -95,7 +99,7 @@ class SparkActuator:
             for placement in self._placements if leaving else ():
                 placement.evacuate(leaving)
         except PenstockError as reason:
-            log.warning("executors %s leave before they are empty: %s", leaving, reason)
+            log.warning("executors %s are removed before they are empty: %s", leaving, reason)
         try:
             return self._spread(self._executors.act(SetExecutors(action.total, leaving)))
         finally:
@@ -105,21 +109,19 @@ class SparkActuator:
     def _spread(self, outcome: Outcome) -> Outcome:
         """Stateless work follows from the next batch on; it needs no restart."""
         if outcome.done and self._sources is not None:
-            self._sources.tell_parallelism(self.executors() * self.slots_per_executor())
+            self._sources.send_parallelism(self.executors() * self.slots_per_executor())
         return outcome
 
-    def _tell_sources(
-        self, action: ShedLoad | UseVariants | SetInterval | SetRouteTasks
-    ) -> Outcome:
+    def _send_order(self, action: ShedLoad | UseVariants | SetInterval | SetRouteTasks) -> Outcome:
         """Sources look at each batch at what is wanted of them; nothing waits for it."""
         if self._sources is None or action.NAME in self.unavailable():
             return Outcome(action, False, self.unavailable()[action.NAME])
         if isinstance(action, ShedLoad):
-            self._sources.tell_sources({"shed": action.share})
+            self._sources.send_orders({"shed": action.share})
         elif isinstance(action, UseVariants):
-            self._sources.tell_sources({"cheaper": list(action.operators)})
+            self._sources.send_orders({"cheaper": list(action.operators)})
         elif isinstance(action, SetInterval):
-            self._sources.tell_sources({"interval_s": action.seconds})
+            self._sources.send_orders({"interval_s": action.seconds})
         else:
             for source, tasks in action.tasks.items():
                 self._sources.use_tasks(source, tasks)

@@ -97,7 +97,7 @@ def _may_be_written(
 def _unfinished(query: PlannedQuery, batch: int) -> InvalidTopology:
     return InvalidTopology(
         f"query {query.plan.name!r}: batch {batch} was written but not finished when the last run "
-        "ended; run once with the plan of then, and change the plan after that."
+        "ended; run once with the earlier plan, and change the plan after that."
     )
 
 

@@ -132,12 +132,12 @@ class Checkpoint:
         return float(self._remembered("epoch", {"epoch_s": now_s})["epoch_s"])
 
     def check_identity(self, identity: dict[str, Any]) -> None:
-        """Refuse a topology that does not fit what this checkpoint was begun with."""
+        """Refuse a topology that does not fit what this checkpoint was created with."""
         before = self._remembered("identity", identity)
         for field, value in identity.items():
             if before.get(field) != value and not isinstance(value, dict):
                 raise InvalidTopology(
-                    f"checkpoint {self.directory} was begun with {field} {before.get(field)!r}, "
+                    f"checkpoint {self.directory} was created with {field} {before.get(field)!r}, "
                     f"not {value!r}; set it back or choose another checkpoint."
                 )
             if isinstance(value, dict):
@@ -157,7 +157,7 @@ class Checkpoint:
             if before.get(name) != now.get(name):
                 raise InvalidTopology(
                     f"{whose} {name!r}: {'it' if whose == field else field} was "
-                    f"{before.get(name, 'absent')} when checkpoint {self.directory} was begun "
+                    f"{before.get(name, 'absent')} when checkpoint {self.directory} was created "
                     f"and is {now.get(name, 'absent')} now; change it back or choose another "
                     "checkpoint."
                 )

@@ -92,13 +92,13 @@ def refusal(query: PlannedQuery, before: PlanRecord | None, directory: object) -
     """Why a query cannot go on with a checkpoint, and what to do."""
     old = before.fingerprints.get(query.plan.name, {}) if before is not None else {}
     return InvalidTopology(
-        f"query {query.plan.name!r}: checkpoint {directory} was begun with {_told(old)}, and would "
-        f"now run with {_told(fingerprint(query))}; go on without --plan, add --apply to carry its "
-        "state over, or choose another checkpoint."
+        f"query {query.plan.name!r}: checkpoint {directory} was created with "
+        f"{_described(old)}, and would now run with {_described(fingerprint(query))}; go on "
+        "without --plan, add --apply to carry its state over, or choose another checkpoint."
     )
 
 
-def _told(found: dict[str, Any]) -> str:
+def _described(found: dict[str, Any]) -> str:
     if not found:
         return "no fused components"
     parts = [

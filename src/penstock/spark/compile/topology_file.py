@@ -48,10 +48,12 @@ def load_topology(spec: str) -> Topology:
     finally:
         sys.path.pop(0)
     cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]
-    return _chosen({k: v for k, v in vars(module).items() if isinstance(v, Topology)}, path, name)
+    return _the_one_meant(
+        {k: v for k, v in vars(module).items() if isinstance(v, Topology)}, path, name
+    )
 
 
-def _chosen(found: dict[str, Topology], path: str, name: str) -> Topology:
+def _the_one_meant(found: dict[str, Topology], path: str, name: str) -> Topology:
     if name in found:
         return found[name]
     if not name and len(set(map(id, found.values()))) == 1:

@@ -21,7 +21,7 @@ from penstock.model.observation import (
 )
 from penstock.spark import handles
 from penstock.spark.measure.attached_batches import AttachedBatch, latency_of, read_batches
-from penstock.spark.measure.attached_state import HeldState, with_key_groups
+from penstock.spark.measure.attached_state import HeldState, with_state
 from penstock.spark.measure.nodes import NodeReader
 
 
@@ -103,7 +103,7 @@ class AttachedMeasurer:
         )
         if self._held_state is None:
             return seen
-        return with_key_groups(seen, self._held_state(running))
+        return with_state(seen, self._held_state(running))
 
     def _follow(self, query: StreamingQuery, missing: list[str]) -> _Followed:
         run_id = str(query.runId)

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Protocol
 
 from penstock.errors import PenstockError
-from penstock.model.observation import ComponentObservation, GroupTraffic, KeyGroups, Observation
+from penstock.model.observation import GroupTraffic, KeyGroups, Observation, StateObservation
 
 
 class HeldState(Protocol):
@@ -18,12 +18,8 @@ class HeldState(Protocol):
         """Bytes between key groups of consecutive components, in the newest batch that ended."""
 
 
-def with_key_groups(seen: Observation, held: Sequence[HeldState]) -> Observation:
-    """An observation that tells where state lives and what it costs, as far as can be read.
-
-    Each part of a query that holds state becomes a component of its own. Its work is counted with
-    the query already, so it offers no load to whoever scales.
-    """
+def with_state(seen: Observation, held: Sequence[HeldState]) -> Observation:
+    """An observation that also says where state lives and what it costs, as far as can be read."""
     batches = max(1, seen.batches.count if seen.batches is not None else 1)
     for query in held:
         try:
@@ -31,22 +27,10 @@ def with_key_groups(seen: Observation, held: Sequence[HeldState]) -> Observation
         except PenstockError as reason:
             seen = replace(seen, missing=(*seen.missing, f"key_groups: {reason}"))
             continue
-        parts = tuple(_part(name, one, batches, seen.processors) for name, one in groups.items())
-        seen = replace(
-            seen, components=(*seen.components, *parts), traffic=(*seen.traffic, *traffic)
+        # The newest batch stands for all of the period.
+        parts = tuple(
+            StateObservation(name, KeyGroups(one.load_s * batches, one.state_bytes, one.node))
+            for name, one in groups.items()
         )
+        seen = replace(seen, state=(*seen.state, *parts), traffic=(*seen.traffic, *traffic))
     return seen
-
-
-def _part(name: str, groups: KeyGroups, batches: int, processors: int) -> ComponentObservation:
-    """The newest batch stands for all of the period."""
-    return ComponentObservation(
-        name=name,
-        operators=(name,),
-        arrival_rate_per_s=0.0,
-        service_time_s=0.0,
-        parallelism=processors,
-        busy_s=0.0,
-        key_groups=KeyGroups(groups.load_s * batches, groups.state_bytes, groups.node),
-        tasks=len(groups.load_s),
-    )

@@ -11,7 +11,7 @@ HORIZON_S = 15.0
 
 
 @dataclass(frozen=True)
-class _Mark:
+class _Period:
     at_s: float
     period_s: float
     rows: int
@@ -22,24 +22,24 @@ class Flow:
     """What came to one component, and how long its processors were busy."""
 
     def __init__(self) -> None:
-        self._marks: deque[_Mark] = deque()
+        self._periods: deque[_Period] = deque()
 
     def add(self, at_s: float, period_s: float, rows: int, busy_s: float) -> None:
         """A period ended."""
-        self._marks.append(_Mark(at_s, period_s, rows, busy_s))
-        while len(self._marks) > 1 and self._marks[1].at_s <= at_s - HORIZON_S:
-            self._marks.popleft()
+        self._periods.append(_Period(at_s, period_s, rows, busy_s))
+        while len(self._periods) > 1 and self._periods[1].at_s <= at_s - HORIZON_S:
+            self._periods.popleft()
 
     @property
     def rows_per_s(self) -> float:
         """Rows a second that came."""
-        return sum(mark.rows for mark in self._marks) / self._span_s
+        return sum(period.rows for period in self._periods) / self._span_s
 
     @property
     def busy_share(self) -> float:
         """Processors that were busy on average."""
-        return sum(mark.busy_s for mark in self._marks) / self._span_s
+        return sum(period.busy_s for period in self._periods) / self._span_s
 
     @property
     def _span_s(self) -> float:
-        return sum(mark.period_s for mark in self._marks)
+        return sum(period.period_s for period in self._periods)

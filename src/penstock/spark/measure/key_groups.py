@@ -118,7 +118,7 @@ def _held(load: GroupLoad, before: HeldGroups | None) -> HeldGroups:
     usual_s = load.run_time_s
     if before is not None and len(before.usual_s) == len(usual_s):
         # A batch in which a key group moved is not what it usually takes.
-        calm = before.executor == load.executor
+        unmoved = before.executor == load.executor
         mixed = (1 - NEWEST_WEIGHT) * before.usual_s + NEWEST_WEIGHT * usual_s
-        usual_s = np.where(calm, mixed, before.usual_s)
+        usual_s = np.where(unmoved, mixed, before.usual_s)
     return HeldGroups(stores, load.executor, load.run_time_s, usual_s)

@@ -7,7 +7,8 @@ that waits for a watermark is counted with the batch that emits it.
 
 import json
 import threading
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -48,8 +49,21 @@ class SourceProgress:
 class Ledger:
     """Joins arrivals with completions; both may come from different threads, in any order."""
 
-    def __init__(self, sources: Mapping[str, RunningSource]) -> None:
+    def __init__(
+        self,
+        sources: Mapping[str, RunningSource],
+        read_by: Mapping[str, Collection[str]] | None = None,
+    ) -> None:
+        """`read_by` has the sources behind each query whose batches count.
+
+        A row that several queries read, or one query twice, is one row: each reading of it counts
+        for its part, so that a slow query still shows in the latency.
+        """
         self._sources = sources
+        self._read_by = read_by or {}
+        self._readers: Counter[str | None] = Counter(
+            name for names in self._read_by.values() for name in names
+        )
         self._lock = threading.Lock()
         self._done: dict[tuple[str, int], float] = {}
         self._arrived: dict[tuple[str, int], tuple[Arrivals, ...]] = {}
@@ -63,8 +77,12 @@ class Ledger:
 
     def admitted(self, query: str, batch_id: int, sources: tuple[SourceProgress, ...]) -> None:
         """The offsets of a batch are known."""
+        names = [source_of(json.loads(source.end) if source.end else None) for source in sources]
         arrivals = tuple(
-            part for source in sources if source.rows > 0 for part in self._arrivals(source)
+            replace(part, rows=part.rows * self._share(query, name, names))
+            for source, name in zip(sources, names, strict=True)
+            if source.rows > 0
+            for part in self._arrivals(source)
         )
         with self._lock:
             self._arrived[query, batch_id] = arrivals
@@ -72,8 +90,10 @@ class Ledger:
 
     def record(self, entry: LedgerEntry) -> None:
         """A batch whose arrivals and completion are both known to its writer."""
+        share = self._part(self._read_by.get(entry.query, ()))
+        parts = tuple(replace(part, rows=part.rows * share) for part in entry.arrivals)
         with self._lock:
-            self.entries.append(entry)
+            self.entries.append(replace(entry, arrivals=parts))
 
     def take(self) -> list[LedgerEntry]:
         """The batches completed since the last call."""
@@ -86,6 +106,19 @@ class Ledger:
         if key in self._done and key in self._arrived:
             entry = LedgerEntry(query, batch_id, self._arrived.pop(key), self._done.pop(key))
             self.entries.append(entry)
+
+    def _share(self, query: str, name: str | None, read: Sequence[str | None]) -> float:
+        """How much one reading of a source in a batch counts, among all readings of its rows.
+
+        Sources that are not ours do not say their names: those that are not named share alike.
+        """
+        named = [name] if name is not None else set(self._read_by.get(query, ())) - set(read)
+        times = max(1.0, read.count(name) / max(1, len(named)))
+        return self._part(named) / times
+
+    def _part(self, names: Collection[str | None]) -> float:
+        shares = [1 / max(1, self._readers[name]) for name in names]
+        return sum(shares) / len(shares) if shares else 1.0
 
     def _arrivals(self, source: SourceProgress) -> list[Arrivals]:
         end: Any = json.loads(source.end) if source.end else None

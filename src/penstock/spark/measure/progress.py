@@ -47,7 +47,7 @@ class Reports:
             reports, self._reports = self._reports, []
         return reports
 
-    def told(self, text: str) -> None:
+    def receive(self, text: str) -> None:
         """A batch ended; its progress as JSON."""
         progress = json.loads(text)
         name = self._queries.get(progress["id"])

@@ -8,7 +8,7 @@ from penstock.model.observation import RouteObservation
 from penstock.spark.routes.exchange import RouteExchange
 
 
-class RouteTeller:
+class RouteTableReporter:
     """Tells of each table that came into use, once, if its maker gave a reason for it."""
 
     def __init__(self, folder: Path, methods: Mapping[str, str]) -> None:
@@ -18,7 +18,9 @@ class RouteTeller:
 
     def take(self, routes: Iterable[RouteObservation], now_s: float) -> tuple[RoomDecision, ...]:
         """What was decided between the batches of the last call and of this one."""
-        return tuple(told for route in routes if (told := self._changed(route, now_s)) is not None)
+        return tuple(
+            decision for route in routes if (decision := self._changed(route, now_s)) is not None
+        )
 
     def _changed(self, route: RouteObservation, now_s: float) -> RoomDecision | None:
         source, version = route.source, route.table

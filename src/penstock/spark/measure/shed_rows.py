@@ -5,7 +5,7 @@ from penstock.model.decision import RoomDecision
 ROOM = "shedding"  # beside "last resort", which says why
 
 
-class ShedTeller:
+class ShedRowsReporter:
     """Reports periods in which rows were shed."""
 
     def __init__(self) -> None:

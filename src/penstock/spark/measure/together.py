@@ -31,9 +31,9 @@ from penstock.spark.measure.ledger import summarise
 from penstock.spark.measure.nodes import NodeReader
 from penstock.spark.measure.progress import BatchReport
 from penstock.spark.measure.query_work import WorkOfQueries, operator_rates, rows_out
-from penstock.spark.measure.route_tables import RouteTeller
+from penstock.spark.measure.route_tables import RouteTableReporter
 from penstock.spark.measure.running import RunningQueries
-from penstock.spark.measure.shed_rows import ShedTeller
+from penstock.spark.measure.shed_rows import ShedRowsReporter
 from penstock.spark.routes.frames import table_in_use
 from penstock.spark.sources.rates import SourceRates
 
@@ -71,7 +71,7 @@ class SparkMeasurer:
         self._work = WorkOfQueries(running)
         self._learnt: dict[str, _Learnt] = {}
         self._nodes = NodeReader(self._session)
-        self._tables = RouteTeller(
+        self._tables = RouteTableReporter(
             running.routes_folder,
             {s.name: s.route.method for s in running.topology.sources if s.route is not None},
         )
@@ -79,7 +79,7 @@ class SparkMeasurer:
         self._last = _Counters(now_s)
         self._sources = SourceRates(running.inputs)
         self._sources.take(now_s)
-        self._shed = ShedTeller()
+        self._shed = ShedRowsReporter()
 
     def observe(self) -> Observation | None:
         """What happened since the last call."""
@@ -91,10 +91,10 @@ class SparkMeasurer:
         reports = running.reports.take()
         entries = running.ledger.take()
         works = self._work.take(missing)
-        told_per_s, unseen_rows = self._sources.take(now_s)
-        if np.isnan(told_per_s):
+        reported_per_s, unseen_rows = self._sources.take(now_s)
+        if np.isnan(reported_per_s):
             missing.append("arrival rate: a source has not counted twice yet")
-        arrival_rate_per_s = told_per_s + self._foreign_rate(reports, period_s, missing)
+        arrival_rate_per_s = reported_per_s + self._foreign_rate(reports, period_s, missing)
         nodes = self._nodes.take(missing)
         components = []
         for query in running.built.queries:

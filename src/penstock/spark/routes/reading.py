@@ -18,7 +18,7 @@ from penstock.spark.sources.control import OPTION as CONTROL
 from penstock.spark.sources.control import ControlFile
 
 if TYPE_CHECKING:
-    from penstock.spark.routes.desk import RouteDesk
+    from penstock.spark.routes.table_versions import RouteTableVersions
 
 
 @dataclass
@@ -29,7 +29,7 @@ class RoutedReading:
     route: Route | None = None
     exchange: RouteExchange = field(default_factory=lambda: RouteExchange(Path()))
     control: ControlFile = field(default_factory=lambda: ControlFile(None))
-    _desk: "RouteDesk | None" = None
+    _table_versions: "RouteTableVersions | None" = None
 
     @classmethod
     def of(cls, options: Mapping[str, str], source: str) -> "RoutedReading":
@@ -54,13 +54,14 @@ class RoutedReading:
         """The table of the batch that begins at an offset, as a part of its end offset."""
         if self.route is None:
             return {}
-        if self._desk is None:
-            from penstock.spark.routes.desk import RouteDesk  # half a second, for routed ones only
+        if self._table_versions is None:
+            # Half a second to import, so only for sources that are routed.
+            from penstock.spark.routes.table_versions import RouteTableVersions
 
-            self._desk = RouteDesk(
+            self._table_versions = RouteTableVersions(
                 self.route, self.exchange, wanted_tasks=lambda: self.control.read().route_tasks
             )
-        return {OFFSET: self._desk.version(start.get(OFFSET))}
+        return {OFFSET: self._table_versions.version(start.get(OFFSET))}
 
     def routed(
         self, batches: Iterable[pa.RecordBatch], version: str | None, lane: int

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import networkx as nx
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
@@ -59,8 +60,9 @@ class RunningApart(RunningTopology):
         ]
         if pace.once and endless:
             raise InvalidTopology(
-                f"source {endless[0]!r} does not say when all of it is read, so a run over what is "
-                "there would not end where components run apart; leave --once out, or run together."
+                f"source {endless[0]!r} does not report when it has been read to its end, so "
+                "--once would never end with components run apart; leave --once out, or run "
+                "together."
             )
         self._at_once = pace.once
         super().__init__(
@@ -91,7 +93,20 @@ class RunningApart(RunningTopology):
         return self.apart.built
 
     def _ledger(self) -> Ledger:
-        return WrittenLedger(self.inputs)
+        return WrittenLedger(self.inputs, self._sources_behind())
+
+    def _sources_behind(self) -> dict[str, set[str]]:
+        graph = self.topology.graph()
+        return {
+            part.query: {
+                source
+                for sink in part.topology.sinks
+                if sink.name in self.topology.sink_names
+                for source in self.inputs.keys() & nx.ancestors(graph, sink.name)
+            }
+            for part in self.apart.parts
+            if self._feeds_sink(part)
+        }
 
     def part(self, query: str) -> Part:
         """The part that a query carries out."""
@@ -175,7 +190,7 @@ class RunningApart(RunningTopology):
             entry = LedgerEntry(part.query, batch_id, arrivals.of(batch_id), time.time())
             if entry.rows > 0:
                 self.ledger.record(entry)
-        self._tell(self.after_batch, part.query, batch_id)
+        self._notify(self.after_batch, part.query, batch_id)
 
     def _feeds_sink(self, part: Part) -> bool:
         return any(one.name in self.topology.sink_names for one in part.topology.sinks)
@@ -251,7 +266,7 @@ class RunningApart(RunningTopology):
         """As of the base; then windows that the last watermarks close run down the channels."""
         deadline = None if timeout_s is None else time.monotonic() + timeout_s
         while self.active and not self.finished():
-            if not any(map(self._revival.will_restart, self.queries)):
+            if not any(map(self._restarts.will_restart, self.queries)):
                 self.raise_failure()  # the others would wait for ever for one that has failed
             if deadline is not None and time.monotonic() > deadline:
                 return False

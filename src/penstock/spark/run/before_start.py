@@ -13,14 +13,14 @@ from penstock.errors import Infeasible, InvalidInput, Unavailable
 from penstock.model.sinks import Files, ToChannel
 from penstock.model.topology import Topology
 from penstock.spark.checkpoint.layout import begun, refuse_if_in_use
-from penstock.spark.cluster.detached import cluster_status
-from penstock.spark.run.place import DETACHED, EMBEDDED, Place
+from penstock.spark.cluster.standing import cluster_status
+from penstock.spark.run.place import EMBEDDED, STANDING, Place
 from penstock.spark.sinks.places import is_url, place_of
 from penstock.spark.sources.running.kinds import running_sources
 
 log = logging.getLogger(__name__)
 
-NAMES = (EMBEDDED, DETACHED, "local", "yarn")
+NAMES = (EMBEDDED, STANDING, "local", "yarn")
 ALLOWED = "local[N], embedded, cluster, spark://HOST:PORT, yarn, or k8s://URL"
 CONNECT_LIMIT_S = 5.0
 _LOCAL = re.compile(r"local(-cluster)?(\[.+\])?")
@@ -31,7 +31,7 @@ def check_before_start(
 ) -> None:
     """Refuse what cannot go well, in the order in which a person would mend it."""
     check_master(place.master)
-    if place.master == DETACHED:
+    if place.master == STANDING:
         _check_room(settings)
     _check_sources(topology, place.strict)
     check_folder(checkpoint, "checkpoint")

@@ -25,9 +25,9 @@ from penstock.spark.run import controlled
 from penstock.spark.run.apart import RunningApart
 from penstock.spark.run.before_start import check_before_start
 from penstock.spark.run.history import begin_history
-from penstock.spark.run.last_resort_checks import check_degrading
+from penstock.spark.run.last_resort_checks import check_last_resort
 from penstock.spark.run.place import Place, open_session
-from penstock.spark.run.plan_choice import chosen_plan
+from penstock.spark.run.plan_choice import choose_plan
 from penstock.spark.run.slow_loop import SlowLoop, carried_out
 from penstock.spark.run.together import Pace, RunningTopology
 from penstock.spark.run.warm_up import warm_up
@@ -45,7 +45,7 @@ class ElasticRun:
         on_step: Callable[[Step], None] | None = None,
     ) -> None:
         topology.check()
-        check_degrading(topology, settings, place.apart)
+        check_last_resort(topology, settings, place.apart)
         self.topology = topology
         self.settings = settings
         self.place = place
@@ -76,7 +76,7 @@ class ElasticRun:
         store = self._resources.enter_context(HistoryStore(self.settings.history))
         checkpoint = self._checkpoint()
         check_before_start(self.topology, self.settings, self.place, checkpoint)
-        choice = chosen_plan(
+        choice = choose_plan(
             self.place.plan, self.place.apply, store, self.topology.name, checkpoint
         )
         self.session = open_session(

@@ -77,7 +77,7 @@ def explain(
             built.plan,
             built.schemas,
             tuple(sorted(shared)),
-            {s.name: s.route.told() for s in topology.sources if s.route is not None},
+            {s.name: s.route.description() for s in topology.sources if s.route is not None},
             {query.plan.name: _shuffles(query) for query in built.queries},
             built.topology.edges,
             built.notes,

@@ -9,13 +9,13 @@ from pyspark.sql import SparkSession
 
 from penstock.config import Settings
 from penstock.spark.act.executors import executor_settings
-from penstock.spark.cluster.detached import cluster_settings
 from penstock.spark.cluster.embedded import EmbeddedCluster
+from penstock.spark.cluster.standing import cluster_settings
 from penstock.spark.run.plan_choice import PlanName
 from penstock.spark.run.session import build_session
 
 EMBEDDED = "embedded"
-DETACHED = "cluster"  # the one of `penstock cluster up`
+STANDING = "cluster"  # the one of `penstock cluster up`
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ def open_session(
         cluster = resources.enter_context(EmbeddedCluster(slots, memory_mb))
         extra |= cluster.settings
         master = cluster.master_url
-    elif master == DETACHED:
+    elif master == STANDING:
         extra |= cluster_settings()
         master = extra["spark.master"]
     if not master.startswith("local"):

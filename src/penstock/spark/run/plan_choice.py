@@ -13,7 +13,7 @@ from penstock.spark.run.slow_loop import proposed
 PlanName = str | TopologyPlan | tuple[Group, ...] | None
 
 
-def chosen_plan(
+def choose_plan(
     wanted: PlanName, apply: bool, store: HistoryStore, topology: str, checkpoint: Path
 ) -> PlanChoice:
     """What `--plan` and `--apply` ask for.

@@ -32,7 +32,7 @@ from penstock.spark.measure.ledger import Ledger, LedgerEntry, WrittenLedger
 from penstock.spark.measure.progress import Reports
 from penstock.spark.routes.frames import announce
 from penstock.spark.run.failure import query_failure
-from penstock.spark.run.revival import Revival
+from penstock.spark.run.query_restarts import QueryRestarts
 from penstock.spark.sinks.batch_writer import (
     BatchCalls,
     BatchWriter,
@@ -92,7 +92,7 @@ class RunningTopology:
         self.queries: list[StreamingQuery] = []
         self._reports: Reports | None = None
         self._unfollow: Callable[[], None] = lambda: None
-        self._revival = Revival(lambda: self.queries, self._restart)
+        self._restarts = QueryRestarts(lambda: self.queries, self._restart)
         self.after_restart: list[Callable[[int], None]] = []  # called with the query's place
         self.before_batch: list[Callable[[str, int], None]] = []  # called by the query's thread
         self.after_batch: list[Callable[[str, int], None]] = []  # likewise
@@ -135,12 +135,12 @@ class RunningTopology:
         self._consumption = Consumption(self.inputs, self.built, lambda: self.queries)
         self.ledger = self._ledger()
         self._reports = Reports(self.ledger)
-        self._unfollow = handles.follow_progress(self.session, self._reports.told)
+        self._unfollow = handles.follow_progress(self.session, self._reports.receive)
         for query in self.built.queries:
             writer = self._writer(query)
             self._writers.append(writer)
             self.queries.append(self._start_query(query, writer))
-        self._revival.start()
+        self._restarts.start()
 
     def _plan(self, reading: Reading) -> None:
         """Build what is wanted, if it fits the checkpoint."""
@@ -153,11 +153,11 @@ class RunningTopology:
             self.built, self._checkpoint, self.session, self._choice.apply
         )  # fmt: skip
 
-    def tell_parallelism(self, processors: int) -> None:
+    def send_parallelism(self, processors: int) -> None:
         """Let stateless work that follows generated streams use so many tasks from now on."""
         self.controls.order_tasks(self._obeying("tasks"), processors)
 
-    def tell_sources(self, what: dict[str, Any]) -> None:
+    def send_orders(self, what: dict[str, Any]) -> None:
         """Order something else of all sources than before, as fields of `Control`."""
         self.controls.order(self._obeying(*what), **what)
 
@@ -166,7 +166,15 @@ class RunningTopology:
         return [name for name, source in self.inputs.items() if source.orders.issuperset(fields)]
 
     def _ledger(self) -> Ledger:
-        return (WrittenLedger if self._reads_channels else Ledger)(self.inputs)
+        kind = WrittenLedger if self._reads_channels else Ledger
+        return kind(self.inputs, self._sources_behind())
+
+    def _sources_behind(self) -> dict[str, set[str]]:
+        """The sources behind each query that writes to sinks of the topology."""
+        return {
+            query.plan.name: self.inputs.keys() & query.sharing.copies.keys()
+            for query in self.built.queries
+        }
 
     @property
     def _reads_channels(self) -> bool:
@@ -204,7 +212,7 @@ class RunningTopology:
 
     def _calls(self, query: str, written: Callable[[int], None]) -> BatchCalls:
         return BatchCalls(
-            lambda batch_id: self._tell(self.before_batch, query, batch_id),
+            lambda batch_id: self._notify(self.before_batch, query, batch_id),
             lambda: self._check_shape(query),
             written,
         )
@@ -259,9 +267,9 @@ class RunningTopology:
             )  # fmt: skip
         else:
             self.ledger.committed(query, batch_id, time.time())
-        self._tell(self.after_batch, query, batch_id)
+        self._notify(self.after_batch, query, batch_id)
 
-    def _tell(self, whom: list[Callable[[str, int], None]], query: str, batch_id: int) -> None:
+    def _notify(self, whom: list[Callable[[str, int], None]], query: str, batch_id: int) -> None:
         for look in whom:
             try:
                 look(query, batch_id)
@@ -290,7 +298,7 @@ class RunningTopology:
     @property
     def active(self) -> bool:
         """Whether any query still runs, or is about to again."""
-        return any(q.isActive or self._revival.will_restart(q) for q in self.queries)
+        return any(q.isActive or self._restarts.will_restart(q) for q in self.queries)
 
     @property
     def streams(self) -> StreamsProgram:
@@ -345,7 +353,7 @@ class RunningTopology:
         """Raise one sentence if a query failed."""
         for query, writer in zip(self.queries, self._writers, strict=True):
             error = query.exception()
-            if error is not None and not self._revival.will_restart(query):
+            if error is not None and not self._restarts.will_restart(query):
                 failed = writer.failure
                 cause = error if failed is None else failed.error
                 raise query_failure(query.name, error, failed, self.topology) from cause
@@ -362,7 +370,7 @@ class RunningTopology:
 
     def stop(self) -> None:
         """Stop between two batches, so that no output is cut short; may be called twice."""
-        self._revival.stop()
+        self._restarts.stop()
         with self._ending:
             for writer in self._writers:
                 # A sink that hangs must not keep everything else from ending.

@@ -193,8 +193,9 @@ class BatchWriter:
         for one in targets:
             if one.format != "arrow" and file_sink.exists(finals[one.sink]):
                 raise PenstockError(
-                    f"sink {one.sink!r}: {finals[one.sink]} exists already and is not of this run; "
-                    "give the sink an empty directory, or the checkpoint it was written with."
+                    f"sink {one.sink!r}: {finals[one.sink]} exists already and was not written "
+                    "by this run; give the sink an empty directory, or the checkpoint it was "
+                    "written with."
                 )
         reports = batch.mapInArrow(TaskWriter(targets, TAG), file_sink.REPORT_SCHEMA).collect()
         promised: Promises = {}

@@ -85,8 +85,9 @@ def _check(name: str, streams: Streams, columns: str) -> None:
         for field in fields.fields:
             if '"nullable":false' in field.json():
                 raise InvalidTopology(
-                    f"source {name!r}: column {field.name!r} is declared NOT NULL, which nobody "
-                    "can promise of records to come; leave that out, and filter where it matters."
+                    f"source {name!r}: column {field.name!r} is declared NOT NULL, which "
+                    "cannot be guaranteed for future records; leave NOT NULL out, and filter where "
+                    "it matters."
                 )
         schema = to_arrow_schema(fields, timezone="UTC")
         try:

@@ -21,11 +21,11 @@ from penstock.spark.sources.dead_letters import count_letters, letter_file, lett
 from penstock.spark.sources.entry import Batch
 from penstock.spark.sources.fair import fair_shares
 from penstock.spark.sources.log import AdmissionLog
-from penstock.spark.sources.lookout import Lookout
 from penstock.spark.sources.membership import Membership
 from penstock.spark.sources.planner import LanePlanner
 from penstock.spark.sources.settings import SourceSettings
 from penstock.spark.sources.status import summary, write_status, write_streams
+from penstock.spark.sources.stream_poller import StreamPoller
 from penstock.spark.sources.streams import GONE, LEAVING, StreamTable
 
 log = logging.getLogger(__name__)
@@ -59,7 +59,7 @@ class Gate:
         self._membership = Membership(settings, backend)
         self._began_s = time.time()
         self._planner = LanePlanner(settings.limits, self._began_s)
-        self._lookout = Lookout(self._table, backend)
+        self._poller = StreamPoller(self._table, backend)
         self._metadata: StreamMetadata = metadata_from([])
         self._metadata_of: Ints = np.empty(0, dtype=np.int64)  # streams it has rows for
         self._failure = ""  # of the last decision
@@ -73,11 +73,11 @@ class Gate:
     @property
     def once(self) -> bool:
         """Whether only what is there now is admitted, and nothing that comes later."""
-        return self._lookout.once
+        return self._poller.once
 
     @once.setter
     def once(self, value: bool) -> None:
-        self._lookout.once = value
+        self._poller.once = value
 
     @property
     def names(self) -> Sequence[str]:
@@ -97,7 +97,7 @@ class Gate:
         try:
             self._follow(now_s)
             rows = self._table.present()
-            latest = self._lookout.look(rows, now_s, self._membership.control.resumed)
+            latest = self._poller.poll(rows, now_s, self._membership.control.resumed)
             self._pause_s, self._away = FIRST_PAUSE_S, ""
         except Unavailable as reason:
             self._wait_for_backend(str(reason), now_s)
@@ -134,7 +134,7 @@ class Gate:
     def _follow(self, now_s: float) -> None:
         """Streams join and leave."""
         table, membership = self._table, self._membership
-        if self._lookout.frozen:
+        if self._poller.frozen:
             return
         changed = membership.refresh(now_s) or self._behind
         self._planner.limits = membership.control.applied(self._settings.limits)
@@ -246,7 +246,7 @@ class Gate:
             self._log.roll(table.snapshot(batch.seq))
 
     def _arrivals(self, batch: Batch, first_s: Floats, last_s: Floats) -> list[list[float]]:
-        seen_first, seen_last = self._lookout.sightings.take(batch.stream, batch.rows)
+        seen_first, seen_last = self._poller.sightings.take(batch.stream, batch.rows)
         first = np.where(np.isnan(first_s), seen_first, first_s)
         last = np.where(np.isnan(last_s), seen_last, last_s)
         return grouped(batch.rows, first, last)
@@ -270,8 +270,8 @@ class Gate:
         if len(table) == 0:
             notes.append("no stream has come yet")
         # Streams may still join where none did, unless only what was there at first is read.
-        some = len(table) > 0 or self._lookout.frozen
-        finished = self._lookout.looked and some and bool((table.state == GONE).all())
+        some = len(table) > 0 or self._poller.frozen
+        finished = self._poller.polled and some and bool((table.state == GONE).all())
         status = {
             "source": self._settings.source, "log": self._log_number, "seq": self.seq,
             "batch_rows": self._batch_rows, "at_s": now_s, "began_s": self._began_s,

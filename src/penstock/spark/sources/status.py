@@ -14,7 +14,7 @@ from penstock.spark.sources.streams import GONE, LEAVING, LIVE, NO_LANE, STATES,
 
 FILE = "status.json"
 STREAMS = "streams.arrow"
-MOST_TOLD = 50  # suspended streams named in the status
+MOST_NAMED = 50  # suspended streams named in the status
 
 
 def summary(table: StreamTable, planner: LanePlanner) -> dict[str, Any]:
@@ -50,7 +50,7 @@ def summary(table: StreamTable, planner: LanePlanner) -> dict[str, Any]:
                 "reason": reason,
                 "position": [int(table.position.major[row]), int(table.position.minor[row])],
             }
-            for row, reason in list(table.fault.items())[:MOST_TOLD]
+            for row, reason in list(table.fault.items())[:MOST_NAMED]
         ],
         "decisions": [asdict(decision) for decision in planner.decisions],
     }

@@ -20,7 +20,7 @@ from penstock.model.aggregates import UserAggregate
 from penstock.model.current_operator import operator_name
 from penstock.spark.handles.analysed_plan import keyed_by
 from penstock.spark.handles.messages import first_line
-from penstock.spark.windows import keeping, laning
+from penstock.spark.windows import map_side, state_format
 from penstock.spark.windows.arguments import WATERMARK, WINDOW, Arguments, checked
 from penstock.spark.windows.buckets import bucket_values
 from penstock.spark.windows.compiling import Call, Compiled
@@ -108,21 +108,27 @@ def _over_time(
 ) -> DataFrame:
     watermarked = given.watermark_ms is not None
     kernels = tuple(compiled.kernels)
-    lane = laning.PaneLane(
+    lane = map_side.PaneLane(
         keys, given.shape, kernels, bucket_values(given.buckets), watermarked, where
     )
     append = given.mode == "append"
     kept = PaneStep(
-        given.shape, kernels, tuple(compiled.results), append, watermarked, where, given.told()
+        given.shape,
+        kernels,
+        tuple(compiled.results),
+        append,
+        watermarked,
+        where,
+        given.description(),
     )
-    cut = rows.mapInArrow(lane, laning.SCHEMA)
+    cut = rows.mapInArrow(lane, map_side.SCHEMA)
     timeout = GroupStateTimeout.NoTimeout
     if watermarked:
         # The column by which Spark drops what is late, and which shows the step the watermark.
         cut = cut.withMetadata("expires", {WATERMARK: given.watermark_ms})
         timeout = GroupStateTimeout.EventTimeTimeout
     return cut.groupBy("bucket").applyInPandasWithState(
-        _called(kept), keeping.OUTPUT, keeping.STATE, given.mode, timeout
+        _called(kept), state_format.OUTPUT, state_format.STATE, given.mode, timeout
     )
 
 
@@ -132,12 +138,16 @@ def _over_rows(
     time = "t" if given.time is not None else None
     kept = RowStep(
         keys, time, given.shape, tuple(compiled.kernels), tuple(compiled.results), where,
-        given.told(),
+        given.description(),
     )  # fmt: skip
-    lane = laning.RowLane(keys, bucket_values(given.buckets))
-    cut = rows.mapInArrow(lane, laning.SCHEMA)
+    lane = map_side.RowLane(keys, bucket_values(given.buckets))
+    cut = rows.mapInArrow(lane, map_side.SCHEMA)
     return cut.groupBy("bucket").applyInPandasWithState(
-        _called(kept), keeping.OUTPUT, keeping.STATE, given.mode, GroupStateTimeout.NoTimeout
+        _called(kept),
+        state_format.OUTPUT,
+        state_format.STATE,
+        given.mode,
+        GroupStateTimeout.NoTimeout,
     )
 
 

@@ -26,10 +26,10 @@ class Partials:
     pane: Ints
     states: tuple[State, ...]  # for each kernel
 
-    def of_entries(self, chosen: Any) -> "Partials":
+    def of_entries(self, selected: Any) -> "Partials":
         """Some of the entries, by a mask or by ascending positions; all keys stay."""
-        states = tuple(_taken(state, chosen) for state in self.states)
-        return Partials(self.keys, self.key[chosen], self.pane[chosen], states)
+        states = tuple(_taken(state, selected) for state in self.states)
+        return Partials(self.keys, self.key[selected], self.pane[selected], states)
 
     def used_keys(self) -> "Partials":
         """Without keys that have no entry."""
@@ -115,11 +115,11 @@ def _made(
     try:
         states = tuple(state(kernel) for kernel in kernels)
     except GroupError as error:
-        raise told(error, keys, int(found.key[error.group]), where) from error
+        raise error_at_key(error, keys, int(found.key[error.group]), where) from error
     return Partials(keys, found.key, found.pane, states)
 
 
-def told(error: GroupError, keys: Any, key: int, where: Where) -> PenstockError:
+def error_at_key(error: GroupError, keys: Any, key: int, where: Where) -> PenstockError:
     """The sentence for a user's function that failed on a key."""
     values = keys.slice(key, 1).to_pylist()[0].values()
     shown = ", ".join(f"{name}={value!r}" for name, value in zip(where.by, values, strict=False))
@@ -136,15 +136,15 @@ def _joined(states: Sequence[State]) -> State:
     return tuple(columns)
 
 
-def _taken(state: State, chosen: Any) -> State:
+def _taken(state: State, selected: Any) -> State:
     return tuple(
-        column[chosen] if isinstance(column, np.ndarray) else _arrow_taken(column, chosen)
+        column[selected] if isinstance(column, np.ndarray) else _arrow_taken(column, selected)
         for column in state
     )
 
 
-def _arrow_taken(column: Any, chosen: Any) -> Any:
-    places = np.flatnonzero(chosen) if chosen.dtype == bool else chosen
+def _arrow_taken(column: Any, selected: Any) -> Any:
+    places = np.flatnonzero(selected) if selected.dtype == bool else selected
     return column.take(pa.array(places))
 
 

@@ -10,13 +10,13 @@ import pyarrow as pa
 
 from penstock.model.observation import Ints
 from penstock.spark.windows import partials
-from penstock.spark.windows.choosing import made, windows_of
-from penstock.spark.windows.keeping import of_the_same, packed, renumbered
+from penstock.spark.windows.affected_windows import made, windows_of
 from penstock.spark.windows.kernels import Kernel
 from penstock.spark.windows.keys import numbered
 from penstock.spark.windows.partials import Partials
 from penstock.spark.windows.results import Result
 from penstock.spark.windows.shape import WindowShape
+from penstock.spark.windows.state_format import of_the_same, packed, renumbered
 from penstock.spark.windows.user import Where
 
 
@@ -47,9 +47,9 @@ class RowStep:
         fresh = partials.of_rows(rows, self.keys, pane, self.kernels, self.where)
         entries = partials.merged([held, fresh], self.kernels, self.where)
         of_key = renumbered(entries.keys, keys)
-        told = self._last_full(before[of_key])[entries.key]
+        emitted = self._last_full(before[of_key])[entries.key]
         full = self._last_full(after[of_key])[entries.key]
-        first = np.maximum(np.maximum(self.shape.first_window(entries.pane), told + 1), 0)
+        first = np.maximum(np.maximum(self.shape.first_window(entries.pane), emitted + 1), 0)
         last = np.minimum(self.shape.last_window(entries.pane), full)
         windows = windows_of(entries.key, first, last)
         found = made(entries, windows, self.shape, self.kernels, self.results, self.where)

@@ -89,7 +89,9 @@ class KafkaBackend(Backend):
     def _asking(self) -> Iterator[None]:
         """Brokers that were away are knocked at first, so that other sources need not wait."""
         if self._away and not reachable(self._place):
-            raise Unavailable(f"Kafka at {self._place.servers} does not serve: nobody listens")
+            raise Unavailable(
+                f"Kafka at {self._place.servers} cannot be reached: nothing is listening"
+            )
         self._away = True
         with sentence(self._place):
             yield
@@ -178,11 +180,11 @@ class KafkaBackend(Backend):
         if not topics:
             return {}
         with self._asking():
-            told = admin(self._place).describe_topics(
+            answers = admin(self._place).describe_topics(
                 TopicCollection(sorted(topics)), request_timeout=self._place.timeout_s
             )
             found = {}
-            for topic, answer in told.items():
+            for topic, answer in answers.items():
                 try:
                     uuid = answer.result(2 * self._place.timeout_s).topic_id
                 except KafkaException as error:
@@ -201,12 +203,12 @@ class KafkaBackend(Backend):
         committed = self._place.isolation == "read_committed"
         level = IsolationLevel.READ_COMMITTED if committed else IsolationLevel.READ_UNCOMMITTED
         with self._asking():
-            told = admin(self._place).list_offsets(
+            answers = admin(self._place).list_offsets(
                 dict.fromkeys(partitions, spec), isolation_level=level,
                 request_timeout=self._place.timeout_s,
             )  # fmt: skip
             found = {}
-            for partition, answer in told.items():
+            for partition, answer in answers.items():
                 try:
                     offset = answer.result(2 * self._place.timeout_s).offset
                 except KafkaException as error:

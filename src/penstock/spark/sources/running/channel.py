@@ -102,7 +102,9 @@ def _with_windows(frame: DataFrame, reader: FromChannel, column: str, delay: str
     delay_ms = int(delay.split()[0])
     columns = []
     for name in frame.columns:
-        marks: dict[str, Any] = {WINDOW: True} if name in reader.windows else {}
-        marks |= {DELAY: delay_ms} if name == column else {}
-        columns.append(F.col(f"`{name}`").alias(name, metadata=marks) if marks else f"`{name}`")
+        metadata: dict[str, Any] = {WINDOW: True} if name in reader.windows else {}
+        metadata |= {DELAY: delay_ms} if name == column else {}
+        columns.append(
+            F.col(f"`{name}`").alias(name, metadata=metadata) if metadata else f"`{name}`"
+        )
     return timed.select(*columns)

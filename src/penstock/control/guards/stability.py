@@ -3,7 +3,7 @@
 import math
 from dataclasses import dataclass
 
-from penstock.control.guards.basic import GuardContext, Guarded, held, resized
+from penstock.control.guards.guard import GuardContext, Guarded, held, resized
 from penstock.model.decision import ScalingPlan
 from penstock.model.observation import Observation
 

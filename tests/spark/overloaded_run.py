@@ -55,12 +55,12 @@ def topology(directory: Path) -> Topology:
     return made
 
 
-def tell(step: Step) -> None:
+def report(step: Step) -> None:
     """What the last resort decided and whether it was done."""
     for outcome in step.room_outcomes:
         print("did", outcome.action, outcome.done, flush=True)
     for decision in step.observation.decided if step.observation is not None else ():
-        print("told", decision.what, flush=True)
+        print("decided", decision.what, flush=True)
 
 
 def main(directory: Path, master: str, once: bool) -> None:
@@ -70,7 +70,7 @@ def main(directory: Path, master: str, once: bool) -> None:
         shed_at_most=0.3, resort_after_s=0.5, resort_undo_after_s=60.0,
     )  # fmt: skip
     place = Place(master, directory / "checkpoint", directory / "spark.log", once=once)
-    with ElasticRun(topology(directory), settings, place, on_step=tell) as run:
+    with ElasticRun(topology(directory), settings, place, on_step=report) as run:
         run.running.after_batch.append(lambda _, batch: print("batch", batch, flush=True))
         if not run.wait(150):
             raise SystemExit("the stream was not worked off in time")

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from penstock.model.observation import Ints
 from penstock.spark.windows.kernels import Kernel
-from penstock.spark.windows.partials import Partials, told
+from penstock.spark.windows.partials import Partials, error_at_key
 from penstock.spark.windows.results import Result
 from penstock.spark.windows.shape import WindowShape
 from penstock.spark.windows.user import GroupError, Where
@@ -50,11 +50,11 @@ def made(
             for kernel, state in zip(kernels, entries.states, strict=True)
         ]
     except GroupError as error:
-        raise told(error, entries.keys, int(entries.key[error.group]), where) from error
+        raise error_at_key(error, entries.keys, int(entries.key[error.group]), where) from error
     try:
         values = {name: result.values(states) for name, result in results}
     except GroupError as error:
-        raise told(error, entries.keys, int(key[error.group]), where) from error
+        raise error_at_key(error, entries.keys, int(key[error.group]), where) from error
     columns: dict[str, Any] = {
         name: entries.keys.column(name).take(pa.array(key)) for name in entries.keys.column_names
     }

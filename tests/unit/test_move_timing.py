@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from penstock.control.actions import Move
-from penstock.control.move_timing import moves_wait
+from penstock.control.move_timing import reason_to_delay_moves
 from penstock.control.records import AllocationRecord, DecisionRecord
 from penstock.model.decision import Decision, ScalingPlan
 from penstock.model.observation import LatencyObservation, Observation
@@ -24,11 +24,11 @@ def seen(latency_s: float) -> Observation:
 
 
 def test_moves_wait_while_processors_are_short_or_results_late() -> None:
-    assert moves_wait(MOVES, decided(4, 4), seen(2.0), 4.0) is None
-    assert moves_wait(MOVES, decided(4, 2), seen(2.0), 4.0) is None
-    short = moves_wait(MOVES, decided(4, 8), seen(2.0), 4.0)
+    assert reason_to_delay_moves(MOVES, decided(4, 4), seen(2.0), 4.0) is None
+    assert reason_to_delay_moves(MOVES, decided(4, 2), seen(2.0), 4.0) is None
+    short = reason_to_delay_moves(MOVES, decided(4, 8), seen(2.0), 4.0)
     assert short == "8 processors are wanted and 4 are there, which comes first"
-    late = moves_wait(MOVES, decided(4, 4), seen(5.0), 4.0)
+    late = reason_to_delay_moves(MOVES, decided(4, 4), seen(5.0), 4.0)
     assert late is not None
     assert late.startswith("results take 5 s of 4 s")
 
@@ -39,4 +39,4 @@ def test_what_cannot_wait_does_not() -> None:
         replace(MOVES, load_distance=60.0),
         replace(MOVES, holds_scaling="a better placement will do"),
     ):
-        assert moves_wait(pressing, decided(4, 8), seen(9.0), 4.0) is None
+        assert reason_to_delay_moves(pressing, decided(4, 8), seen(9.0), 4.0) is None

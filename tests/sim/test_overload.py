@@ -61,15 +61,15 @@ def test_it_begins_at_the_limit_and_ends_with_the_load() -> None:
     assert 300 < done[-1][0] < 500
     assert result.executors[-1] < 4  # and executors leave after it
     for step in result.steps:
-        for told in step.room_decisions:
-            assert told.reasons or told.infeasible
+        for decision in step.room_decisions:
+            assert decision.reasons or decision.infeasible
 
 
 @pytest.mark.parametrize("name", ["ds2", "drs", "incremental"])
 def test_nothing_is_resorted_to_without_overload(name: str) -> None:
-    calm = replace(OVERLOAD, sources=(SourceSpec("in", steps([(100, 50), (500, 120)])),))
+    light = replace(OVERLOAD, sources=(SourceSpec("in", steps([(100, 50), (500, 120)])),))
     settings = replace(SETTINGS, shed_at_most=0.3)
-    result = simulate(calm, policy(name), settings=settings)
+    result = simulate(light, policy(name), settings=settings)
     assert not [step for step in result.steps if step.room_decisions]
 
 

@@ -16,7 +16,7 @@ log = logging.getLogger(__name__)
 MOST_LINES = 5  # logged of one look; the rest is counted
 
 
-class Lookout:
+class StreamPoller:
     """Looks at all streams at once, and keeps the table of streams up to date."""
 
     def __init__(self, table: StreamTable, backend: Backend) -> None:
@@ -25,9 +25,9 @@ class Lookout:
         self.sightings = Sightings()
         self.once = False
         self.frozen = False  # nothing joins any more
-        self.looked = False
+        self.polled = False
 
-    def look(self, rows: Ints, now_s: float, resumed: Mapping[str, tuple[int, int]]) -> Latest:
+    def poll(self, rows: Ints, now_s: float, resumed: Mapping[str, tuple[int, int]]) -> Latest:
         """How far streams reach; faults and leaving streams seen to."""
         table = self._table
         self._resume(resumed)
@@ -47,7 +47,7 @@ class Lookout:
         table.waiting[rows] = np.where(sound, waiting, table.waiting[rows])
         table.leave(rows[latest.ended & sound & (waiting == 0)])
         self.sightings.look(rows, np.where(sound, waiting, 0), len(table), now_s)
-        self.looked = True
+        self.polled = True
         return latest
 
     def _note_faults(self, rows: Ints, latest: Latest) -> None:
@@ -81,7 +81,7 @@ class Lookout:
                 first = self._backend.first([name])
                 table.position = table.position.put(np.array([row]), first)
                 table.waiting[row] = 0
-                log.warning("stream %s is read on from its beginning, as asked", name)
+                log.warning("stream %s resumes from its beginning, as requested", name)
 
     def _hold_leaving(self, rows: Ints, latest: Latest, sound: Bools) -> Latest:
         """A leaving stream reaches to where it was when it left, and is gone once that is read."""

@@ -17,13 +17,13 @@ from penstock.spark import handles
 
 log = logging.getLogger(__name__)
 
-MOST_REVIVALS, WINDOW_S = 10, 600.0
+MOST_RESTARTS, WINDOW_S = 10, 600.0
 POLL_S = 0.25
 # What the driver's side of a connection to a process that is gone says.
 SIGNS = ("java.io.EOFException", "java.net.SocketException", "Broken pipe", "Connection reset")
 
 
-class Revival:
+class QueryRestarts:
     """Looks after the queries of a run, in a thread of its own."""
 
     def __init__(
@@ -31,9 +31,11 @@ class Revival:
     ) -> None:
         self._queries = queries
         self._restart = restart
-        self._times: deque[float] = deque(maxlen=MOST_REVIVALS)
+        self._times: deque[float] = deque(maxlen=MOST_RESTARTS)
         self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._watch, name="penstock-revival", daemon=True)
+        self._thread = threading.Thread(
+            target=self._watch, name="penstock-query-restarts", daemon=True
+        )
 
     def start(self) -> None:
         """Begin to look."""
@@ -47,7 +49,7 @@ class Revival:
         """Whether a query has ended in a way it is brought back from."""
         if self._ended.is_set() or query.isActive:
             return False
-        often = len(self._times) == MOST_REVIVALS and time.monotonic() - self._times[0] < WINDOW_S
+        often = len(self._times) == MOST_RESTARTS and time.monotonic() - self._times[0] < WINDOW_S
         cause = handles.failure_cause(query)
         return not often and cause is not None and any(sign in cause for sign in SIGNS)
 
@@ -57,9 +59,9 @@ class Revival:
                 for place, query in enumerate(self._queries()):
                     if self.will_restart(query):
                         log.warning(
-                            "query %s: its source runner died; starting it again", query.name
+                            "query %s: its source runner died; restarting the query", query.name
                         )
                         if self._restart(place):
                             self._times.append(time.monotonic())
             except Exception as error:  # noqa: BLE001 - looking on must go on
-                log.warning("looking after queries: %s", error)
+                log.warning("checking whether queries need a restart failed: %s", error)

@@ -16,7 +16,7 @@ from penstock.spark.routes.methods import method_of
 TIDY_S = 10.0
 
 
-class RouteDesk:
+class RouteTableVersions:
     """Keeps the newest table, and makes the next when its time has come."""
 
     def __init__(
@@ -66,16 +66,18 @@ class RouteDesk:
     def _renew(self, tasks: int) -> None:
         self._made_at_s = self._clock()
         after = str(self._document["reports_until"])
-        told = list(self._exchange.reports(self._method.kind, after))
-        if not told and tasks == self._document["tasks"]:
+        reports = list(self._exchange.reports(self._method.kind, after))
+        if not reports and tasks == self._document["tasks"]:
             return
         sized = replace(self._route, partitions=tasks)
-        made = self._method.next(sized, self._document["content"], [content for _, content in told])
+        made = self._method.next(
+            sized, self._document["content"], [content for _, content in reports]
+        )
         reasons = made.reasons
         if tasks != self._document["tasks"]:
             reasons = (f"tasks in use {self._document['tasks']} -> {tasks}", *reasons)
         with suppress(OSError):  # a table that cannot be kept is not used; the last one still is
-            self._keep(made.content, tasks, reasons, told[-1][0] if told else after)
+            self._keep(made.content, tasks, reasons, reports[-1][0] if reports else after)
 
     def _keep(self, content: Document, tasks: int, reasons: tuple[str, ...], until: str) -> None:
         document: Document = {

@@ -15,7 +15,7 @@ from pyspark import TaskContext
 from penstock.model.observation import Ints
 from penstock.routing.hashing import key_hashes
 from penstock.spark.windows import partials
-from penstock.spark.windows.choosing import windows_of
+from penstock.spark.windows.affected_windows import windows_of
 from penstock.spark.windows.kernels import Kernel
 from penstock.spark.windows.partials import Partials
 from penstock.spark.windows.shape import WindowShape
