@@ -100,7 +100,7 @@ def test_a_source_that_waits_says_so_and_ctrl_c_is_130(tmp_path: Path) -> None:
     newcomer = Newcomer(tmp_path)
     newcomer.writes("cabs.py", WAITING)
     done = newcomer.types(
-        "penstock run cabs.py --period-s 1", lambda line: "no stream has come yet" in line
+        "penstock run cabs.py --period 1", lambda line: "no stream has come yet" in line
     )
     assert "source 'trips': the folder trips does not exist yet" in done.err
     assert done.code == 130

@@ -2,18 +2,20 @@
 
 import socket
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
 from penstock import Files, Generator, Memory, Streams, Topology, constant
 from penstock.config import Settings
 from penstock.errors import Infeasible, InvalidInput, PenstockError, Unavailable
+from penstock.spark import handles
 from penstock.spark.checkpoint.layout import Checkpoint
 from penstock.spark.cluster.embedded import ClusterStatus
 from penstock.spark.run import before_start
 from penstock.spark.run.before_start import check_before_start
 from penstock.spark.run.elastic import ElasticRun
-from penstock.spark.run.place import Place
+from penstock.spark.run.place import Place, await_executor
 
 
 def road(out: Path, overwrite: bool = False) -> Topology:
@@ -145,3 +147,9 @@ def test_a_source_with_nothing_to_read_is_told_and_strictly_refused(
         check(cabs(there, pattern="*.json"), strict)
     check(cabs(there, pattern="*.csv"), strict)
     assert caplog.text == ""
+
+
+def test_a_cluster_on_which_no_executor_comes_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(handles, "executors", lambda session: [])
+    with pytest.raises(Infeasible, match="no executor of 8 slots and 1024 MB came within 0 s"):
+        await_executor(cast(Any, None), "spark://far:7077", Settings(slots=8), limit_s=0.0)
