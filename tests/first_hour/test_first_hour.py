@@ -72,13 +72,14 @@ def test_the_readme_example_runs_in_both_ways_one_after_the_other(tmp_path: Path
 def test_a_failing_function_is_told_with_its_message_and_line(tmp_path: Path) -> None:
     newcomer = Newcomer(tmp_path)
     newcomer.writes("road.py", FAILING)
-    done = newcomer.types("penstock run road.py")
+    done = newcomer.types("penstock run road.py --checkpoint state")
     assert done.code == 1
     assert done.last_line == (
         "penstock: query 'road' failed in batch 0: operator 'accounts': "
         "ValueError: no such account (road.py, line 10)"
     )
     assert "Traceback" not in done.err
+    assert 'raise ValueError("no such account")' in (tmp_path / "state.spark.log").read_text()
     debugged = newcomer.types("penstock run road.py --debug")
     assert 'raise ValueError("no such account")' in debugged.err
 

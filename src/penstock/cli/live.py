@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from penstock.cli.output import one_line
+from penstock.control.start_up import StartUp
 from penstock.control.step import clock_time
 
 if TYPE_CHECKING:
@@ -32,10 +33,14 @@ class LiveView:
         self._live: Any = None
         self.notes: Callable[[], Sequence[str]] = tuple  # what sources say, once they run
         self._noted: tuple[str, ...] = ()
+        self._start_up = StartUp()
+        self._counts = False  # whether start-up was over in the last period
 
     def step(self, step: Step) -> None:
         """One period has passed."""
         self._last = step
+        if step.observation is not None:
+            self._counts = self._start_up.counts(step.observation)
         if step.observation is not None and step.observation.latency is not None:
             self._done_rows += step.observation.latency.count
         if step.changes:
@@ -88,7 +93,8 @@ class LiveView:
         latency = seen.latency
         return (
             f"latency {latency.mean_s:.1f} s (95%: {latency.p95_s:.1f} s) "
-            f"of {self._max_latency_s:g} s, in time {latency.in_time_share:.0%}"
+            f"of {self._max_latency_s:g} s, "
+            + (f"in time {latency.in_time_share:.0%}" if self._counts else "still starting up")
         )
 
     def _table(self) -> Any:
