@@ -152,7 +152,7 @@ def test_the_demo_leaves_other_directories_alone(tmp_path: Path) -> None:
     (tmp_path / "thesis.tex").write_text("years of work")
     answer = CliRunner().invoke(app, ["demo", "--out", str(tmp_path)])
     assert answer.exit_code == 2
-    assert "is not of an earlier demo" in answer.stderr
+    assert "was not made by an earlier demo" in answer.stderr
     assert (tmp_path / "thesis.tex").exists()
 
 
