@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 import threading
 import time
@@ -23,6 +24,14 @@ hypothesis.settings.register_profile(
     "penstock", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
 )
 hypothesis.settings.load_profile("penstock")
+
+# A shell starts what it runs in the background with Ctrl-C ignored, and so would every program that
+# a test starts from there and ends with it.
+if (
+    signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+    and threading.current_thread() is threading.main_thread()
+):
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # Drivers of tests live for seconds, also those in processes that tests start: the optimising
 # compiler would take more time than it gives back.
