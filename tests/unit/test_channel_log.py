@@ -179,7 +179,7 @@ def damaged_file(path: Path) -> None:
     [
         (no_header, "is not a channel: it has no channel.json"),
         (damaged_header, "channel.json is damaged"),
-        (foreign_header, "of something else"),
+        (foreign_header, "describes something else"),
         (future_version, "version 99"),
         (damaged_entry, "log entry 000000000000.json is damaged"),
         (leading_elsewhere, "not a plain file name"),
