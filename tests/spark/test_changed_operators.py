@@ -41,7 +41,7 @@ def test_the_same_program_has_the_same_text_and_others_have_not(session: SparkSe
         return rows.join(other, F.expr("key = k2 AND at2 BETWEEN at AND at + INTERVAL 2 SECONDS"))
 
     def listed(rows: DataFrame) -> DataFrame:
-        values = F.transform(F.array("value"), lambda x: x + 1)
+        values = F.transform(F.array("value"), lambda x: x + F.rand())
         return rows.groupBy("key", F.window("at", "2 seconds")).agg(F.max(values[0]).alias("m"))
 
     texts = [by_window(2), by_window(3), by_window(2, "sum(value)"), joined, listed]
