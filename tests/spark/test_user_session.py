@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 import penstock
 from penstock.cli.cluster import cluster as cluster_command
 from penstock.errors import InvalidInput, Unavailable
-from penstock.spark.cluster import detached
+from penstock.spark.cluster import standing
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs/attach.md").read_text()
@@ -46,11 +46,11 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]
     state = tmp_path_factory.mktemp("state")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_RUNTIME_DIR", str(state))
-        detached.cluster_up(SLOTS)
+        standing.cluster_up(SLOTS)
         try:
             yield {"XDG_RUNTIME_DIR": str(state)}
         finally:
-            detached.cluster_down()
+            standing.cluster_down()
 
 
 def block_of(page: str, containing: str) -> str:
@@ -72,7 +72,7 @@ def run(command: list[str], cluster: dict[str, str], folder: Path) -> str:
 def test_the_script_of_the_page_runs_on_the_cluster(
     cluster: dict[str, str], tmp_path: Path
 ) -> None:
-    found = detached.user_cluster()
+    found = standing.user_cluster()
     secret = found.settings["spark.authenticate.secret"]
     script = tmp_path / "page.py"
     script.write_text(
@@ -81,9 +81,9 @@ def test_the_script_of_the_page_runs_on_the_cluster(
     said = run([sys.executable, str(script)], cluster, tmp_path)
     assert f"MASTER {found.settings['spark.master']}" in said
     assert "LISTED 0" in said, "the secret is on a command line"
-    results = re.search(r"results=(\d+)", said)
+    results = re.search(r"s, ([\d,]+) rows", said)
     assert results is not None
-    assert int(results[1]) > 0, said
+    assert int(results[1].replace(",", "")) > 0, said
     assert "executors it may have at once" not in said, "no more came than were asked for"
 
 
@@ -129,7 +129,7 @@ def test_executors_that_came_unasked_are_told_and_given_back(
 def test_a_plain_script_is_on_the_cluster_by_the_lines_for_the_shell(
     cluster: dict[str, str], tmp_path: Path
 ) -> None:
-    found = detached.user_cluster()
+    found = standing.user_cluster()
     command = f"{sys.executable} -m penstock cluster env --executors-max 2"
     script = tmp_path / "plain.py"
     script.write_text(
@@ -151,7 +151,7 @@ def test_a_plain_script_is_on_the_cluster_by_the_lines_for_the_shell(
 def test_the_lines_for_the_shell_hold_no_secret_and_its_file_is_private(
     cluster: dict[str, str],
 ) -> None:
-    secret = detached.user_cluster().settings["spark.authenticate.secret"]
+    secret = standing.user_cluster().settings["spark.authenticate.secret"]
     said = CliRunner().invoke(cluster_command, ["env"])
     assert said.exit_code == 0
     lines = dict(line.removeprefix("export ").split("=", 1) for line in said.stdout.splitlines())

@@ -14,8 +14,8 @@ from pyspark.sql import SparkSession
 from penstock.errors import InvalidInput
 from penstock.spark.act.executors import executor_settings
 from penstock.spark.checkpoint.durable_files import make_directory
-from penstock.spark.cluster.detached import UserCluster, user_cluster
 from penstock.spark.cluster.embedded import start_driver_jvm
+from penstock.spark.cluster.standing import UserCluster, user_cluster
 
 DEFAULTS = "spark-defaults.conf"
 LEAST_EXECUTOR_MB = 512
