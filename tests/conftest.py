@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 import threading
 import time
@@ -24,6 +25,14 @@ hypothesis.settings.register_profile(
 )
 hypothesis.settings.load_profile("penstock")
 
+# A shell starts what it runs in the background with Ctrl-C ignored, and so would every program that
+# a test starts from there and ends with it.
+if (
+    signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+    and threading.current_thread() is threading.main_thread()
+):
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
 # Drivers of tests live for seconds, also those in processes that tests start: the optimising
 # compiler would take more time than it gives back.
 os.environ.setdefault(
@@ -40,26 +49,26 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if "long" in item.keywords and not config.getoption("--long"):
             item.add_marker(pytest.mark.skip(reason="takes minutes: run with --long"))
-    turns: dict[object, int] = {}
+    used: dict[object, set[str]] = {}
     for item in items:
-        turns[item.path] = min(turns.get(item.path, len(TURNS)), _turn(item))
-    items.sort(key=lambda item: turns[item.path])
+        used.setdefault(item.path, set()).update(_needs(item))
+    items.sort(key=lambda item: _turn(used[item.path]))
 
 
-# Whole files in this order: those that take longest first, so that two processes end together, and
-# those that can share a session behind each other.
-TURNS = ("starts processes", "needs executors", "plain session", "session of ours")
+def _needs(item: pytest.Item) -> set[str]:
+    return {"Spark"} | set(item.fixturenames) if item.get_closest_marker("spark") else set()  # type: ignore[attr-defined]
 
 
-def _turn(item: pytest.Item) -> int:
-    names = getattr(item, "fixturenames", ())
-    if item.get_closest_marker("spark") is None:
-        return len(TURNS)
-    if "cluster" in names:
-        return TURNS.index("needs executors")
-    if "spark" in names:
-        return TURNS.index("plain session")
-    return TURNS.index("session of ours" if "session" in names else "starts processes")
+def _turn(needs: set[str]) -> int:
+    """Whole files: those that take longest first, so that processes end together; see sessions.py.
+
+    First those that start processes, then those with executors, then those that can share a plain
+    session, then those that can share one of ours.
+    """
+    for turn, fixture in enumerate(("cluster", "spark", "session"), 1):
+        if fixture in needs:
+            return turn
+    return 0 if needs else 4
 
 
 @pytest.fixture(scope="session")

@@ -42,8 +42,8 @@ def test_the_readme_topology_is_the_example(readme_topology: Path) -> None:
 def expected_speeds(checkpoint: Path) -> pd.DataFrame:
     """What the README's topology gives for the windows that the last watermark closes."""
     epoch_s = json.loads((checkpoint / "penstock/epoch.json").read_text())["epoch_s"]
-    stream = Generator(steps([(5, 200), (5, 800)]), keys=100, rows=5_000)
-    rows = stream.batch(0, 5_000, epoch_s).to_pandas()
+    stream = Generator(steps([(20, 200), (20, 800)]), keys=100, rows=20_000)
+    rows = stream.batch(0, 20_000, epoch_s).to_pandas()
     rows = rows[rows["value"] > 0.1]
     closed = (rows["at"].max() - pd.Timedelta(seconds=1)).floor("1ms")
     rows["since"] = rows["at"].dt.floor("2s")
@@ -58,7 +58,7 @@ def test_the_readme_topology_runs_as_printed(readme_topology: Path) -> None:
     done = penstock("run", "speeds.py:road", "--json", "--checkpoint", "state", cwd=directory)
     assert done.returncode == 0, done.stderr
     summary = json.loads(done.stdout)
-    assert summary["results"] == 5000
+    assert summary["results"] == 20_000
     assert summary["max_latency_s"] == 5.0
     found = ds.dataset(str(directory / "out/speeds"), partitioning="hive").to_table().to_pandas()
     assert set(found.columns) == {"vehicle", "since", "speed", "batch"}
@@ -152,7 +152,7 @@ def test_the_demo_leaves_other_directories_alone(tmp_path: Path) -> None:
     (tmp_path / "thesis.tex").write_text("years of work")
     answer = CliRunner().invoke(app, ["demo", "--out", str(tmp_path)])
     assert answer.exit_code == 2
-    assert "is not of an earlier demo" in answer.stderr
+    assert "was not made by an earlier demo" in answer.stderr
     assert (tmp_path / "thesis.tex").exists()
 
 

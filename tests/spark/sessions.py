@@ -61,7 +61,7 @@ class KeptSession:
 
         Settings that are `changed`, here or while it is lent, are as before when it is returned.
         """
-        if self._session is None or self._name != name:
+        if self._name != name or self._session is None or not _lives(self._session):
             self.stop()
             self._session, self._name = build(), name
         session = self._session
@@ -69,19 +69,29 @@ class KeptSession:
         for key, value in (changed or {}).items():
             session.conf.set(key, value)
         yield session
-        for query in session.streams.active:
-            query.stop()
-        for table in session.catalog.listTables():
-            if table.isTemporary:
-                session.catalog.dropTempView(table.name)
-        for key in session.conf.getAll.keys() - before.keys():
-            session.conf.unset(key)
-        for key, value in before.items():
-            if session.conf.get(key) != value:
-                session.conf.set(key, value)
+        if _lives(session):
+            _put_back(session, before)
 
     def stop(self) -> None:
         """End what is there."""
         if self._session is not None:
             self._session.stop()
         self._session = None
+
+
+def _lives(session: SparkSession) -> bool:
+    """Whether nobody has stopped it, who found it where it built one of its own."""
+    return session.sparkContext._jsc is not None
+
+
+def _put_back(session: SparkSession, before: Mapping[str, str]) -> None:
+    for query in session.streams.active:
+        query.stop()
+    for table in session.catalog.listTables():
+        if table.isTemporary:
+            session.catalog.dropTempView(table.name)
+    for key in session.conf.getAll.keys() - before.keys():
+        session.conf.unset(key)
+    for key, value in before.items():
+        if session.conf.get(key) != value:
+            session.conf.set(key, value)

@@ -181,7 +181,9 @@ def test_a_sink_directory_of_another_run_is_refused(session: SparkSession, tmp_p
             if name == "first":
                 assert running.wait(60)
             else:
-                with pytest.raises(PenstockError, match="exists already and is not of this run"):
+                with pytest.raises(
+                    PenstockError, match="exists already and was not written by this run"
+                ):
                     running.wait(60)
     assert session.read.parquet(str(tmp_path / "out")).count() == 6000
 

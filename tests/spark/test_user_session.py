@@ -42,7 +42,7 @@ atexit.register(tell)
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
-    """A detached cluster; the variables under which commands find it."""
+    """A standing cluster; the variables under which commands find it."""
     state = tmp_path_factory.mktemp("state")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_RUNTIME_DIR", str(state))

@@ -54,10 +54,10 @@ def sliding(watermarked: bool = True, **changes: Any) -> Topology:
         ({"window": "two"}, "window is 'two'; write a duration"),
         ({"window": 0}, "window is 0; give at least 1 row"),
         ({"window": 5, "slide": "1s"}, "slide is '1s'; with a window of 5 rows"),
-        ({"by": "nokey"}, "by names 'nokey', which is no column; columns: row, key, value, at"),
+        ({"by": "nokey"}, "by names 'nokey', which is not a column; columns: row, key, value, at"),
         ({"by": 7}, "by is 7; give a column name"),
         ({"time": "value"}, "time is 'value' of type double; give a timestamp"),
-        ({"time": "when"}, "time is 'when', which is no column"),
+        ({"time": "when"}, "time is 'when', which is not a column"),
         ({"mode": "complete"}, "mode is 'complete'; allowed: append, update"),
         ({"watermarked": False}, "column 'at' has no watermark"),
         ({"buckets": 0}, "buckets is 0; give a number from 1"),
@@ -76,7 +76,8 @@ def test_bad_arguments_are_refused_with_a_sentence(
         build(sliding(**changes), session, Reading(0.0))
     text = str(error.value)
     assert said in text
-    assert text.startswith("operator 'slid': ")
+    assert text.startswith("query 'slid' failed in batch 1: operator 'slid': aggregate 'total': up")
+    assert "raised RuntimeError: no such road, at key (key=7) (test_window_topologies.py" in text
     assert "\n" not in text
 
 
@@ -152,8 +153,10 @@ def test_a_users_mistake_stops_the_query_and_a_mended_one_goes_on(
     with pytest.raises(PenstockError) as error:
         run(_total(_sum_until_it_breaks))
     text = str(error.value)
-    assert text.startswith("query 'slid' failed: operator 'slid': aggregate 'total': update raised")
-    assert text.endswith("RuntimeError: no such road, at key (key=7).")
+    assert text.startswith(
+        "query 'slid' failed in batch 1: operator 'slid': aggregate 'total': update raised"
+    )
+    assert "RuntimeError: no such road, at key (key=7). (test_window_topologies.py, line" in text
     assert "\n" not in text
     commits = sorted((tmp_path / "checkpoint/queries/slid/commits").glob("[0-9]*"))
     assert [file.name for file in commits] == ["0"]  # the batch before it stands

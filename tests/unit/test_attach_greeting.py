@@ -37,7 +37,7 @@ SETTINGS = Settings(executors_max=4, allocation="milp")
             "only advises on the number of executors (dry run) and where state lives (dry run)",
         ),
         (
-            {"shed": "sources that are not Penstock's own cannot be told"},
+            {"shed": "sources that are not Penstock's own take no orders"},
             {"allocation": None},
             0,
             "changes the number of executors (1 to 4)",

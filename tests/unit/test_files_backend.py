@@ -208,6 +208,69 @@ def test_arrow_batch_that_points_outside_itself_is_malformed(tmp_path: Path) -> 
     assert data[int(letter.offset) :].startswith(letter.raw), "where it is, and all of it"
 
 
+def make_anew(file: Path, data: bytes) -> None:
+    """As if deleted and made again, where the file system gives the same inode once more."""
+    inode = file.stat().st_ino
+    with file.open("r+b") as stream:
+        stream.truncate(0)
+        stream.write(data)
+    assert file.stat().st_ino == inode
+
+
+@pytest.mark.parametrize("same_start", [False, True])
+def test_file_made_anew_with_the_same_inode_is_suspended(tmp_path: Path, same_start: bool) -> None:
+    reader, file = Reader(tmp_path), tmp_path / "a.json"
+    append(file, lines(*range(20)))
+    assert reader.read() == {"a.json": list(range(20))}
+    append(file, lines(20))
+    assert reader.read() == {"a.json": [20]}
+    kept = range(10) if same_start else range(500, 510)
+    make_anew(file, lines(*kept, *range(900, 950)).encode())
+    for _ in range(3):
+        assert reader.read() == {}, "not read on from where the other file was read to"
+        assert reader.fault["a.json"] == "it was rewritten from its start"
+    make_anew(file, lines(*range(22)).encode())
+    assert reader.read() == {"a.json": [21]}, "the file as it was, and grown"
+
+
+def test_arrow_file_made_anew_with_the_same_inode_is_suspended(tmp_path: Path) -> None:
+    reader, file = Reader(tmp_path, "arrow"), tmp_path / "a.arrow"
+    file.write_bytes(b"".join(arrow_bytes([[0, 1], [2, 3]])))
+    assert reader.read() == {"a.arrow": [0, 1, 2, 3]}
+    make_anew(file, b"".join(arrow_bytes([[9, 8], [7, 6], [5, 4]])))
+    assert reader.read() == {}
+    assert reader.fault["a.arrow"] == "it was rewritten from its start"
+
+
+def test_another_file_that_got_the_inode_is_not_taken_for_the_one_that_was_read(
+    tmp_path: Path,
+) -> None:
+    reader, file = Reader(tmp_path), tmp_path / "a.log"
+    append(file, lines(0, 1))
+    assert reader.read() == {"a.log": [0, 1]}
+    make_anew(file, lines(*range(100, 120)).encode())
+    file.rename(tmp_path / "b.log")
+    append(file, lines(2, 3))
+    seen = reader.read()
+    assert seen.get("a.log") in (None, [2, 3])
+    assert seen.get("b.log", list(range(100, 120))) == list(range(100, 120))
+    seen = seen or reader.read()
+    assert seen["b.log"] == list(range(100, 120))
+
+
+@pytest.mark.parametrize("form", ["json", "arrow"])
+def test_what_is_known_of_files_that_left_is_forgotten(tmp_path: Path, form: str) -> None:
+    backend = FilesBackend.from_options({"directory": str(tmp_path), "format": form})
+    data = lines(0).encode() if form == "json" else b"".join(arrow_bytes([[0]]))
+    for number in range(2000):
+        name = f"{number}.{form}"
+        (tmp_path / name).write_bytes(data)
+        backend.latest([name], backend.first([name]))
+        (tmp_path / name).unlink()
+    kept = [backend._seen, backend._fingerprints._known, getattr(backend._layout, "_known", {})]
+    assert max(len(known) for known in kept) < 1000
+
+
 @pytest.mark.parametrize("form", ["json", "csv"])
 @pytest.mark.parametrize("bound", [None, 2])
 def test_counts_of_many_small_reads_add_up_to_the_lines(

@@ -103,7 +103,7 @@ def beside(shown: bool, where: str, port: int, token: str | None) -> Iterator[Co
 def served(
     where: str, port: int, token: str | None = None, controls: Controls | None = None
 ) -> Iterator[str]:
-    """Serve a history for the time of a `with` block; tells where on stderr."""
+    """Serve a history during a `with` block; its address goes to stderr."""
     from penstock.control.history.store import HistoryStore
     from penstock.dashboard.server import Dashboard
 

@@ -8,6 +8,7 @@ from hashlib import sha256
 from typing import Any
 
 from penstock.errors import InvalidTopology
+from penstock.masking import address_of
 from penstock.model.durations import parse_duration_s
 
 OVERLOAD_BY = ("either", "queue")
@@ -16,7 +17,7 @@ FORMATS = {  # a file holds many records, a broker's record is one value
     "generators": ("json",),
     "redis": ("json", "csv", "raw"),
     "kafka": ("json", "csv", "raw"),
-    "backend": ("json",),  # not told to it: what it needs to know is in `options`
+    "backend": ("json",),  # not passed to it: what it needs is in `options`
 }
 STRATEGIES = ("drf-m", "drf", "ard", "ari", "par")
 
@@ -167,7 +168,7 @@ class Streams:
         """What must stay as it is for a checkpoint to be read on: positions depend on it."""
         made = json.dumps(_generators(self.generators), sort_keys=True).encode()
         where = {
-            "files": self.files, "redis": _without_secret(self.redis or ""), "kafka": self.kafka,
+            "files": self.files, "redis": address_of(self.redis or ""), "kafka": self.kafka,
             "generators": f"{len(self.generators or ())} of {sha256(made).hexdigest()[:16]}",
         }  # fmt: skip
         return json.dumps(
@@ -201,12 +202,6 @@ def import_path(backend: str | type[Any]) -> str:
             "executors cannot import; put it into a module of its own, at its top level."
         )
     return f"{backend.__module__}:{backend.__qualname__}"
-
-
-def _without_secret(url: str) -> str:
-    """A URL as it may be written down and shown."""
-    scheme, mark, rest = url.partition("://")
-    return scheme + mark + rest.rpartition("@")[2]
 
 
 def _generators(given: Mapping[str, Any] | None) -> dict[str, Any]:

@@ -35,6 +35,7 @@ from penstock.control.records import (
     RunRecord,
 )
 from penstock.errors import InvalidInput, Unavailable
+from penstock.masking import masked_url
 from penstock.model.decision import RoomDecision
 from penstock.model.observation import AdmissionRecord, Observation
 
@@ -64,7 +65,7 @@ class HistoryStore:
     def __init__(self, where: str, create: bool = True) -> None:
         """Open a file or SQLAlchemy URL; made if missing and `create`, refused otherwise."""
         self._engine = t.connect(where, create)
-        self.where = self._engine.url.render_as_string(hide_password=True)
+        self.where = masked_url(where)
 
     def begin(self, run: RunRecord) -> "RunHistory":
         """A new run, to be written through what is returned."""

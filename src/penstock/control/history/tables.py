@@ -7,7 +7,6 @@ asking the database for keys.
 
 import json
 import os
-import re
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +41,7 @@ from sqlalchemy.pool import ConnectionPoolEntry, StaticPool
 from sqlalchemy.schema import CreateColumn
 
 from penstock.errors import InvalidInput, Unavailable
+from penstock.masking import masked_url
 
 SCHEMA_VERSION = 5
 # Forms that are read as they are, and become ours when they are opened to be written: form 4 has
@@ -204,7 +204,7 @@ def connect(where: str, create: bool) -> Engine:
     if file is not None and str(file) != ":memory:":
         _touch_private(file, create)
     engine = _engine(url, create)
-    shown = url.render_as_string(hide_password=True)
+    shown = masked_url(where)
     try:
         engine.connect().close()  # an absent server is found out once, not at every attempt
         if create:
@@ -220,20 +220,19 @@ def connect(where: str, create: bool) -> Engine:
     return engine
 
 
-def _masked(where: str) -> str:
-    """A URL without the user and password in it."""
-    return re.sub(r"//[^@/]*@", "//***@", where)
-
-
 def _url(where: str) -> URL:
     try:
         url = make_url(where) if "://" in where else URL.create("sqlite", database=where)
         url.get_dialect()
     except (ArgumentError, NoSuchModuleError, ValueError) as error:
         raise InvalidInput(
-            f"history is {_masked(where)!r}; give a file or an SQLAlchemy URL such as "
+            f"history is {masked_url(where)!r}; give a file or an SQLAlchemy URL such as "
             "postgresql+psycopg://user@host/name."
         ) from error
+    if url.host is not None and "@" in f"{url.host}{url.database}":
+        raise InvalidInput(  # what follows the first @ would be taken for the host, and be shown
+            f"history is {masked_url(where)!r} with an @ in its password; write it as %40."
+        )
     return url
 
 

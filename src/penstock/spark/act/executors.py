@@ -31,8 +31,8 @@ def executor_settings(initial: int, maximum: int, slots: int = 1) -> dict[str, s
     """Session settings that let the number of executors start at `initial` and be changed.
 
     A standalone master gives an application all executors that `spark.cores.max` allows at once,
-    unless dynamic allocation is on: only then does it wait to be told a number. So dynamic
-    allocation is on, with waiting times so long that it never acts after telling that number.
+    unless dynamic allocation is on: only then does it wait for a number. So dynamic
+    allocation is on, with waiting times so long that it never acts after giving that number.
     """
     if not 1 <= initial <= maximum:
         raise InvalidInput(

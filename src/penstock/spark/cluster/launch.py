@@ -89,7 +89,7 @@ def write_configuration(directory: Path) -> str:
         "spark.master.rest.enabled": "false",  # a second way in, which knows no secret
         "spark.ui.killEnabled": "false",  # the page on loopback is for reading
         "spark.master.ui.decommission.allow.mode": "DENY",
-        "spark.worker.cleanup.enabled": "true",  # detached clusters see many applications
+        "spark.worker.cleanup.enabled": "true",  # standing clusters see many applications
     }
     text = "".join(f"{key} {value}\n" for key, value in settings.items())
     path = directory / "conf" / "spark-defaults.conf"

@@ -11,6 +11,7 @@ from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
 from penstock.errors import Unavailable
+from penstock.masking import SPARK_REDACTION
 from penstock.spark import handles
 from penstock.spark.cluster import local_files
 from penstock.spark.cluster.embedded import start_driver_jvm
@@ -101,9 +102,7 @@ def settings(
         # 40 ms until the first is acknowledged.
         "spark.python.unix.domain.socket.enabled": "true",
         # Names of secrets beyond Spark's own list.
-        "spark.redaction.regex": (
-            "(?i)secret|password|token|access[.]?key|credential|apikey|dsn|sasl"
-        ),
+        "spark.redaction.regex": SPARK_REDACTION,
     }
 
 

@@ -9,6 +9,7 @@ import pyarrow as pa
 from penstock.model.observation import Ints
 from penstock.spark.sources.backends.backend import Chunk, Malformed, Positions, Ranges
 from penstock.spark.sources.backends.directory import Directory
+from penstock.spark.sources.backends.fingerprints import SLACK
 
 CONTINUES = b"\xff\xff\xff\xff"  # every message begins with it
 END = CONTINUES + b"\0\0\0\0"
@@ -38,6 +39,8 @@ class ArrowFiles:
         end, waiting = found.minor.copy(), np.zeros(len(streams), dtype=np.int64)
         same = since.major == found.major
         read = np.where(same, since.minor, 0)
+        if len(self._known) > 2 * len(streams) + SLACK:  # of streams that left
+            self._known = {name: self._known[name] for name in streams if name in self._known}
         for row in np.flatnonzero((found.major != 0) & (found.minor > read)).tolist():
             if fault[row]:
                 continue

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from penstock.errors import InvalidInput
+from penstock.errors import InvalidInput, Unavailable
 from penstock.model.observation import Ints
 from penstock.spark.sources.backends.arrow_files import ArrowFiles
 from penstock.spark.sources.backends.backend import (
@@ -31,10 +31,10 @@ from penstock.spark.sources.backends.backend import (
     Ranges,
 )
 from penstock.spark.sources.backends.directory import Directory
+from penstock.spark.sources.backends.fingerprints import SLACK, Fingerprints
 from penstock.spark.sources.backends.line_files import LineFiles
 
 FORMATS = ("json", "csv", "arrow")
-HEAD_BYTES = 64
 
 
 class FilesBackend(Backend):
@@ -48,9 +48,9 @@ class FilesBackend(Backend):
             if form == "arrow"
             else LineFiles(self._directory, form, header)
         )
-        self._heads: dict[str, tuple[int, bytes]] = {}  # first bytes, by inode, since first seen
+        self._fingerprints = Fingerprints(directory)
         self._seen: dict[str, tuple[int, int]] = {}  # inode and size at the last look
-        self._shrunk: set[str] = set()
+        self._suspect: set[str] = set()  # shrunk or rewritten
         self._listed: tuple[int | None, Sequence[Discovered]] | None = None
 
     @classmethod
@@ -79,8 +79,8 @@ class FilesBackend(Backend):
     def first(self, streams: Sequence[str]) -> Positions:
         """The start of the file that has the name now; (0, 0) where there is none yet."""
         for name in streams:  # whatever it was before, it begins now
-            self._heads.pop(name, None)
-            self._shrunk.discard(name)
+            self._fingerprints.forget(name)
+            self._suspect.discard(name)
         found = [self._directory.stat(name) for name in streams]
         inodes = [0 if f is None else f[0] for f in found]
         return Positions(np.array(inodes, dtype=np.int64), np.zeros(len(streams), dtype=np.int64))
@@ -91,13 +91,15 @@ class FilesBackend(Backend):
         inode, size = since.major.copy(), np.zeros(count, dtype=np.int64)
         fault = [""] * count
         self._directory.forget()
-        stat, heads, shrunk, seen = self._directory.stat, self._heads, self._shrunk, self._seen
+        self._forget_departed(streams)
+        stat, known, seen = self._directory.stat, self._fingerprints, self._seen
         rows = zip(streams, since.major.tolist(), since.minor.tolist(), strict=True)
         for row, (name, major, minor) in enumerate(rows):
             found = stat(name)
             if found is not None and found[0] == major and found[1] >= minor:
-                if name in shrunk or name not in heads:
-                    fault[row] = self._head_fault(name, found)
+                grown = seen.get(name) != found
+                if grown or name in self._suspect or name not in known:
+                    fault[row] = self._content_fault(name, major, minor)
                 seen[name] = found
                 size[row] = found[1]
             else:
@@ -127,37 +129,55 @@ class FilesBackend(Backend):
         if major == 0:  # it was declared before it was there
             return (*found, "") if found is not None else (0, 0, "")
         if found is not None and found[0] == major:
-            self._shrunk.add(name)
+            self._suspect.add(name)
             return major, minor, f"it shrank to {found[1]} bytes, of which {minor} had been read"
-        elsewhere = self._directory.size_of(major)
+        elsewhere = self._size_elsewhere(name, major, minor)
         if elsewhere is not None:
             if elsewhere > minor or found is None:
                 return major, elsewhere, ""
-            self._heads.pop(name, None)
+            self._fingerprints.forget(name)
             return (*found, "") if found is not None else (major, minor, "")
         known, length = self._seen.get(name, (0, 0))
         if found is None:
             return major, minor, "it vanished"
         if known == major and length == minor:
-            self._heads.pop(name, None)
+            self._fingerprints.forget(name)
             return (*found, "")
         unread = f"{length - minor} bytes unread" if known == major else "an unknown rest unread"
         return major, minor, f"it was replaced by another file with {unread}"
 
-    def _head_fault(self, name: str, found: tuple[int, int]) -> str:
-        """Whether a file still begins as it did when it was first seen."""
-        head = self._directory.head(name, HEAD_BYTES)
-        if head is None:
+    def _content_fault(self, name: str, inode: int, read: int) -> str:
+        """Whether a file with the inode still is the one of which so much was read."""
+        try:
+            same = self._fingerprints.agree(name, name, inode, read)
+        except Unavailable:
             return "it cannot be opened"
-        inode, before = self._heads.get(name, (0, b""))
-        if inode != found[0]:
-            if len(head) > 0:
-                self._heads[name] = (found[0], head)
-            return ""
-        if head[: len(before)] != before:
+        if not same:
+            self._suspect.add(name)
             return "it was rewritten from its start"
-        self._shrunk.discard(name)
+        self._suspect.discard(name)
         return ""
+
+    def _size_elsewhere(self, name: str, inode: int, read: int) -> int | None:
+        """Size of a stream's file under another name; None where it is gone.
+
+        Another file may have got its inode.
+        """
+        elsewhere = self._directory.name_of(inode)
+        if elsewhere is None:
+            return None
+        try:
+            same = self._fingerprints.agree(name, elsewhere, inode, read)
+        except Unavailable:
+            return None
+        return self._directory.size_of(inode) if same else None
+
+    def _forget_departed(self, streams: Sequence[str]) -> None:
+        """What was learnt of streams that left would grow with every name there ever was."""
+        self._fingerprints.keep_only(streams)
+        if len(self._seen) > 2 * len(streams) + SLACK:
+            self._seen = {name: self._seen[name] for name in streams if name in self._seen}
+            self._suspect &= set(streams)
 
 
 def _is_rotated(name: str, names: set[str]) -> bool:

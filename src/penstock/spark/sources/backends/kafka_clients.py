@@ -12,10 +12,10 @@ from confluent_kafka import Consumer, KafkaException
 from confluent_kafka.admin import AdminClient
 
 from penstock.errors import InvalidInput, Unavailable
+from penstock.masking import is_secret_name, masked_url
 
 TIMEOUT_S = 5.0
 REACH_TIMEOUT_S = 1.0
-SECRETS = ("sasl.password", "ssl.key.password", "ssl.keystore.password", "sasl.oauthbearer.config")
 ISOLATION = ("read_committed", "read_uncommitted")
 
 
@@ -34,12 +34,13 @@ class KafkaPlace:
         """From `servers`, `isolation`, `client`, `client_env` and `timeout_s`."""
         servers, isolation = options.get("servers"), options.get("isolation", "read_committed")
         if not isinstance(servers, str) or ":" not in servers:
-            raise InvalidInput(f"kafka is {servers!r}; it must be host:port[,host:port].")
+            shown = masked_url(servers) if isinstance(servers, str) else servers
+            raise InvalidInput(f"kafka is {shown!r}; it must be host:port[,host:port].")
         if isolation not in ISOLATION:
             raise InvalidInput(f"isolation is {isolation!r}; allowed: {', '.join(ISOLATION)}.")
         client = _texts(options.get("client", {}), "client")
-        for name in SECRETS:
-            if name in dict(client):
+        for name, _ in client:
+            if is_secret_name(name):
                 raise InvalidInput(
                     f"client[{name!r}] is a secret, which would be written beside the checkpoint; "
                     "name an environment variable that holds it in "
@@ -57,7 +58,7 @@ class KafkaPlace:
         for name, variable in self.client_env:
             if variable not in os.environ:
                 raise Unavailable(
-                    f"the environment variable {variable!r}, which is to hold {name!r} of Kafka, "
+                    f"the environment variable {variable!r}, which should hold {name!r} of Kafka, "
                     "is not set in this process."
                 )
             secret[name] = os.environ[variable]
@@ -71,7 +72,7 @@ def _texts(given: Any, name: str) -> tuple[tuple[str, str], ...]:
         isinstance(key, str) and isinstance(value, str | int | float)
         for key, value in given.items()
     ):
-        raise InvalidInput(f"{name} is {given!r}; it must be a table of settings.")
+        raise InvalidInput(f"{name} is {type(given).__name__}; give a table of texts or numbers.")
     return tuple(sorted((key, str(value)) for key, value in given.items()))
 
 
@@ -136,4 +137,4 @@ def sentence(place: KafkaPlace) -> Iterator[None]:
         yield
     except KafkaException as error:
         said = str(error.args[0].str() if error.args else error).strip()
-        raise Unavailable(f"Kafka at {place.servers} does not serve: {said}") from error
+        raise Unavailable(f"Kafka at {place.servers} cannot be reached: {said}") from error

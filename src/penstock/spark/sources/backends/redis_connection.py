@@ -12,6 +12,7 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 from penstock.errors import InvalidInput, Unavailable
+from penstock.masking import carries_secret, masked_url
 
 SCHEMES = ("redis", "rediss", "unix")
 TIMEOUT_S = 5.0
@@ -30,11 +31,12 @@ class RedisPlace:
         """From `url`, `password_env` and `timeout_s`."""
         url, password_env = options.get("url"), options.get("password_env")
         if not isinstance(url, str) or urlsplit(url).scheme not in SCHEMES:
+            shown = masked_url(url) if isinstance(url, str) else url
             raise InvalidInput(
-                f"redis is {url!r}; it must be a URL such as redis://127.0.0.1:6379/0 "
+                f"redis is {shown!r}; it must be a URL such as redis://127.0.0.1:6379/0 "
                 f"(allowed: {', '.join(SCHEMES)})."
             )
-        if urlsplit(url).password is not None:
+        if carries_secret(url):
             raise InvalidInput(
                 "redis carries a password, which would be written beside the checkpoint; name an "
                 "environment variable that holds it in options={'password_env': ...} instead."
@@ -59,7 +61,7 @@ def connect(place: RedisPlace) -> Any:
         password = None if place.password_env is None else os.environ.get(place.password_env)
         if place.password_env is not None and password is None:
             raise Unavailable(
-                f"the environment variable {place.password_env!r}, which is to hold the password "
+                f"the environment variable {place.password_env!r}, which should hold the password "
                 "of Redis, is not set in this process."
             )
         client = redis.Redis.from_url(
@@ -80,4 +82,4 @@ def sentence(place: RedisPlace) -> Iterator[None]:
         yield
     except redis.RedisError as error:
         said = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-        raise Unavailable(f"Redis at {place.url} does not serve: {said}") from error
+        raise Unavailable(f"Redis at {masked_url(place.url)} cannot be reached: {said}") from error

@@ -1,0 +1,74 @@
+"""What is secret in a setting or an address, and how an address is shown or written down.
+
+Every sentence, log and document that names an address takes it from here; so does every check that
+keeps a secret out of what is written beside a checkpoint.
+"""
+
+import re
+from urllib.parse import unquote_plus
+
+MASK = "***"
+# Endings, since `...token.endpoint.url` and `ssl.certificate.pem` hold nothing secret.
+_SECRET_NAME = re.compile(
+    r"(password|passwd|pwd|passphrase|secret|token|credentials?|(api|access|private)[._-]?key"
+    r"|key[._-]pem|jaas[._-]config|oauthbearer[._-]config|odbc_connect|dsn)$",
+    re.IGNORECASE,
+)
+# Settings as Spark shows them, by its own kind of pattern, which may be anywhere in a name.
+SPARK_REDACTION = (
+    "(?i)secret|password|passphrase|token|(access|api|private)[._-]?key|key[.]pem|credential|dsn"
+    "|sasl"
+)
+
+
+def is_secret_name(name: str) -> bool:
+    """Whether a setting or a parameter with this name holds a secret.
+
+    >>> [is_secret_name(name) for name in ("sasl.password", "ssl.key.pem", "ssl.ca.pem")]
+    [True, True, False]
+    """
+    return _SECRET_NAME.search(name) is not None
+
+
+def masked_url(url: str) -> str:
+    """An address without user and password, and with secret parameters masked.
+
+    Errs on the side of showing less: all up to the last @ may be part of a password.
+
+    >>> masked_url("postgresql://user:pass/word@host/name?sslpassword=x")
+    'postgresql://***@host/name?sslpassword=***'
+    """
+    head, who, where = _parts(url)
+    address, mark, query = where.partition("?")
+    shown = [_masked_parameter(pair) for pair in query.partition("#")[0].split("&")]
+    return head + (f"{MASK}@" if who else "") + address + mark + "&".join(shown)
+
+
+def address_of(url: str) -> str:
+    """What stays the same when only user and password change."""
+    head, _, where = _parts(masked_url(url))
+    return head + where
+
+
+def carries_secret(url: str) -> bool:
+    """Whether an address has a password in front of the host, or a secret among its parameters."""
+    _, who, where = _parts(url)
+    query = where.partition("?")[2].partition("#")[0]
+    names = [pair.partition("=")[0] for pair in query.split("&")]
+    return ":" in who or any(is_secret_name(unquote_plus(name)) for name in names)
+
+
+def _parts(url: str) -> tuple[str, str, str]:
+    """What comes before the user, who it is, and the rest."""
+    scheme, slashes, rest = url.partition("//")
+    if not slashes:
+        scheme, rest = "", url
+    who, at, where = rest.rpartition("@")
+    if not at or not (slashes or ":" in who):  # a file may have an @ in its name
+        return scheme + slashes, "", rest
+    return scheme + slashes, who or MASK, where
+
+
+def _masked_parameter(pair: str) -> str:
+    name, equals, _ = pair.partition("=")
+    return f"{name}={MASK}" if equals and is_secret_name(unquote_plus(name)) else pair

@@ -1,0 +1,112 @@
+"""Secrets in addresses and settings: known by their names, and never shown or written down."""
+
+import pytest
+
+from penstock.control.history.store import HistoryStore
+from penstock.errors import InvalidInput, Unavailable
+from penstock.masking import carries_secret, is_secret_name, masked_url
+from penstock.model.sources import Streams
+from penstock.spark.sources.backends.kafka_clients import KafkaPlace
+from penstock.spark.sources.backends.redis_connection import RedisPlace
+
+SHOWN = {
+    "redis://host:6379/0": "redis://host:6379/0",
+    "redis://user:hunter2@host/0": "redis://***@host/0",
+    "redis://host/0?password=hunter2&db=1": "redis://host/0?password=***&db=1",
+    "redis://host/0?p%61ssword=hunter2": "redis://host/0?p%61ssword=***",
+    "redis://host/0;x?db=1&sslpassword=hunter2#f": "redis://host/0;x?db=1&sslpassword=***",
+    "postgresql://u:hun/ter2@host/name": "postgresql://***@host/name",
+    "postgresql://u:hun@ter2/x@host/name": "postgresql://***@host/name",
+    "postgresql://u:hunter?2@host/name?application_name=x": (
+        "postgresql://***@host/name?application_name=x"
+    ),
+    "redis//:hunter2@host": "redis//***@host",
+    "redis:hunter2@host": "***@host",
+    "mssql+pyodbc:///?odbc_connect=DRIVER%3Dx%3BPWD%3Dhunter2": (
+        "mssql+pyodbc:///?odbc_connect=***"
+    ),
+    "runs/of@home.sqlite": "runs/of@home.sqlite",
+}
+
+
+@pytest.mark.parametrize("url", SHOWN)
+def test_an_address_is_shown_without_its_secrets(url: str) -> None:
+    assert masked_url(url) == SHOWN[url]
+
+
+@pytest.mark.parametrize(
+    ("url", "secret"),
+    [
+        ("redis://host/0", False),
+        ("redis://user@host/0?db=1", False),
+        ("redis://:x@host/0", True),
+        ("redis://user:a/b@host/0", True),
+        ("redis://host/0?password=x", True),
+        ("redis://host/0?db=1&PassWord=x", True),
+    ],
+)
+def test_an_address_that_carries_a_secret_is_known(url: str, secret: bool) -> None:
+    assert carries_secret(url) is secret
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "sasl.password", "ssl.key.password", "ssl.keystore.password", "ssl.key.pem",
+        "sasl.oauthbearer.config", "sasl.oauthbearer.client.secret",
+        "sasl.oauthbearer.assertion.private.key.pem", "SASL.JAAS.CONFIG",
+        "sasl.oauthbearer.assertion.private.key.passphrase", "auth_token", "api-key",
+    ],
+)  # fmt: skip
+def test_secrets_are_known_by_their_names(name: str) -> None:
+    assert is_secret_name(name)
+    with pytest.raises(InvalidInput, match="client_env") as refusal:
+        KafkaPlace.from_options({"servers": "host:9092", "client": {name: "hunter2"}})
+    assert "hunter2" not in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "ssl.ca.pem", "ssl.certificate.pem", "ssl.key.location", "sasl.username", "client.id",
+        "sasl.oauthbearer.token.endpoint.url", "sasl.oauthbearer.client.id", "group.id",
+    ],
+)  # fmt: skip
+def test_what_is_public_may_be_written_down(name: str) -> None:
+    assert not is_secret_name(name)
+    assert KafkaPlace.from_options({"servers": "host:9092", "client": {name: "x"}}).client
+
+
+@pytest.mark.parametrize(
+    "url", ["redis://host/0?password=hunter2", "redis://u:hun/hunter2@host/0", "x://:hunter2@h"]
+)
+def test_redis_refuses_a_secret_without_showing_it(url: str) -> None:
+    with pytest.raises(InvalidInput) as refusal:
+        RedisPlace.from_options({"url": url})
+    assert "hunter2" not in str(refusal.value)
+    assert "hunter2" not in Streams(redis=url, schema="x INT").identity
+
+
+@pytest.mark.parametrize(
+    "servers", ["SASL_SSL://u:hunter2@host", {"password": "hunter2"}], ids=["text", "table"]
+)
+def test_kafka_refuses_a_table_or_address_without_showing_a_secret(servers: object) -> None:
+    with pytest.raises(InvalidInput) as refusal:
+        KafkaPlace.from_options({"servers": "h:1", "client": [servers]})
+    assert "hunter2" not in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgresql+psycopg://127.0.0.1:1/x?password=hunter2",
+        "postgresql+psycopg://u:a/hunter2@127.0.0.1:1/x",
+        "nosuch://u:a/hunter2@127.0.0.1:1/x",
+        "nosuch://127.0.0.1:1/x?password=hunter2",
+        "postgresql+psycopg://u:a@hunter2/b@127.0.0.1:1/x",
+    ],
+)
+def test_a_history_never_shows_a_secret(url: str) -> None:
+    with pytest.raises((Unavailable, InvalidInput)) as refusal:
+        HistoryStore(url, create=False)
+    assert "hunter2" not in str(refusal.value)
