@@ -80,7 +80,10 @@ def test_a_run_the_simulator_does_not_reproduce_gets_no_advice(history: str) -> 
     database.close()
     result = penstock("plan", "--history", history)
     assert (result.exit_code, result.stdout) == (3, "")
-    assert "no advice: replayed as it was, run 1 of short has a mean latency of" in result.stderr
+    assert (
+        "no advice: replayed as it was without its first 10 s, run 1 of short has" in result.stderr
+    )
+    assert "what helps is a longer run" in result.stderr
     assert "--tolerance allows 30%" in result.stderr
     assert len(result.stderr.splitlines()) == 1
     assert penstock("plan", "--history", history, "--tolerance", "0.9").exit_code == 0
@@ -111,3 +114,33 @@ def test_bad_input_is_one_sentence(history: str, words: tuple[str, ...], sentenc
     assert result.exit_code == 2
     assert sentence in result.stderr
     assert len(result.stderr.splitlines()) == 1
+
+
+def test_the_beginning_can_be_left_out_and_what_was_is_said(history: str) -> None:
+    words = ("--policy", "ds2", "--json")
+    by_itself = json.loads(penstock("plan", "--history", history, *words).stdout)
+    assert by_itself["skipped_s"] > 0
+    whole = json.loads(penstock("plan", "--history", history, "--skip", "0s", *words).stdout)
+    assert whole["skipped_s"] == 0
+    later = json.loads(penstock("plan", "--history", history, "--skip", "40s", *words).stdout)
+    assert later["skipped_s"] == pytest.approx(40.0)
+    said = penstock("plan", "--history", history, "--skip", "40s", "--policy", "ds2")
+    assert "replayed as it was without its first 40 s, it has" in said.stdout
+    refused = penstock("plan", "--history", history, "--skip", "soon")
+    assert refused.exit_code == 2
+    assert "--skip is 'soon'; write a duration" in refused.stderr
+
+
+def test_a_refusal_says_what_would_be_trusted(history: str) -> None:
+    database = sqlite3.connect(history)
+    database.execute(
+        "UPDATE penstock_observations SET latency_mean_s = 60 * latency_mean_s, "
+        "latency_p95_s = 60 * latency_p95_s WHERE seq < 6"
+    )
+    database.commit()
+    database.close()
+    result = penstock("plan", "--history", history, "--skip", "0s")
+    assert result.exit_code == 3
+    assert "would bring it within that" in result.stderr
+    skip = result.stderr.split("--skip ")[1].split()[0]
+    assert penstock("plan", "--history", history, "--skip", skip, "--policy", "ds2").exit_code == 0

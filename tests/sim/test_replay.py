@@ -34,9 +34,11 @@ from penstock.sim.replay import (
     best,
     candidates,
     latency_of,
+    periods_after,
     policies_named,
     replayed,
     sizes_between,
+    trusted_from_s,
 )
 from penstock.sim.run import simulate
 from penstock.sim.scenario import (
@@ -89,6 +91,49 @@ def test_a_run_replayed_as_it_was_has_the_latency_it_had(recording: Recording) -
     assert fidelity.mean_error < 0.2
     assert fidelity.p95_error < 0.2
     assert result.executors.tolist() == [len(o.nodes) for o in recording.observations]
+
+
+def slowly_started(observations: list[Observation]) -> list[Observation]:
+    """As a run on Spark begins: rows wait for code to be compiled, and batches cost far more."""
+    slow = [
+        replace(
+            o,
+            latency=replace(o.latency, mean_s=wait_s, p95_s=1.2 * wait_s, max_s=1.3 * wait_s),
+            batches=replace(o.batches, mean_duration_s=12.0, mean_overhead_s=12.0),
+        )
+        for o, wait_s in zip(observations, (25.0, 20.0, 15.0, 10.0), strict=False)
+        if o.latency is not None and o.batches is not None
+    ]
+    return slow + observations[len(slow) :]
+
+
+def test_start_up_is_left_out_by_itself(recording: Recording) -> None:
+    slow = slowly_started(recording.observations)
+    whole = periods_after(RUN, slow, skip_s=0.0)
+    assert whole == slow
+    assert not replayed(RUN, whole, recording.actions, seed=1)[0].within(0.3)
+    left = periods_after(RUN, slow)
+    assert replayed(RUN, left, recording.actions, seed=1)[0].within(0.3)
+    assert left == slow[len(slow) - len(left) :]
+
+
+def test_it_is_told_how_much_to_leave_out_where_that_is_enough(recording: Recording) -> None:
+    slow = slowly_started(recording.observations)
+    more_s = trusted_from_s(RUN, slow, recording.actions, seed=1, tolerance=0.3)
+    assert more_s is not None
+    left = periods_after(RUN, slow, more_s)
+    assert replayed(RUN, left, recording.actions, seed=1)[0].within(0.3)
+    wrong = [
+        replace(o, latency=replace(o.latency, mean_s=90.0)) for o in slow if o.latency is not None
+    ]
+    assert trusted_from_s(RUN, wrong, recording.actions, seed=1, tolerance=0.3) is None
+
+
+def test_too_little_after_the_start_up_is_refused(recording: Recording) -> None:
+    with pytest.raises(InvalidInput, match="after the start-up; a replay needs at least 6"):
+        periods_after(RUN, recording.observations[:7])
+    with pytest.raises(InvalidInput, match="after the first 230 s; a replay needs at least 6"):
+        periods_after(RUN, recording.observations, 230.0)
 
 
 def test_what_the_run_did_not_do_is_foretold(recording: Recording) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -73,6 +73,13 @@ def plan(
             "--executors-max", min=1, max=10_000, help="Most executors. Default: as recorded."
         ),
     ] = None,
+    skip: Annotated[
+        str | None,
+        typer.Option(
+            "--skip", metavar="DURATION",
+            help="Leave out so much of the run's beginning, 0s for nothing. Default: its start-up.",
+        ),
+    ] = None,
     tolerance: Annotated[
         float,
         typer.Option(
@@ -93,14 +100,22 @@ def plan(
     """
     from penstock.model.durations import parse_duration_s
     from penstock.sim.calibration import scenario_of
-    from penstock.sim.replay import best, candidates, policies_named, replayed, sizes_between
+    from penstock.sim.replay import (
+        best,
+        candidates,
+        periods_after,
+        policies_named,
+        replayed,
+        sizes_between,
+    )
 
-    factor = _factor(rate)
+    factor, skip_s = _factor(rate), _skip_s(skip)
     bound_s = None if max_latency is None else parse_duration_s(max_latency, "--max-latency")
     policies = _known(policies_named(policy))
-    recorded = _read(history, number)
+    whole = _read(history, number)
+    recorded = replace(whole, observations=periods_after(whole.run, whole.observations, skip_s))
     fidelity, replay = replayed(recorded.run, recorded.observations, recorded.actions, seed)
-    _refuse_if_poor(fidelity, tolerance, recorded)
+    _refuse_if_poor(fidelity, tolerance, whole, recorded, seed)
     scenario = scenario_of(
         recorded.run, recorded.observations, recorded.actions, rate_factor=factor,
         max_latency_s=bound_s, seed=seed, executors=_executors(recorded, executors_min,
@@ -119,6 +134,7 @@ def plan(
         print(f"penstock: {MISSING}", file=sys.stderr)
     answer = {
         "run": recorded.number, "topology": recorded.run.topology, "rate": factor,
+        "skipped_s": _skipped_s(whole, recorded),
         "max_latency_s": scenario.max_latency_s, "fidelity": _fidelity(fidelity),
         "candidates": found, "advice": None if advised is None else advised.name,
         "figures": [str(figure) for figure in figures],
@@ -160,7 +176,6 @@ def _known(policies: tuple[str, ...]) -> tuple[str, ...]:
 
 def _read(history: str | None, number: int | None) -> Recording:
     from penstock.control.history.store import HistoryStore
-    from penstock.control.start_up import after_start_up
 
     with HistoryStore(history_place(history), create=False) as store:
         runs = store.runs()
@@ -170,9 +185,8 @@ def _read(history: str | None, number: int | None) -> Recording:
                 f"--run is {number}; {store.where} holds {min(runs)} to {max(runs)}."
             )
         return Recording(
-            wanted, runs[wanted], after_start_up(store.read_observations(wanted)),
-            store.read_actions(wanted),
-        )  # fmt: skip
+            wanted, runs[wanted], store.read_observations(wanted), store.read_actions(wanted)
+        )
 
 
 def _executors(recorded: Recording, fewest: int | None, most: int | None) -> tuple[int, int] | None:
@@ -194,13 +208,47 @@ def _fidelity(fidelity: Fidelity) -> dict[str, float]:
     return {**vars(fidelity), **errors}
 
 
-def _refuse_if_poor(fidelity: Fidelity, tolerance: float, recorded: Recording) -> None:
+def _refuse_if_poor(
+    fidelity: Fidelity, tolerance: float, whole: Recording, recorded: Recording, seed: int
+) -> None:
     if fidelity.within(tolerance):
         return
-    raise Infeasible(
-        f"no advice: replayed as it was, run {recorded.number} of {recorded.run.topology} has "
-        f"{_compared(fidelity)}; --tolerance allows {tolerance:.0%}."
+    from penstock.sim.replay import trusted_from_s
+
+    skipped_s = _skipped_s(whole, recorded)
+    from_s = trusted_from_s(
+        recorded.run, recorded.observations, recorded.actions, seed, tolerance
+    )  # fmt: skip
+    worst = max(fidelity.mean_error, fidelity.p95_error)
+    mend = (
+        f"--skip {math.ceil(skipped_s + from_s)}s would bring it within that"
+        if from_s is not None
+        else "what helps is a longer run, on a machine with nothing else on it"
+        + (f", or --tolerance {math.ceil(100 * worst) / 100:g}" if math.isfinite(worst) else "")
     )
+    raise Infeasible(
+        f"no advice: replayed as it was{_left_out(skipped_s)}, run {recorded.number} of "
+        f"{recorded.run.topology} has {_compared(fidelity)}; --tolerance allows {tolerance:.0%}; "
+        f"{mend}."
+    )
+
+
+def _skip_s(text: str | None) -> float | None:
+    from penstock.model.durations import parse_duration_s
+
+    if text is None or text.strip() in ("0", "0s"):
+        return None if text is None else 0.0
+    return parse_duration_s(text, "--skip")
+
+
+def _skipped_s(whole: Recording, recorded: Recording) -> float:
+    from penstock.sim.calibration import began_s
+
+    return began_s(recorded.observations) - began_s(whole.observations)
+
+
+def _left_out(skipped_s: float) -> str:
+    return f" without its first {skipped_s:.0f} s" if skipped_s else ""
 
 
 def _compared(f: Fidelity) -> str:
@@ -220,7 +268,8 @@ def _print(
 
     print(
         f"run {answer['run']} of {one_line(answer['topology'])}: load x{answer['rate']:g}, bound "
-        f"{answer['max_latency_s']:g} s; replayed as it was, it has {_compared(fidelity)}"
+        f"{answer['max_latency_s']:g} s; replayed as it was{_left_out(answer['skipped_s'])}, it "
+        f"has {_compared(fidelity)}"
     )
     table = Table()
     table.add_column("policy or size")

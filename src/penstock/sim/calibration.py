@@ -17,6 +17,7 @@ from penstock.errors import InvalidInput
 from penstock.model.observation import Observation
 from penstock.scaling.models.microbatch import BatchOverhead, learn_overhead
 from penstock.sim.scenario import (
+    LEAST_OVERHEAD_S,
     BatchCost,
     ClusterSpec,
     OperatorSpec,
@@ -30,7 +31,6 @@ from penstock.workloads.profiles import RateProfile
 LEAST_PERIODS = 6  # fewer say nothing about a load that moves
 SOURCE = "recorded load"
 USUAL_STARTUP_S = 3.0  # of an executor, where none was added in the run
-LEAST_OVERHEAD_S = 1e-3
 SHORTEST_TRIGGER_S = 0.01  # what Spark calls an interval below this is back to back
 
 
@@ -106,7 +106,8 @@ def overheads(observations: Sequence[Observation], most_processors: int) -> Batc
     by_processors: dict[int, list[tuple[float, int]]] = {}
     for o in observations:
         batches = o.batches
-        if batches is None or batches.count == 0 or not batches.mean_overhead_s >= 0:
+        # A cost of exactly nothing was written where the work of a batch was not known in time.
+        if batches is None or batches.count == 0 or not batches.mean_overhead_s > 0:
             continue
         entry = (batches.mean_overhead_s, batches.count)
         by_processors.setdefault(max(1, o.processors), []).append(entry)
@@ -123,6 +124,22 @@ def overheads(observations: Sequence[Observation], most_processors: int) -> Batc
         table.setdefault(end, measured[nearest] + line.per_processor_s * (end - nearest))
     points = sorted((k, max(LEAST_OVERHEAD_S, cost)) for k, cost in table.items())
     return BatchCost(table=tuple(points))
+
+
+def overhead_course(
+    observations: Sequence[Observation], cost: BatchCost
+) -> tuple[tuple[float, float], ...]:
+    """How many times O(K) batches cost in each period: what held them up would have held up any."""
+    start_s, found = began_s(observations), list[tuple[float, float]]()
+    for o in observations:
+        if o.batches is None or o.batches.count == 0 or not o.batches.mean_overhead_s > 0:
+            continue
+        begun_s = max(0.0, o.at_s - o.period_s - o.batches.mean_duration_s - start_s)
+        usual_s = cost.overhead_s(max(1, o.processors))
+        found.append(
+            (max([begun_s, *(at for at, _ in found[-1:])]), o.batches.mean_overhead_s / usual_s)
+        )
+    return tuple(found)
 
 
 def startup_s(observations: Sequence[Observation], actions: Sequence[ActionRecord]) -> float:
@@ -169,7 +186,7 @@ def scenario_of(
         cluster=ClusterSpec(
             min(max(first, fewest), most), fewest, most, slots, startup_s(seen, actions)
         ),
-        batch=BatchCost(table=cost.table, trigger_s=trigger_s),
+        batch=BatchCost(table=cost.table, trigger_s=trigger_s, course=overhead_course(seen, cost)),
         period_s=run.period_s,
         step_s=min(0.1, run.period_s),
         seed=seed,

@@ -119,7 +119,7 @@ class TimeSharing:
             tally.work_s *= self._network.operators[name].cheaper if name in self.cheaper else 1.0
             work_s += tally.work_s
         processors = self._processors_at(start_s)
-        overhead_s = self._scenario.batch.overhead_s(processors)
+        overhead_s = self._scenario.batch.overhead_at(start_s, processors)
         stretch = 1.0
         if self._stretch_at is not None:
             stretch = self._stretch_at(start_s, {n: tally.work_s for n, tally in tallies.items()})

@@ -12,15 +12,19 @@ from penstock.control.actions import SetExecutors
 from penstock.control.foresight import Foresight
 from penstock.control.from_settings import policy_of
 from penstock.control.records import ActionRecord, RunRecord
+from penstock.control.start_up import after_start_up
+from penstock.errors import InvalidInput
 from penstock.model.decision import Decision, ScalingPlan
 from penstock.model.observation import Observation
 from penstock.scaling.policies.policy import ScalingContext
 from penstock.scaling.policies.registry import names
 from penstock.scaling.policies.static import Static
-from penstock.sim.calibration import began_s, scenario_of, usable
+from penstock.sim.calibration import LEAST_PERIODS, began_s, scenario_of, usable
 from penstock.sim.run import SimulationResult, simulate
 from penstock.sim.scenario import Scenario
 
+REPLAYS = 3
+SKIPS_TRIED = 4  # up to half of a run
 MOST_SIZES = 8  # static sizes tried; of more, some are left out
 STATIC = "static"
 QUANTILES = np.linspace(0.0125, 0.9875, 40)  # of each period, to put periods together
@@ -103,13 +107,58 @@ def recorded_policy(
 def replayed(
     run: RunRecord, observations: Sequence[Observation], actions: Sequence[ActionRecord], seed: int
 ) -> tuple[Fidelity, SimulationResult]:
-    """The run as it was, and how near the simulator comes to what was measured."""
+    """The run as it was, and how near the simulator comes to what was measured.
+
+    While rows pile up, it matters much when a batch happens to begin; so it is replayed several
+    times, and the one in the middle counts.
+    """
     seen = usable(observations, run)
     scenario = scenario_of(run, seen, actions, executors=_widest(run, seen), seed=seed)
     policy = recorded_policy(seen, actions, scenario.cluster.slots)
-    result = simulate(scenario, policy, guards=())
+    results = [
+        simulate(replace(scenario, seed=seed + number), policy, guards=())
+        for number in range(REPLAYS)
+    ]
+    result = sorted(results, key=lambda one: latency_of(one.observations)[0])[REPLAYS // 2]
     recorded, simulated = latency_of(seen), latency_of(result.observations)
     return Fidelity(recorded[0], simulated[0], recorded[1], simulated[1]), result
+
+
+def periods_after(
+    run: RunRecord, observations: Sequence[Observation], skip_s: float | None = None
+) -> list[Observation]:
+    """The periods to stand on: without the first `skip_s` seconds, or without the start-up.
+
+    Refused where too few are left.
+    """
+    if not observations:
+        return usable(observations, run)
+    if skip_s is None:
+        left, what = after_start_up(observations), "the start-up"
+    else:
+        start_s = began_s(observations) + skip_s
+        left = [o for o in observations if o.at_s - o.period_s >= start_s - 1e-6]
+        what = f"the first {skip_s:g} s"
+    if len(observations) >= LEAST_PERIODS > len(left):
+        raise InvalidInput(
+            f"the run of {run.topology!r} holds {len(left)} periods after {what}; a replay needs "
+            f"at least {LEAST_PERIODS}: record a longer run, or leave out less with --skip."
+        )
+    return left
+
+
+def trusted_from_s(
+    run: RunRecord, observations: Sequence[Observation], actions: Sequence[ActionRecord],
+    seed: int, tolerance: float,
+) -> float | None:  # fmt: skip
+    """How much more of the beginning to leave out, so that the rest is replayed well enough."""
+    for tried in range(1, SKIPS_TRIED + 1):
+        left = observations[tried * len(observations) // (2 * SKIPS_TRIED) :]
+        if len(left) < LEAST_PERIODS:
+            break
+        if replayed(run, left, actions, seed)[0].within(tolerance):
+            return began_s(left) - began_s(observations)
+    return None
 
 
 def _widest(run: RunRecord, seen: Sequence[Observation]) -> tuple[int, int]:

@@ -1,6 +1,7 @@
 """A scenario: what is simulated, as frozen dataclasses that refuse what cannot run."""
 
 import math
+from bisect import bisect_right
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -88,18 +89,23 @@ class OperatorSpec:
                 raise InvalidInput(f"{what}: from names {upstream.name!r} more than once.")
 
 
+LEAST_OVERHEAD_S = 1e-3  # without any, a simulated batch would never end
+
+
 @dataclass(frozen=True)
 class BatchCost:
     """The fixed cost of a micro-batch, O(K), and the trigger interval (0: back to back).
 
     O(K) is fixed_s + per_processor_s * K, or, where a table of (K, seconds) is given, linear
-    between its entries and flat outside them.
+    between its entries and flat outside them. Where a `course` of (second, factor) is given, O(K)
+    is multiplied by the factor from that second on: a machine with other work on it has such hours.
     """
 
     fixed_s: float = 0.25
     per_processor_s: float = 0.0
     table: tuple[tuple[int, float], ...] = ()
     trigger_s: float = 0.0
+    course: tuple[tuple[float, float], ...] = ()
 
     def __post_init__(self) -> None:
         for name in ("fixed_s", "per_processor_s", "trigger_s"):
@@ -115,6 +121,12 @@ class BatchCost:
             raise InvalidInput("batch.fixed_s is 0; a batch without fixed cost would never end.")
         if self.table and min(cost for _, cost in self.table) <= 0:
             raise InvalidInput("batch.table holds a cost of 0; such batches would never end.")
+
+    def overhead_at(self, at_s: float, processors: int) -> float:
+        """O(K) of a batch that begins at a moment."""
+        begun = bisect_right(self.course, at_s, key=lambda entry: entry[0])
+        factor = self.course[begun - 1][1] if begun else 1.0
+        return max(LEAST_OVERHEAD_S, factor * self.overhead_s(processors))
 
     def overhead_s(self, processors: int) -> float:
         """O(K)."""

@@ -6,7 +6,7 @@ row, so that a batch that takes too long is seen as load and not as silence.
 """
 
 import time
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -70,6 +70,9 @@ class SparkMeasurer:
         self._session: SparkSession = running.session
         self._work = WorkOfQueries(running)
         self._learnt: dict[str, _Learnt] = {}
+        # Tasks and progress of a batch may come in different periods, so this is of the newest of
+        # which both are known.
+        self._overhead_s = float("nan")
         self._nodes = NodeReader(self._session)
         self._tables = RouteTableReporter(
             running.routes_folder,
@@ -96,15 +99,19 @@ class SparkMeasurer:
             missing.append("arrival rate: a source has not counted twice yet")
         arrival_rate_per_s = reported_per_s + self._foreign_rate(reports, period_s, missing)
         nodes = self._nodes.take(missing)
-        components = []
+        components, overheads_s = [], list[float]()
+        slots = sum(node.slots for node in nodes)
         for query in running.built.queries:
             name = query.plan.name
             for measured, work in self._work.paired(name, reports, works.get(name)):
                 self._learn(query, measured, work)
+                overheads_s += [overhead_s(measured, work, slots)]
             components += [
                 self._component(component, arrival_rate_per_s, period_s, nodes, works)
                 for component in query.plan.components
             ]
+        if not np.isnan(overheads_s).all():
+            self._overhead_s = float(np.nanmean(overheads_s))
         if any(np.isnan(c.service_time_s) for c in components):
             missing.append("service times: no batch has been measured yet")
         traffic = self._seen_traffic(missing)
@@ -119,7 +126,7 @@ class SparkMeasurer:
             components=tuple(components),
             nodes=nodes,
             latency=summarise(entries, running.topology.max_latency_s),
-            batches=_batches(reports, works.values(), sum(node.slots for node in nodes)),
+            batches=_batches(reports, self._overhead_s),
             routes=routes,
             sources=running.sources.observe(),
             missing=tuple(missing),
@@ -216,18 +223,21 @@ def _routes(
             yield RouteObservation(source, load.run_time_s, load.rows, table)
 
 
-def _batches(
-    reports: list[BatchReport], measured: Collection[QueryWork], slots: int
-) -> BatchObservation | None:
+def overhead_s(reports: Sequence[BatchReport], work: QueryWork, slots: int) -> float:
+    """What the batches of some work took beyond it on all processors; NaN if none had rows."""
+    filled = [report.duration_s for report in reports if report.rows > 0]
+    if not filled:
+        return float("nan")
+    return max(0.0, (sum(filled) - work.total_busy_s / max(slots, 1)) / len(filled))
+
+
+def _batches(reports: list[BatchReport], mean_overhead_s: float) -> BatchObservation | None:
     filled = [report for report in reports if report.rows > 0]
     if not filled:
         return None
-    duration_s = float(np.mean([report.duration_s for report in filled]))
-    batches = sum(len(work.batches) for work in measured)
-    busy_s = sum(work.total_busy_s for work in measured) / batches if batches else float("nan")
     return BatchObservation(
         count=len(filled),
-        mean_duration_s=duration_s,
-        mean_overhead_s=max(0.0, duration_s - busy_s / max(slots, 1)),
+        mean_duration_s=float(np.mean([report.duration_s for report in filled])),
+        mean_overhead_s=mean_overhead_s,
         mean_rows=float(np.mean([report.rows for report in filled])),
     )
