@@ -109,10 +109,11 @@ class WrittenLedger(Ledger):
 
 def summarise(entries: list[LedgerEntry], max_latency_s: float) -> LatencyObservation | None:
     """Latency over batches, every row counted, rows of a batch evenly spread over its arrivals."""
+    # Below 0 where the machine's clock was set back meanwhile.
     spans = [
-        (part.rows, entry.done_at_s - part.last_s, entry.done_at_s - part.first_s)
-        for entry in entries
-        for part in entry.arrivals
+        (p.rows, max(0.0, e.done_at_s - p.last_s), max(0.0, e.done_at_s - p.first_s))
+        for e in entries
+        for p in e.arrivals
     ]
     count = sum(rows for rows, _, _ in spans)
     if count == 0:
@@ -122,7 +123,8 @@ def summarise(entries: list[LedgerEntry], max_latency_s: float) -> LatencyObserv
         for entry in entries
         for part in entry.arrivals
     )
-    mean_s = sum(p.rows * (e.done_at_s - p.mean_s) for e in entries for p in e.arrivals) / count
+    waited = (p.rows * max(0.0, e.done_at_s - p.mean_s) for e in entries for p in e.arrivals)
+    mean_s = sum(waited) / count
     return LatencyObservation(
         count=max(1, round(count)),
         mean_s=mean_s,

@@ -54,7 +54,9 @@ class Reports:
         if name is None:
             return
         report = _report(name, progress)
-        before_s, self._formed_s[name] = self._formed_s[name], report.formed_s
+        # Not later than this batch, should the machine's clock have been set back.
+        before_s = min(self._formed_s[name], report.formed_s)
+        self._formed_s[name] = report.formed_s
         sources = tuple(
             SourceProgress(
                 json.dumps(source["startOffset"]) if source["startOffset"] else None,
