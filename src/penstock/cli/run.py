@@ -14,6 +14,7 @@ from penstock.cli.dashboard import (
     Controls,
     PageFlag,
     PortOption,
+    PrivateFlag,
     TokenOption,
     beside,
 )
@@ -95,6 +96,7 @@ def run(
     page: Annotated[bool, PageFlag] = False,
     port: Annotated[int, PortOption] = DEFAULT_PORT,
     token: Annotated[str | None, TokenOption] = None,
+    private: Annotated[bool, PrivateFlag] = False,
     as_json: Annotated[bool, JsonFlag] = False,
     *,
     settings: Settings,
@@ -114,7 +116,7 @@ def run(
     place = Place(
         master, checkpoint, once=once, apart=apart, processors=given, plan=plan, apply=apply
     )
-    with beside(page, settings.history, port, token) as controls:
+    with beside(page, settings.history, port, token, private) as controls:
         summary = run_watched(topology, settings, place, limit_s, controls)
     if as_json:
         print_json(summary)

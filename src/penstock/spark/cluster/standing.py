@@ -70,7 +70,7 @@ def cluster_settings() -> Mapping[str, str]:
     state = _live_state()
     if state is None:
         raise Unavailable(NONE_UP)
-    return embedded.session_settings(state.master_url, _secret_of(state))
+    return embedded.session_settings(state.master_url, launch.read_secret(Path(state.directory)))
 
 
 def state_directory() -> Path:
@@ -145,15 +145,6 @@ def _is_live(state: ClusterState) -> bool:
 def _forget(state: ClusterState) -> None:
     _state_path().unlink(missing_ok=True)
     shutil.rmtree(state.directory, ignore_errors=True)
-
-
-def _secret_of(state: ClusterState) -> str:
-    path = Path(state.directory) / "conf" / "spark-defaults.conf"
-    for line in path.read_text(encoding="utf-8").splitlines():
-        key, _, value = line.partition(" ")
-        if key == launch.SECRET:
-            return value
-    raise Unavailable(f"{path} holds no secret; restart the cluster with `penstock cluster up`.")
 
 
 def _state_path() -> Path:
