@@ -332,3 +332,24 @@ def test_a_clock_that_is_set_back_stalls_nothing(tmp_path: Path, clock: Clock) -
     world.shelf.away, world.shelf.rows = False, {"a": 40}
     clock.now_s += 1.0
     assert world.admit() == {"a": (30, 40)}, "tried again after the pause"
+
+
+@pytest.mark.parametrize("refused", ["write_status", "write_streams", "committed"])
+def test_a_file_that_only_tells_or_tidies_does_not_end_the_query(
+    tmp_path: Path, clock: Clock, refused: str, monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:  # fmt: skip
+    def refuse(*_: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    world = World(tmp_path, clock)
+    assert world.log is not None
+    place: Any = world.log if refused == "committed" else gate_module
+    monkeypatch.setattr(place, refused, refuse)
+    for rows in (10, 20, 30):
+        world.shelf.rows = {"a": rows}
+        assert world.admit() == {"a": (rows - 10, rows)}
+        clock.now_s += 5.0
+        world.gate.committed(world.gate.seq)
+    said = [line for line in caplog.messages if "No space left on device" in line]
+    assert len(said) == 1, "once, not every period"

@@ -15,6 +15,7 @@ import numpy as np
 from penstock.errors import Unavailable
 from penstock.forecast.metadata import StreamMetadata, metadata_from
 from penstock.model.observation import Floats, Ints
+from penstock.spark.checkpoint.advisory_files import AdvisoryFiles
 from penstock.spark.sources.arrivals import grouped
 from penstock.spark.sources.backends.backend import Backend, Latest
 from penstock.spark.sources.dead_letters import count_letters, letter_file, letter_files
@@ -56,6 +57,7 @@ class Gate:
         for entry in log.open(self._table.snapshot(0), seq):
             self._table.restore(entry)
         self.seq = seq
+        self._advisory = AdvisoryFiles(f"source {settings.source}")
         self._membership = Membership(settings, backend)
         self._began_s = time.time()
         self._planner = LanePlanner(settings.limits, time.monotonic())
@@ -124,7 +126,8 @@ class Gate:
                     self._malformed += count_letters(
                         letter_file(folder, self._log_number, known, lane)
                     )
-        self._log.committed(seq)
+        with self._advisory.attempt("removing the log's old segments"):
+            self._log.committed(seq)
 
     def _malformed_before(self) -> int:
         """Dead letters of batches that the log no longer holds."""
@@ -174,7 +177,8 @@ class Gate:
             self._planner.keep(table, read)
             return
         if decided:
-            write_streams(self._log.directory, table, self._planner)
+            with self._advisory.attempt("its table of streams"):
+                write_streams(self._log.directory, table, self._planner)
 
     def _known(self, read: Ints) -> StreamMetadata:
         """What is known of the streams that are read."""
@@ -277,7 +281,5 @@ class Gate:
             "malformed_rows": self._malformed,
             "finished": finished, "notes": notes, **summary(table, self._planner),
         }  # fmt: skip
-        try:
+        with self._advisory.attempt("its status"):
             write_status(self._log.directory, status)
-        except OSError as error:
-            log.warning("source %s: status: %s", self._settings.source, error)
