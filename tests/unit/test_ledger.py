@@ -7,7 +7,9 @@ import pytest
 
 from penstock.model.arrivals import Arrivals
 from penstock.model.topology import Source
+from penstock.spark.measure.bounded import MOST_TAKEN, MOST_WAITING
 from penstock.spark.measure.ledger import Ledger, LedgerEntry, SourceProgress, summarise
+from penstock.spark.measure.progress import Reports
 from penstock.spark.sources.running.kinds import running_source
 from penstock.workloads.generator import Generator
 from penstock.workloads.profiles import constant
@@ -74,3 +76,30 @@ def test_nothing_arrived_is_no_latency() -> None:
 def test_rows_of_one_moment_are_all_in_time_or_all_late() -> None:
     assert Arrivals(7, 5.0, 5.0).later_than(4.0) == 7
     assert Arrivals(7, 5.0, 5.0).later_than(5.0) == 0
+
+
+def test_what_nobody_takes_and_halves_that_stay_alone_are_bounded() -> None:
+    ledger = Ledger({})
+    for batch in range(3 * MOST_TAKEN):
+        ledger.committed("q", 2 * batch, 1.0)  # whose offsets are never told
+        ledger.admitted("q", 2 * batch + 1, (progress(0, 1),))  # never committed
+        ledger.record(LedgerEntry("loud", batch, (), 1.0))
+    ledger.record(LedgerEntry("quiet", 7, (), 1.0))
+    assert max(len(ledger._done), len(ledger._arrived)) <= MOST_WAITING
+    taken = ledger.take()
+    assert [entry.batch_id for entry in taken if entry.query == "quiet"] == [7]
+    loud = [entry.batch_id for entry in taken if entry.query == "loud"]
+    assert loud == list(range(2 * MOST_TAKEN, 3 * MOST_TAKEN)), "the newest are kept"
+
+
+def test_reports_that_nobody_takes_are_bounded() -> None:
+    reports = Reports(Ledger({}))
+    reports.follow("id", "q", 0.0)
+    for batch in range(MOST_TAKEN + 50):
+        told = {
+            "id": "id", "batchId": batch, "timestamp": "2026-01-01T00:00:00Z", "durationMs": {},
+            "sources": [],
+        }  # fmt: skip
+        reports.receive(json.dumps(told))
+    assert len(reports.take()) == MOST_TAKEN
+    assert reports.take() == []

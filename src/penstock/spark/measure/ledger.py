@@ -15,6 +15,7 @@ import numpy as np
 
 from penstock.model.arrivals import Arrivals
 from penstock.model.observation import LatencyObservation
+from penstock.spark.measure.bounded import Halves, Untaken
 from penstock.spark.sources.offsets import source_of
 from penstock.spark.sources.running.source import RunningSource
 
@@ -51,14 +52,14 @@ class Ledger:
     def __init__(self, sources: Mapping[str, RunningSource]) -> None:
         self._sources = sources
         self._lock = threading.Lock()
-        self._done: dict[tuple[str, int], float] = {}
-        self._arrived: dict[tuple[str, int], tuple[Arrivals, ...]] = {}
-        self.entries: list[LedgerEntry] = []
+        self._done: Halves[float] = Halves()
+        self._arrived: Halves[tuple[Arrivals, ...]] = Halves()
+        self._entries: Untaken[LedgerEntry] = Untaken()
 
     def committed(self, query: str, batch_id: int, at_s: float) -> None:
         """The outputs of a batch are out."""
         with self._lock:
-            self._done[query, batch_id] = at_s
+            self._done.put(query, batch_id, at_s)
             self._join(query, batch_id)
 
     def admitted(self, query: str, batch_id: int, sources: tuple[SourceProgress, ...]) -> None:
@@ -67,25 +68,23 @@ class Ledger:
             part for source in sources if source.rows > 0 for part in self._arrivals(source)
         )
         with self._lock:
-            self._arrived[query, batch_id] = arrivals
+            self._arrived.put(query, batch_id, arrivals)
             self._join(query, batch_id)
 
     def record(self, entry: LedgerEntry) -> None:
         """A batch whose arrivals and completion are both known to its writer."""
         with self._lock:
-            self.entries.append(entry)
+            self._entries.add(entry.query, entry)
 
     def take(self) -> list[LedgerEntry]:
         """The batches completed since the last call."""
         with self._lock:
-            entries, self.entries = self.entries, []
-        return entries
+            return self._entries.take()
 
     def _join(self, query: str, batch_id: int) -> None:
-        key = (query, batch_id)
-        if key in self._done and key in self._arrived:
-            entry = LedgerEntry(query, batch_id, self._arrived.pop(key), self._done.pop(key))
-            self.entries.append(entry)
+        if self._done.has(query, batch_id) and self._arrived.has(query, batch_id):
+            arrived, done_s = self._arrived.pop(query, batch_id), self._done.pop(query, batch_id)
+            self._entries.add(query, LedgerEntry(query, batch_id, arrived, done_s))
 
     def _arrivals(self, source: SourceProgress) -> list[Arrivals]:
         end: Any = json.loads(source.end) if source.end else None
