@@ -22,7 +22,7 @@ demo: $(STAMP) ## A toll road under a load that goes 1 -> 4 -> 1
 	$(BIN)/penstock demo $(ARGS)
 
 test: $(STAMP) ## All tests, two files at a time (ARGS="-m 'not spark'" for the quick ones, ARGS=--long for all of them)
-	$(BIN)/pytest -n 2 --dist loadfile $(ARGS)
+	$(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder $(ARGS)
 
 test-kafka: $(STAMP) ## Tests against a real Kafka broker, whose jars are fetched once
 	PENSTOCK_KAFKA_JARS="$$(scripts/kafka-jars.sh $(BIN)/python || true)" $(BIN)/pytest tests/kafka $(ARGS)

@@ -1,7 +1,7 @@
 from penstock import Files, Generator, Topology, steps
 
 road = Topology("speeds", max_latency="5s")
-road.source("reports", Generator(steps([(5, 200), (5, 800)]), keys=100, rows=5_000))
+road.source("reports", Generator(steps([(20, 200), (20, 800)]), keys=100, rows=20_000))
 
 
 @road.operator("reports")
@@ -15,7 +15,7 @@ road.add(
        FROM moving GROUP BY key, window(at, '2 seconds')""",
     upstream="moving",
 )
-road.sink("out", "speeds", Files("out/speeds"))
+road.sink("out", "speeds", Files("out/speeds", overwrite=True))
 
 if __name__ == "__main__":
     print(road.run(policy="incremental"))

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Makes the virtual environment, and installs Java 17 where there is none, and what only tests need
-# (redis-server, Chromium) where that asks nobody for a password. Debian and PyPI only.
+# (redis-server, Chromium) if that needs no password. Debian and PyPI only.
 set -euo pipefail
 venv=$1
 

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from penstock.model.sources import Admission as Admission
     from penstock.model.sources import Streams as Streams
     from penstock.spark.routes.costed import costed as costed
+    from penstock.spark.run.user_session import session as session
+    from penstock.spark.run.user_session import session_settings as session_settings
+    from penstock.spark.sources.dead_letters import read_letters as read_letters
     from penstock.spark.windows.operator import window_aggregate as window_aggregate
     from penstock.workloads.generator import Generator as Generator
     from penstock.workloads.profiles import RateProfile as RateProfile
@@ -39,6 +42,8 @@ _HOMES = {
     "penstock.model.sinks": ("Console", "Files", "ForeachBatch", "Memory", "ToChannel"),
     "penstock.spark.routes.costed": ("costed",),
     "penstock.model.sources": ("Admission", "Streams"),
+    "penstock.spark.run.user_session": ("session", "session_settings"),
+    "penstock.spark.sources.dead_letters": ("read_letters",),
     "penstock.spark.windows.operator": ("window_aggregate",),
     "penstock.model.aggregates": ("UserAggregate",),
     "penstock.workloads.generator": ("Generator",),

@@ -35,6 +35,7 @@ class Topology(topology.Topology):
         processors: Mapping[str, int] | None = None,
         plan: Any = None,
         apply: bool = False,
+        accept_changes: bool = False,
         config: str | Path | None = None,
         **options: Any,
     ) -> RunSummary:
@@ -44,7 +45,8 @@ class Topology(topology.Topology):
         as the run. `apart` gives each component a query and processors of its own; `processors`
         says how many each starts with. `plan` is a TopologyPlan, a JSON file, "none" or "auto",
         and says which operators share a shuffle; without it, the checkpoint does. `apply` carries
-        the checkpoint's state over to another plan.
+        the checkpoint's state over to another plan. `accept_changes` goes on with a checkpoint
+        although operators make their state otherwise than it was begun with.
 
         Further options are those of docs/options.md by their Python names, such as
         `executors_max=8`, `period_s="2s"` or `policy_options={"window_s": 30}`; None or "off"
@@ -54,7 +56,7 @@ class Topology(topology.Topology):
         limit_s = None if duration is None else parse_duration_s(duration, "duration")
         running = self.start(
             master=master, checkpoint=checkpoint, once=once, apart=apart, processors=processors,
-            plan=plan, apply=apply, config=config, **options,
+            plan=plan, apply=apply, accept_changes=accept_changes, config=config, **options,
         )  # fmt: skip
         with running as run:
             with suppress(KeyboardInterrupt):  # the user's way to end a run without end
@@ -71,6 +73,7 @@ class Topology(topology.Topology):
         processors: Mapping[str, int] | None = None,
         plan: Any = None,
         apply: bool = False,
+        accept_changes: bool = False,
         config: str | Path | None = None,
         **options: Any,
     ) -> "ElasticRun":
@@ -86,7 +89,7 @@ class Topology(topology.Topology):
 
         place = Place(
             master, None if checkpoint is None else Path(checkpoint), once=once, apart=apart,
-            processors=processors, plan=plan, apply=apply,
+            processors=processors, plan=plan, apply=apply, accept_changes=accept_changes,
         )  # fmt: skip
         return ElasticRun(self, settings, place)
 

@@ -1,4 +1,4 @@
-"""A port on loopback that nobody listens on."""
+"""A port on loopback that nothing is listening on."""
 
 import random
 import socket

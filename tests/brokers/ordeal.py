@@ -10,22 +10,23 @@ from pathlib import Path
 from brokers import broker_run
 from brokers.verifier import rows_in_order, verify
 from brokers.writing import Writer
-from spark.killed_program import Program, await_executors, processes_below
+from spark.killed_program import Program, await_executors, finish, processes_below
 
 RUNNER = b"pyspark.sql.streaming.python_streaming_source_runner"
 
 
 def survive(
     directory: Path, moments: random.Random, writer: Writer, restart_server: Callable[[], None],
-    rounds: int,
+    rounds: int, executors: bool,
 ) -> None:  # fmt: skip
-    """Executor, source runner, server and driver die; then what is left is worked off."""
+    """Executors if asked, source runner, server and driver die; then the rest is worked off."""
     redirected = 0
     for number in range(rounds):
         # An executor is a process of its own on a cluster only, which takes longer to start.
-        program = Program(broker_run.__file__, directory, "local[2]" if number else "embedded")
+        embedded = executors and number == 0
+        program = Program(broker_run.__file__, directory, "embedded" if embedded else "local[2]")
         redirected += _await_batches(program, moments)
-        if number == 0:
+        if embedded:
             os.kill(moments.choice(await_executors(program.process.pid)), signal.SIGKILL)
             redirected += _await_batches(program, moments)
         for runner in list(processes_below(program.process.pid, RUNNER)):
@@ -36,9 +37,7 @@ def survive(
         redirected += _await_batches(program, moments)
         program.kill()
     writer.stop()
-    last = Program(broker_run.__file__, directory, "local[2]", "once")
-    assert last.await_line("finished") == "finished", last.errors()
-    last.close()
+    finish(broker_run, directory, "local[2]")
     assert redirected > 0, "no stream was ever redirected"
     _check(directory / "out", writer)
 

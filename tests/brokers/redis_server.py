@@ -49,7 +49,7 @@ class RedisServer:
         client = self.client()
         try:
             return bool(client.ping())
-        except redis.RedisError:  # nobody listens yet, or the file is still being loaded
+        except redis.RedisError:  # nothing is listening yet, or the file is still being loaded
             return False
         finally:
             client.close()

@@ -31,14 +31,14 @@ def test_a_history_is_served_until_ctrl_c(tmp_path: Path) -> None:
         line = serving.stderr.readline()
         found = re.fullmatch(r"page: http://127\.0\.0\.1:(\d+)/\n", line)
         assert found, line
-        connection = http.client.HTTPConnection("127.0.0.1", int(found[1]), timeout=20)
+        connection = http.client.HTTPConnection("127.0.0.1", int(found[1]), timeout=60)
         connection.request("GET", "/api/runs")
         answer = json.loads(connection.getresponse().read())
         connection.close()
         assert [run["topology"] for run in answer["runs"]] == ["road"]
         assert answer["acts"] == []  # what only reads cannot act
         serving.send_signal(signal.SIGINT)
-        assert serving.wait(timeout=20) == 0
+        assert serving.wait(timeout=60) == 0
         assert serving.stderr.read() == ""
     finally:
         serving.kill()

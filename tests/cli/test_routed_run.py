@@ -2,32 +2,33 @@
 
 import json
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pyarrow.dataset as ds
 import pytest
+from click.testing import Result
+from typer.testing import CliRunner
 
-PENSTOCK = Path(sys.executable).with_name("penstock")
+from penstock.cli.app import app
+
 EXAMPLE = Path(__file__).parents[2] / "examples/lookups.py"
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("no_session")]
 
 
-def penstock(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-    shutil.copy(EXAMPLE, cwd)
-    return subprocess.run(
-        [PENSTOCK, "run", "lookups.py:lookups", *words],
-        cwd=cwd, capture_output=True, text=True, timeout=240, check=False,
-    )  # fmt: skip
+@pytest.fixture(autouse=True)
+def _beside_the_example(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shutil.copy(EXAMPLE, tmp_path)
+    monkeypatch.chdir(tmp_path)
+
+
+def run(*words: str) -> Result:
+    return CliRunner().invoke(app, ["run", "lookups.py:lookups", *words])
 
 
 def test_dabs_is_autoscale_plus_with_osg(tmp_path: Path) -> None:
-    done = penstock(
-        "--policy", "autoscale_plus", "--once", "--checkpoint", "checkpoint", "--json", cwd=tmp_path
-    )
-    assert done.returncode == 0, done.stderr
+    done = run("--policy", "autoscale_plus", "--once", "--checkpoint", "checkpoint", "--json")
+    assert done.exit_code == 0, done.stderr
     assert json.loads(done.stdout)["results"] == 800
     rows = ds.dataset([str(file) for file in tmp_path.glob("out/batch=*/*.parquet")]).to_table()
     assert sorted(rows["row"].to_pylist()) == list(range(800))
@@ -35,8 +36,7 @@ def test_dabs_is_autoscale_plus_with_osg(tmp_path: Path) -> None:
     assert reports  # the operator told what values cost
 
 
-@pytest.mark.long
-def test_explain_shows_routes(tmp_path: Path) -> None:
-    done = penstock("--explain", cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
+def test_explain_shows_routes() -> None:
+    done = run("--explain")
+    assert done.exit_code == 0, done.stderr
     assert "route of requests: osg by key over 8 tasks, a new table every 2 s" in done.stdout

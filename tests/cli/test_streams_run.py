@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pyarrow.dataset as ds
 import pytest
+from typer.testing import CliRunner
 
+from penstock.cli.app import app
 from penstock.spark.sources.dead_letters import read_letters
 
 PENSTOCK = Path(sys.executable).with_name("penstock")
@@ -16,6 +18,7 @@ EXAMPLE = Path(__file__).parents[2] / "examples/sensors.py"
 
 
 def penstock(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    """A process of its own: its files are named from where it is started."""
     return subprocess.run(
         [PENSTOCK, *words], cwd=cwd, capture_output=True, text=True, timeout=240, check=False
     )
@@ -45,10 +48,13 @@ def test_a_directory_of_files_is_worked_off_and_told(tmp_path: Path) -> None:
     assert "new streams admitted: 3" in first["reasons"]
 
 
-def test_a_source_without_columns_is_refused_in_one_sentence(tmp_path: Path) -> None:
+def test_a_source_without_columns_is_refused_in_one_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
     text = EXAMPLE.read_text().replace('schema="seq BIGINT, celsius DOUBLE",', "")
     (tmp_path / "sensors.py").write_text(text)
-    done = penstock("run", "sensors.py:sensors", "--once", cwd=tmp_path)
-    assert done.returncode == 2
+    done = CliRunner().invoke(app, ["run", "sensors.py:sensors", "--once"])
+    assert done.exit_code == 2
     assert "Streams(schema) is not given" in done.stderr
     assert "Traceback" not in done.stderr

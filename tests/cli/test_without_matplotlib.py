@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 from penstock.cli import app
 from penstock.cli.plotting import MISSING
 from penstock.cli.report import write_report
-from penstock.control.summary import summarise_run
+from penstock.control.summary import RunTally
 
 SCENARIO = """
 [scenario]
@@ -65,7 +65,7 @@ def test_a_plan_is_advised_without_its_figure() -> None:
 
 
 def test_a_report_says_why_it_has_no_plots() -> None:
-    write_report(Path("report.html"), "a run", [], summarise_run([], [], 5.0, 1, 2))
+    write_report(Path("report.html"), "a run", [], RunTally().summary(5.0, 1, 2))
     page = Path("report.html").read_text(encoding="utf-8")
     assert "penstock[plot]" in page
     assert "<svg" not in page

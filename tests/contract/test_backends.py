@@ -146,8 +146,8 @@ class TestSqliteExample(Numbered):
     [
         ("tables", "allowed: files, generators, redis, kafka or package.module:Class"),
         ("no_such_module:Tables", "cannot be imported: No module named 'no_such_module'"),
-        ("json:JSONDecoder", "is no class derived from penstock.sources.Backend"),
-        ("json:nothing", "is no class derived from"),
+        ("json:JSONDecoder", "is not a class derived from penstock.sources.Backend"),
+        ("json:nothing", "is not a class derived from"),
     ],
 )
 def test_a_backend_that_cannot_be_used_is_refused(kind: str, said: str) -> None:

@@ -240,7 +240,7 @@ def test_a_server_that_restarts_is_waited_for(
     reader.take({"s:a": 2})
     reader.admit({"s:a": 2})
     server.kill()
-    with pytest.raises(Unavailable, match="does not serve"):
+    with pytest.raises(Unavailable, match="cannot be reached"):
         reader.look()
     restart = threading.Timer(0.2, server.start)
     restart.start()

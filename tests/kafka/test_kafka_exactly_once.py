@@ -12,7 +12,7 @@ from brokers import kafka_broker
 from brokers.ordeal import survive
 from brokers.writing import Writer
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("no_session")]
 
 
 @pytest.mark.skipif(kafka_broker.missing() is not None, reason=str(kafka_broker.missing()))
@@ -42,8 +42,10 @@ def test_every_record_once_and_in_order(tmp_path: Path, request: pytest.FixtureR
             broker.start()
 
         writer = Writer(tmp_path, lambda name: f"{name}/0", send)
-        rounds = 5 if request.config.getoption("--long") else 1
+        long = request.config.getoption("--long")
         try:
-            survive(tmp_path, random.Random(seed), writer, restart, rounds)
+            survive(
+                tmp_path, random.Random(seed), writer, restart, 5 if long else 1, executors=long
+            )
         finally:
             writer.stop()

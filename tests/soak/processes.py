@@ -32,7 +32,7 @@ class Soaked:
         self._errors = (directory / "stderr.txt").open("ab")
         self.process = subprocess.Popen(
             command, stdout=subprocess.PIPE, stderr=self._errors, text=True,
-            env=os.environ | {"PYTHONPATH": str(TESTS)},
+            env=os.environ | {"PYTHONPATH": os.pathsep.join([str(TESTS), *_paths()])},
         )  # fmt: skip
         self.batches = 0
         self.lines: deque[str] = deque(maxlen=10)
@@ -64,6 +64,11 @@ class Soaked:
             self.process.stdout.close()
         self._errors.close()
         return code
+
+
+def _paths() -> list[str]:
+    """Where else modules are looked for: the code under test may not be the one installed."""
+    return list(filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep)))
 
 
 class Page:

@@ -1,75 +1,39 @@
-"""One Spark session per test file, gone when the file is done."""
+"""Sessions for Spark tests, shared by all files of a test process that can live with the same."""
 
-import os
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import pytest
 from pyspark.sql import SparkSession
 
-from penstock.spark.cluster.embedded import start_driver_jvm
-from penstock.spark.run.session import build_session as penstock_session
-
-COMMON = {
-    "spark.ui.enabled": "false",
-    "spark.ui.showConsoleProgress": "false",
-    "spark.driver.host": "127.0.0.1",
-    "spark.driver.bindAddress": "127.0.0.1",
-    "spark.driver.memory": "512m",
-    "spark.sql.shuffle.partitions": "2",
-    "spark.sql.streaming.checkpointFileManagerClass": (
-        "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
-    ),
-}
+from penstock.spark.cluster.embedded import EmbeddedCluster
+from penstock.spark.run.session import build_session
+from spark.sessions import KeptSession, plain_session
 
 
-def build_session(**settings: str) -> SparkSession:
-    """A session with the settings all Spark tests share, and more."""
-    return session_of({"spark.master": "local[2]", **COMMON, **settings})
-
-
-def session_of(settings: dict[str, str]) -> SparkSession:
-    # Workers would take the python3 of the PATH, which has no penstock.
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    start_driver_jvm(settings)
-    builder = SparkSession.builder
-    for key, value in settings.items():
-        builder = builder.config(key, value)
-    session = builder.getOrCreate()
-    session.sparkContext.setLogLevel("ERROR")
-    return session
+@pytest.fixture(scope="session")
+def cluster(kept_session: KeptSession) -> Iterator[EmbeddedCluster]:
+    """A cluster for all files that need executors; each with a session of its own on it."""
+    with EmbeddedCluster(slots=6) as running:
+        yield running
+        kept_session.stop()  # a driver whose master is gone ends its process
 
 
 @pytest.fixture(scope="module")
-def spark() -> Iterator[SparkSession]:
-    """A local session for the tests of one file."""
-    session = build_session()
-    yield session
-    session.stop()
+def spark(kept_session: KeptSession) -> Iterator[SparkSession]:
+    """A local session that has nothing of Penstock."""
+    with kept_session.lend("plain", lambda: plain_session({"spark.master": "local[2]"})) as lent:
+        yield lent
 
 
 @pytest.fixture(scope="module")
-def session(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[SparkSession]:
-    """A local session of Penstock's own, with as many KEY_GROUPS as the file says."""
-    log_file = tmp_path_factory.mktemp("log") / "spark.log"
-    made = penstock_session(
-        "tests", key_groups=request.module.KEY_GROUPS, log_file=log_file, quick_start=True
-    )
-    yield made
-    made.stop()
+def session(request: pytest.FixtureRequest, kept_session: KeptSession) -> Iterator[SparkSession]:
+    """A local session of Penstock's own, with as many KEY_GROUPS as the file says, or 2."""
 
+    def build() -> SparkSession:
+        return build_session(
+            "tests", key_groups=2, log_file=kept_session.log_file, quick_start=True
+        )
 
-@pytest.fixture(scope="module")
-def new_session() -> Iterator[Callable[[dict[str, str]], SparkSession]]:
-    """A function from settings to a session, for files that need their own; one at a time."""
-    made: list[SparkSession] = []
-
-    def build(settings: dict[str, str]) -> SparkSession:
-        made.append(session_of({**COMMON, **settings}))
-        return made[-1]
-
-    yield build
-    for session in made:
-        session.stop()
+    key_groups = {"spark.sql.shuffle.partitions": str(getattr(request.module, "KEY_GROUPS", 2))}
+    with kept_session.lend("penstock", build, key_groups) as lent:
+        yield lent

@@ -7,8 +7,10 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 from queue import Empty, Queue
+from types import ModuleType
 
 import pytest
+from pyspark import cloudpickle
 
 LIMIT_S = 180
 
@@ -58,6 +60,18 @@ class Program:
     def errors(self) -> str:
         """The end of what it said of its failure."""
         return self._errors_file.read_text()[-3000:]
+
+
+def finish(program: ModuleType, *arguments: object) -> None:
+    """The last run, which works off what is left: here, where the JVM is warm; needs `no_session`.
+
+    Functions of the program go to workers by value, as those of a script do.
+    """
+    cloudpickle.register_pickle_by_value(program)  # type: ignore[no-untyped-call]
+    try:
+        program.main(*arguments, once=True)
+    finally:
+        cloudpickle.unregister_pickle_by_value(program)  # type: ignore[no-untyped-call]
 
 
 def processes_below(pid: int, word: bytes) -> Iterator[int]:

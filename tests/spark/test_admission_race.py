@@ -2,27 +2,23 @@
 
 import numpy as np
 import pytest
+from pyspark.sql import SparkSession
 
 from experiments.admission.on_spark.race import SETTLING_PERIODS, SHORT_PERIOD_S, run_race
 from penstock.model.sources import Admission
-from penstock.spark.run.session import build_session
 from penstock.workloads.admission_streams import stream_workload
 
 pytestmark = [pytest.mark.spark, pytest.mark.long]
 
 
-def test_all_entrants_get_the_same_rows_and_are_watched() -> None:
+def test_all_entrants_get_the_same_rows_and_are_watched(session: SparkSession) -> None:
     workload = stream_workload("psfcw", np.random.default_rng(3), 8, SETTLING_PERIODS + 6)
     capacity = workload.mean_total_per_s / 2
     entrants = {
         name: Admission(strategy=name, lane_capacity=capacity, period=SHORT_PERIOD_S)
         for name in ("ard", "par")
     }
-    session = build_session("race", "local[2]", quick_start=True)
-    try:
-        race = run_race(session, workload, entrants)
-    finally:
-        session.stop()
+    race = run_race(session, workload, entrants)
     rows = {name: sum(count for count, _ in lap.latency_s) for name, lap in race.laps.items()}
     # Nothing is queued, as lanes may take all; sources are asked one after the other, and what
     # arrives between two of them is counted by the later only.

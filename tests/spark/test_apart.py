@@ -27,22 +27,27 @@ from penstock.spark.run.session import build_session
 from penstock.spark.run.together import Pace, RunningTopology
 from penstock.workloads.generator import Generator
 from penstock.workloads.profiles import constant
+from spark.sessions import KeptSession
 
 pytestmark = pytest.mark.spark
 
 WAIT_S = 0.002
 ROWS = 1_500
+LIMIT_S = 120.0
 
 
 @pytest.fixture(scope="module")
-def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    log_file = tmp_path_factory.mktemp("log") / "spark.log"
-    made = build_session(
-        "tests", "local[6]", key_groups=4, log_file=log_file, quick_start=True,
-        extra={"spark.scheduler.mode": "FAIR"},
-    )  # fmt: skip
-    yield made
-    made.stop()
+def session(kept_session: KeptSession) -> Iterator[SparkSession]:
+    """More processors than the machine has cores, shared out among queries."""
+
+    def build() -> SparkSession:
+        return build_session(
+            "tests", "local[6]", key_groups=4, log_file=kept_session.log_file, quick_start=True,
+            extra={"spark.scheduler.mode": "FAIR"},
+        )  # fmt: skip
+
+    with kept_session.lend("apart", build) as lent:
+        yield lent
 
 
 def windows(rows: int | None = ROWS) -> Topology:
@@ -232,63 +237,89 @@ def _until(measurer: ApartMeasurer, holds: Callable[[Observation], bool]) -> Obs
     pytest.fail(f"not seen within a minute; the last period was {seen}")
 
 
-def files(folder: Path, counts: list[int], max_rows: int = 40) -> Topology:
-    """Two components over files of so many lines each, a little of them in a batch."""
-    folder.mkdir()
+def files(folder: Path, counts: list[int]) -> Topology:
+    """Two components over files of so many lines each; the first waits for a file named `go`."""
+    (folder / "in").mkdir(parents=True)
     for number, count in enumerate(counts):
         lines = (json.dumps({"stream": number, "seq": seq}) + "\n" for seq in range(count))
-        (folder / f"{number}.json").write_text("".join(lines))
+        (folder / f"in/{number}.json").write_text("".join(lines))
     made = Topology("files", max_latency="20s")
     where = Streams(
-        files=str(folder), schema="stream BIGINT, seq BIGINT", discovery_period="0.1s",
-        admission=Admission(max_rows=max_rows),
+        files=str(folder / "in"), schema="stream BIGINT, seq BIGINT", discovery_period="0.1s",
+        admission=Admission(max_rows=40),
     )  # fmt: skip
     made.source("lines", where)
-    made.add("even", "SELECT stream, seq FROM lines WHERE seq % 2 = 0", "lines", separate=True)
+    go = str(folder / "go")
+
+    def held(batches: Iterator[Any]) -> Iterator[Any]:
+        import os
+        import time
+
+        until_s = time.monotonic() + LIMIT_S
+        while not os.path.exists(go) and time.monotonic() < until_s:
+            time.sleep(0.05)
+        yield from batches
+
+    @made.operator("lines", separate=True)
+    def even(rows: Any) -> Any:
+        return rows.mapInArrow(held, rows.schema).where("seq % 2 = 0")
+
     made.add("doubled", "SELECT stream, 2 * seq AS seq FROM even", "even", separate=True)
     made.sink("out", "doubled", Memory())
     return made
 
 
-@pytest.mark.parametrize("counts", [[100, 60, 7], []], ids=["some", "none"])
-def test_files_are_worked_off_once_and_then_the_run_ends(
-    session: SparkSession, tmp_path: Path, counts: list[int]
+def test_files_wait_are_worked_off_once_and_then_the_run_ends(
+    session: SparkSession, tmp_path: Path
 ) -> None:
-    waiting: list[int] = []
-    topology = files(tmp_path / "in", counts)
+    counts = [100, 60, 7]
+    topology = files(tmp_path, counts)
     with RunningApart(topology, session, tmp_path / "c", Pace(once=True)) as apart:
-        apart.after_batch.append(lambda *_: waiting.append(apart.backlog(0.0)))
-        assert apart.wait(90)
+        _await(lambda: apart.backlog(time.time()) > 100)
+        assert not apart.finished()
+        assert apart.source_backlog("even", time.time()) > 100
+        (tmp_path / "go").touch()
+        assert apart.wait(LIMIT_S)
+        assert apart.backlog(time.time()) == 0
         found = [(row.stream, row.seq) for row in apart.rows("out")]
-        assert apart.backlog(0.0) == 0
     assert sorted(found) == [
         (number, 2 * seq) for number, count in enumerate(counts) for seq in range(0, count, 2)
     ]
-    if counts:
-        assert max(waiting) > 0, "what the bound of a batch leaves at the files waits"
-        # A second run over the same checkpoint takes what has come since, and only that.
-        (tmp_path / "in" / "9.json").write_text(json.dumps({"stream": 9, "seq": 4}) + "\n")
-        with RunningApart(topology, session, tmp_path / "c", Pace(once=True)) as apart:
-            assert apart.wait(90)
-            assert [(row.stream, row.seq) for row in apart.rows("out")] == [(9, 8)]
+    # Another run over the same checkpoint takes what has come since, and only that.
+    (tmp_path / "in/9.json").write_text(json.dumps({"stream": 9, "seq": 4}) + "\n")
+    with RunningApart(topology, session, tmp_path / "c", Pace(once=True)) as apart:
+        assert apart.wait(LIMIT_S)
+        assert [(row.stream, row.seq) for row in apart.rows("out")] == [(9, 8)]
 
 
-def test_bounded_streams_have_an_end_and_are_measured(
+def test_a_run_over_files_that_are_not_there_ends(session: SparkSession, tmp_path: Path) -> None:
+    with RunningApart(files(tmp_path, []), session, tmp_path / "c", Pace(once=True)) as apart:
+        assert apart.wait(LIMIT_S)
+        assert apart.rows("out") == []
+
+
+def test_streams_that_have_an_end_are_measured_and_end(
     session: SparkSession, tmp_path: Path
 ) -> None:
-    streams = {f"s{n}": Generator(constant(100.0), seed=n, rows=300) for n in range(3)}
     made = Topology("bounded", max_latency="20s")
-    made.source("rows", Streams(generators=streams, admission=Admission(max_rows=200)))
+    streams = {f"s{n}": Generator(constant(20.0), seed=n, rows=600) for n in range(3)}
+    made.source("rows", Streams(generators=streams))
     made.add("kept", "SELECT row, key FROM rows", "rows", separate=True)
     made.add("again", "SELECT row, key FROM kept", "kept", separate=True)
     made.sink("out", "again", Memory())
     with RunningApart(made, session, tmp_path / "c") as running:
         measurer = ApartMeasurer(running)
-        seen = _until(measurer, lambda found: found.arrival_rate_per_s > 0)
-        assert seen.components[0].name in ("rows", "kept")
-        assert running.wait(90)
-        assert len(running.rows("out")) == 900
+        _until(measurer, lambda seen: seen.components[0].arrival_rate_per_s > 0)
+        assert running.wait(LIMIT_S)
+        assert len(running.rows("out")) == 1_800
         assert running.backlog(time.time()) == 0
+
+
+def _await(holds: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + LIMIT_S
+    while not holds():
+        assert time.monotonic() < deadline, "not so in time"
+        time.sleep(0.05)
 
 
 def test_a_run_over_what_is_there_needs_sources_that_say_when_it_is_read(
@@ -297,5 +328,7 @@ def test_a_run_over_what_is_there_needs_sources_that_say_when_it_is_read(
     made = Topology("endless", max_latency="20s")
     made.source("rows", lambda session: session.readStream.format("rate").load())
     made.sink("out", "rows", Memory())
-    with pytest.raises(InvalidTopology, match="source 'rows' does not say when all of it is read"):
+    with pytest.raises(
+        InvalidTopology, match="source 'rows' does not report when it has been read"
+    ):
         RunningApart(made, session, tmp_path / "c", Pace(once=True))

@@ -16,8 +16,9 @@ import pytest
 from penstock.spark.channels.log import Channel
 from penstock.workloads.pattern_steps import maximal_patterns
 from spark import apart_run
+from spark.killed_program import finish
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("no_session")]
 
 LIMIT_S = 180
 
@@ -46,16 +47,8 @@ def killed(which: str, directory: Path, moments: random.Random) -> None:
         program.stdout.close()
 
 
-def finish(which: str, directory: Path) -> None:
-    """Work off what is left."""
-    with (directory / "stderr.txt").open("ab") as errors:
-        program = start(which, directory, errors, "once")
-        out, _ = program.communicate(timeout=LIMIT_S)
-        assert out.endswith(b"finished\n"), output_of(directory)
-
-
-def start(which: str, directory: Path, errors: object, *more: str) -> "subprocess.Popen[bytes]":
-    command = [sys.executable, apart_run.__file__, which, str(directory), *more]
+def start(which: str, directory: Path, errors: object) -> "subprocess.Popen[bytes]":
+    command = [sys.executable, apart_run.__file__, which, str(directory)]
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors)  # type: ignore[call-overload,no-any-return]
 
 
@@ -69,7 +62,7 @@ def test_a_loop_killed_at_random_moments(
     moments = random.Random(seed)
     for _ in range(15 if request.config.getoption("--long") else 1):
         killed("loop", tmp_path, moments)
-    finish("loop", tmp_path)
+    finish(apart_run, "loop", tmp_path)
     found = rows_of(tmp_path / "patterns")
     net: Counter[str] = Counter()
     for itemset, delta in zip(found["itemset"], found["delta"], strict=True):
@@ -86,7 +79,7 @@ def test_a_chain_killed_at_random_moments(tmp_path: Path, seed: int) -> None:
     moments = random.Random(seed)
     for _ in range(10):
         killed("chain", tmp_path, moments)
-    finish("chain", tmp_path)
+    finish(apart_run, "chain", tmp_path)
     compare_chain(tmp_path)
 
 

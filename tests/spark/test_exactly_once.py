@@ -13,9 +13,9 @@ import pyarrow.dataset as ds
 import pytest
 
 from spark import stateful_run
-from spark.killed_program import Program, await_executors
+from spark.killed_program import Program, await_executors, finish
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("no_session")]
 
 
 @pytest.fixture
@@ -34,7 +34,7 @@ def test_driver_killed_at_random_moments(tmp_path: Path, seed: int, kills: int) 
             assert program.await_line("batch", "finished").startswith("batch"), _errors(tmp_path)
         time.sleep(moments.uniform(0.0, 0.8))  # the random moment itself, no synchronisation
         program.kill()
-    _finish(tmp_path)
+    finish(stateful_run, tmp_path, "local[2]")
     _compare(tmp_path)
 
 
@@ -49,21 +49,14 @@ def test_executors_killed_at_random_moments(tmp_path: Path, seed: int, kills: in
         os.kill(moments.choice(await_executors(program.process.pid)), signal.SIGKILL)
     assert program.await_line("finished") == "finished", _errors(tmp_path)
     program.close()
-    _finish(tmp_path)
+    finish(stateful_run, tmp_path, "local[2]")
     _compare(tmp_path)
 
 
 @pytest.fixture
 def kills(request: pytest.FixtureRequest) -> int:
     """Kills of each test; more with --long."""
-    return 25 if request.config.getoption("--long") else 2
-
-
-def _finish(directory: Path) -> None:
-    """A last run that works off what is left, and lets the watermark pass."""
-    last = Program(stateful_run.__file__, directory, "local[2]", "once")
-    assert last.await_line("finished") == "finished", _errors(directory)
-    last.close()
+    return 25 if request.config.getoption("--long") else 1
 
 
 def _compare(directory: Path) -> None:

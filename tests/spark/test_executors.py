@@ -1,7 +1,5 @@
 """Executors grow and shrink on a real standalone cluster while a query runs, and lose nothing."""
 
-import os
-import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -18,6 +16,7 @@ from penstock.spark import handles
 from penstock.spark.act.executors import SparkExecutors, executor_settings
 from penstock.spark.cluster.embedded import EmbeddedCluster
 from penstock.spark.run.attached import Attached
+from spark.sessions import KeptSession, plain_session
 
 pytestmark = pytest.mark.spark
 
@@ -25,25 +24,17 @@ MAXIMUM = 3
 
 
 @pytest.fixture(scope="module")
-def cluster() -> Iterator[EmbeddedCluster]:
-    with EmbeddedCluster(slots=6) as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
-def session(
-    cluster: EmbeddedCluster, new_session: Callable[[dict[str, str]], SparkSession]
-) -> SparkSession:
-    os.environ["PYSPARK_PYTHON"] = sys.executable  # as any script that has Python functions
-    return new_session(
-        {
-            **cluster.settings,
-            **executor_settings(initial=1, maximum=MAXIMUM),
-            "spark.executor.memory": "512m",
-            "spark.sql.streaming.numRecentProgressUpdates": "100000",
-            "spark.executor.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
-        }
-    )
+def session(cluster: EmbeddedCluster, kept_session: KeptSession) -> Iterator[SparkSession]:
+    """As any script builds it, with Python functions among its steps."""
+    settings = {
+        **cluster.settings,
+        **executor_settings(initial=1, maximum=MAXIMUM),
+        "spark.executor.memory": "512m",
+        "spark.sql.streaming.numRecentProgressUpdates": "100000",
+        "spark.executor.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
+    }
+    with kept_session.lend("executors", lambda: plain_session(settings)) as lent:
+        yield lent
 
 
 def until(condition: Callable[[], object], limit_s: float = 90) -> None:

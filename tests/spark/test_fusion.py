@@ -150,7 +150,7 @@ def topologies(request: pytest.FixtureRequest) -> int:
     return 12 if request.config.getoption("--long") else 1
 
 
-UNFUSED = r"was begun with no fused components, and would now"
+UNFUSED = r"was created with no fused components, and would now"
 FUSED = r"step0 \+ step1 fused by \(b\) in 3 key groups"
 
 

@@ -1,7 +1,6 @@
 """The jobs of Madsen et al. 2017 as topologies write what a recomputation without Spark does."""
 
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 
 import pandas as pd
@@ -11,7 +10,6 @@ from pyspark.sql import SparkSession
 
 from penstock.model.sinks import Memory
 from penstock.model.topology import Topology
-from penstock.spark.run.session import build_session
 from penstock.spark.run.together import Pace, RunningTopology
 from penstock.workloads.edits import top_edits
 from penstock.workloads.flight_topologies import flights_job, replay
@@ -22,14 +20,6 @@ from penstock.workloads.profiles import constant
 pytestmark = pytest.mark.spark
 
 DAYS = 4
-
-
-@pytest.fixture(scope="module")
-def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    log_file = tmp_path_factory.mktemp("jobs") / "spark.log"
-    made = build_session("jobs", "local[2]", key_groups=2, log_file=log_file, quick_start=True)
-    yield made
-    made.stop()
 
 
 def frame_of(table: pa.Table) -> pd.DataFrame:

@@ -31,6 +31,7 @@ from penstock.spark.run.session import build_session
 from penstock.spark.sources.generator_source import FORMAT
 from penstock.workloads.generator import Generator
 from penstock.workloads.profiles import constant
+from spark.sessions import KeptSession
 
 pytestmark = pytest.mark.spark
 
@@ -39,27 +40,21 @@ STREAM = Generator(constant(400.0), keys=50, skew=0.9, seed=3, lanes=1, max_rows
 
 
 @pytest.fixture(scope="module")
-def cluster() -> Iterator[EmbeddedCluster]:
-    with EmbeddedCluster(slots=EXECUTORS, memory_mb=512 * EXECUTORS) as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
-def session(
-    cluster: EmbeddedCluster, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[SparkSession]:
+def session(cluster: EmbeddedCluster, kept_session: KeptSession) -> Iterator[SparkSession]:
     extra = {
         **cluster.settings,
         **executor_settings(EXECUTORS, EXECUTORS),
         "spark.executor.memory": "512m",
     }
-    log_file = tmp_path_factory.mktemp("placement") / "spark.log"
-    made = build_session(
-        "placement", cluster.master_url, key_groups=GROUPS, log_file=log_file, quick_start=True,
-        extra=extra,
-    )  # fmt: skip
-    yield made
-    made.stop()
+
+    def build() -> SparkSession:
+        return build_session(
+            "placement", cluster.master_url, key_groups=GROUPS, log_file=kept_session.log_file,
+            quick_start=True, extra=extra,
+        )  # fmt: skip
+
+    with kept_session.lend("placement", build) as lent:
+        yield lent
 
 
 def until(condition: Callable[[], object], limit_s: float = 90) -> None:

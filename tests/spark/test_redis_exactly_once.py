@@ -12,7 +12,7 @@ from brokers import redis_server
 from brokers.ordeal import survive
 from brokers.writing import Writer
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("no_session")]
 
 
 @pytest.mark.skipif(redis_server.missing() is not None, reason=str(redis_server.missing()))
@@ -38,9 +38,11 @@ def test_every_entry_once_and_in_order(tmp_path: Path, request: pytest.FixtureRe
             server.start()
 
         writer = Writer(tmp_path, str, send)
-        rounds = 5 if request.config.getoption("--long") else 1
+        long = request.config.getoption("--long")
         try:
-            survive(tmp_path, random.Random(seed), writer, restart, rounds)
+            survive(
+                tmp_path, random.Random(seed), writer, restart, 5 if long else 1, executors=long
+            )
         finally:
             writer.stop()
             client.close()

@@ -24,7 +24,6 @@ from penstock.spark.compile.reading import Reading
 from penstock.spark.measure.together import SparkMeasurer
 from penstock.spark.routes.by_cost import sketch_of
 from penstock.spark.routes.costed import costed
-from penstock.spark.run.session import build_session
 from penstock.spark.run.together import Pace, RunningTopology
 from penstock.workloads.costly_values import SCHEMA, CostlyValues
 from penstock.workloads.generator import Generator
@@ -34,14 +33,6 @@ pytestmark = pytest.mark.spark
 
 SCHEMA_WITH_TASK = f"{SCHEMA}, task INT"
 RELAXED = "spark.sql.streaming.statefulOperator.useStrictDistribution"
-
-
-@pytest.fixture(scope="module")
-def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    log = tmp_path_factory.mktemp("log") / "spark.log"
-    session = build_session("routes", "local[2]", key_groups=2, log_file=log)
-    yield session
-    session.stop()
 
 
 def stream(rows: int, batches: int, **more: Any) -> Generator:
@@ -61,7 +52,7 @@ def with_task() -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]
     return add
 
 
-def test_keys_in_parts_meet_again_in_state(spark: SparkSession, tmp_path: Path) -> None:
+def test_keys_in_parts_meet_again_in_state(session: SparkSession, tmp_path: Path) -> None:
     """Also where Spark would take any partitioning that it believes in."""
     rows = stream(6_000, 3, keys=20, skew=1.5)
     made = Topology("split", max_latency="10s")
@@ -74,16 +65,16 @@ def test_keys_in_parts_meet_again_in_state(spark: SparkSession, tmp_path: Path) 
     made.add("counts", "SELECT key, count(*) AS n FROM rows GROUP BY key", upstream="rows")
     made.sink("raw", "worked", Memory(), mode="update")
     made.sink("all", "counts", Memory(), mode="update")
-    spark.conf.set(RELAXED, "false")
+    session.conf.set(RELAXED, "false")
     try:
-        with RunningTopology(made, spark, tmp_path / "checkpoint", Pace(once=True)) as running:
+        with RunningTopology(made, session, tmp_path / "checkpoint", Pace(once=True)) as running:
             measurer = SparkMeasurer(running)
             assert running.wait(120)
             running.settle()
             found, raw = running.rows("all"), running.rows("raw")
             observed = measurer.observe()
     finally:
-        spark.conf.unset(RELAXED)
+        session.conf.unset(RELAXED)
     expected = Counter(rows.batch(0, 6_000, 0.0).column("key").to_pylist())
     counts: dict[int, int] = {}
     for row in found:  # updates: the last one of a key is its count
@@ -100,7 +91,7 @@ def test_keys_in_parts_meet_again_in_state(spark: SparkSession, tmp_path: Path) 
     assert route.table.startswith("00000002-")
 
 
-def test_costs_are_learnt_and_tasks_in_use_change(spark: SparkSession, tmp_path: Path) -> None:
+def test_costs_are_learnt_and_tasks_in_use_change(session: SparkSession, tmp_path: Path) -> None:
     work = CostlyValues(16, 0.001, 0.040)
     made = Topology("dealt", max_latency="10s")
     made.source(
@@ -117,7 +108,7 @@ def test_costs_are_learnt_and_tasks_in_use_change(spark: SparkSession, tmp_path:
 
     made.sink("raw", "worked", Memory())
     folder = tmp_path / "checkpoint/penstock/routes/rows"
-    with RunningTopology(made, spark, tmp_path / "checkpoint", Pace(once=True)) as running:
+    with RunningTopology(made, session, tmp_path / "checkpoint", Pace(once=True)) as running:
         running.after_batch.append(
             lambda _, batch: running.use_tasks("rows", 3) if batch == 1 else None
         )
@@ -132,7 +123,7 @@ def test_costs_are_learnt_and_tasks_in_use_change(spark: SparkSession, tmp_path:
     assert {row.task for row in raw if row.row >= 150} == {0, 1, 2}
 
 
-def test_lanes_of_many_streams_write_routes(spark: SparkSession, tmp_path: Path) -> None:
+def test_lanes_of_many_streams_write_routes(session: SparkSession, tmp_path: Path) -> None:
     for name in ("a", "b", "c"):
         lines = [json.dumps({"key": key % 5, "row": key}) for key in range(200)]
         (tmp_path / f"{name}.json").write_text("\n".join(lines) + "\n", encoding="utf-8")
@@ -150,7 +141,7 @@ def test_lanes_of_many_streams_write_routes(spark: SparkSession, tmp_path: Path)
         return rows.mapInArrow(with_task(), "key BIGINT, row BIGINT, stream STRING, task INT")
 
     made.sink("raw", "worked", Memory())
-    with RunningTopology(made, spark, tmp_path / "checkpoint", Pace(once=True)) as running:
+    with RunningTopology(made, session, tmp_path / "checkpoint", Pace(once=True)) as running:
         assert running.wait(120)
         raw = running.rows("raw")
     found = sorted((row.stream, row.row) for row in raw)
@@ -160,12 +151,12 @@ def test_lanes_of_many_streams_write_routes(spark: SparkSession, tmp_path: Path)
     assert max(tasks.values()) <= 1.1 * 600 / 3
 
 
-def test_readers_of_a_channel_write_routes(spark: SparkSession, tmp_path: Path) -> None:
+def test_readers_of_a_channel_write_routes(session: SparkSession, tmp_path: Path) -> None:
     where = str(tmp_path / "channel")
     writer = Topology("writer", max_latency="10s")
     writer.source("rows", stream(600, 2, keys=5))
     writer.sink("out", "rows", ToChannel(where))
-    with RunningTopology(writer, spark, tmp_path / "w", Pace(once=True)) as running:
+    with RunningTopology(writer, session, tmp_path / "w", Pace(once=True)) as running:
         assert running.wait(120)
     made = Topology("reader", max_latency="10s")
     made.source(
@@ -179,7 +170,7 @@ def test_readers_of_a_channel_write_routes(spark: SparkSession, tmp_path: Path) 
         return narrow.mapInArrow(with_task(), "key BIGINT, row BIGINT, task INT")
 
     made.sink("raw", "worked", Memory())
-    with RunningTopology(made, spark, tmp_path / "r", Pace(once=True)) as running:
+    with RunningTopology(made, session, tmp_path / "r", Pace(once=True)) as running:
         assert running.wait(120)
         raw = running.rows("raw")
     assert sorted(row.row for row in raw) == list(range(600))
@@ -188,13 +179,13 @@ def test_readers_of_a_channel_write_routes(spark: SparkSession, tmp_path: Path) 
     assert max(tasks.values()) <= 1.1 * 600 / 3
 
 
-def test_what_is_refused(spark: SparkSession) -> None:
+def test_what_is_refused(session: SparkSession) -> None:
     def refused(reader: Any, route: Route) -> str:
         made = Topology("wrong", max_latency="5s")
         made.source("rows", reader, route=route)
         made.sink("out", "rows", Memory())
         with pytest.raises(InvalidTopology) as error:
-            build(made, spark, Reading(0.0))
+            build(made, session, Reading(0.0))
         return str(error.value)
 
     said = refused(stream(10, 1), Route("hash", key="vehicle"))

@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
@@ -16,7 +16,6 @@ from penstock.errors import InvalidTopology
 from penstock.model.sinks import Memory
 from penstock.model.sources import Admission, Streams
 from penstock.model.topology import Topology
-from penstock.spark.run.session import build_session
 from penstock.spark.run.together import Pace, RunningTopology
 from penstock.spark.sources.dead_letters import read_letters
 from penstock.workloads.generator import Generator
@@ -26,15 +25,6 @@ pytestmark = pytest.mark.spark
 
 STREAMS, ROWS = 6, 300
 LIMIT_S = 60.0
-
-
-@pytest.fixture(scope="module")
-def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    """A session as Penstock makes it."""
-    log_file = tmp_path_factory.mktemp("spark") / "spark.log"
-    made = build_session("streams", key_groups=2, log_file=log_file, quick_start=True)
-    yield made
-    made.stop()
 
 
 def topology(lane_rows: int = 500) -> Topology:
@@ -50,9 +40,9 @@ def topology(lane_rows: int = 500) -> Topology:
 
 
 def test_two_queries_read_every_stream_whole_and_in_order(
-    spark: SparkSession, tmp_path: Path
+    session: SparkSession, tmp_path: Path
 ) -> None:
-    with RunningTopology(topology(), spark, tmp_path / "state", Pace(0.1)) as running:
+    with RunningTopology(topology(), session, tmp_path / "state", Pace(0.1)) as running:
         assert running.wait(120)
         assert running.finished()
         found: dict[str, list[int]] = {}
@@ -70,7 +60,7 @@ def test_two_queries_read_every_stream_whole_and_in_order(
         assert sum(entry.rows for entry in latency) == 2 * STREAMS * ROWS
 
 
-def test_checkpoint_of_other_streams_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+def test_checkpoint_of_other_streams_is_refused(session: SparkSession, tmp_path: Path) -> None:
 
     def of(folder: str) -> Topology:
         made = Topology("files", max_latency="5s")
@@ -78,15 +68,15 @@ def test_checkpoint_of_other_streams_is_refused(spark: SparkSession, tmp_path: P
         made.sink("out", "files", Memory())
         return made
 
-    with RunningTopology(of("a"), spark, tmp_path / "state", Pace(once=True)) as running:
+    with RunningTopology(of("a"), session, tmp_path / "state", Pace(once=True)) as running:
         assert running.wait(60)
-    other = RunningTopology(of("b"), spark, tmp_path / "state", Pace(once=True))
+    other = RunningTopology(of("b"), session, tmp_path / "state", Pace(once=True))
     with pytest.raises(InvalidTopology, match=r"source 'files': it was .* and is .* now"), other:
         pass
 
 
 def test_wrong_file_of_declared_streams_is_refused_before_the_start(
-    spark: SparkSession, tmp_path: Path
+    session: SparkSession, tmp_path: Path
 ) -> None:
     file = tmp_path / "streams.toml"
     file.write_text("[streams.a]\nspeed = 3\n")
@@ -94,25 +84,25 @@ def test_wrong_file_of_declared_streams_is_refused_before_the_start(
     streams = Streams(files=str(tmp_path), schema="seq BIGINT", declared=str(file))
     made.source("files", streams)
     made.sink("out", "files", Memory())
-    wrong = RunningTopology(made, spark, tmp_path / "state")
+    wrong = RunningTopology(made, session, tmp_path / "state")
     with pytest.raises(InvalidTopology, match=r"source 'files': .* stream 'a': 'speed' is unknown"):
         wrong.__enter__()
 
 
 @pytest.mark.parametrize("columns", ["a INT, seq BIGINT NOT NULL", "seq STRUCT<x: INT NOT NULL>"])
 def test_columns_without_nulls_are_refused(
-    spark: SparkSession, tmp_path: Path, columns: str
+    session: SparkSession, tmp_path: Path, columns: str
 ) -> None:
     made = Topology("files", max_latency="5s")
     made.source("files", Streams(files=str(tmp_path), schema=columns))
     made.sink("out", "files", Memory())
-    wrong = RunningTopology(made, spark, tmp_path / "state")
+    wrong = RunningTopology(made, session, tmp_path / "state")
     with pytest.raises(InvalidTopology, match=r"source 'files': column 'seq' is declared NOT NULL"):
         wrong.__enter__()
 
 
 def test_rows_of_arrow_files_arrive_as_they_were_written(
-    spark: SparkSession, tmp_path: Path
+    session: SparkSession, tmp_path: Path
 ) -> None:
     """They cross to Spark in packs, which nobody must notice: values, order and counts."""
     folder = tmp_path / "in"
@@ -129,7 +119,7 @@ def test_rows_of_arrow_files_arrive_as_they_were_written(
     streams = Streams(files=str(folder), format="arrow", schema=columns, stream_column="stream")
     made.source("rows", streams)
     made.sink("out", "rows", Memory())
-    with RunningTopology(made, spark, tmp_path / "state", Pace(once=True)) as running:
+    with RunningTopology(made, session, tmp_path / "state", Pace(once=True)) as running:
         assert running.wait(120)
         found = running.rows("out")
         running.settle()
@@ -175,7 +165,9 @@ def arrow_rows(name: str, seqs: range) -> pa.RecordBatch:
 
 
 @pytest.mark.skipif(redis_server.missing() is not None, reason=str(redis_server.missing()))
-def test_a_server_away_is_waited_for_while_files_flow(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_server_away_is_waited_for_while_files_flow(
+    session: SparkSession, tmp_path: Path
+) -> None:
     (tmp_path / "redis").mkdir()
     (tmp_path / "in").mkdir()
     log = tmp_path / "in" / "log.json"
@@ -195,7 +187,7 @@ def test_a_server_away_is_waited_for_while_files_flow(spark: SparkSession, tmp_p
         ids = write_redis(b'{"seq": 0}', b"{broken", b'{"seq": 1}')
         write_file(range(3))
         with RunningTopology(
-            both(server.url, log), spark, tmp_path / "state", Pace(0.1)
+            both(server.url, log), session, tmp_path / "state", Pace(0.1)
         ) as running:
 
             def seen() -> dict[str, list[int]]:

@@ -95,6 +95,7 @@ def test_a_watermark_before_a_split_is_not_lost(session: SparkSession, tmp_path:
     with RunningTopology(made, session, tmp_path / "c", ONCE) as running:
         assert any("timed runs 2 times" in reason for reason in running.built.plan.reasons)
         assert running.wait(90)
+        assert sum(entry.rows for entry in running.ledger.take()) == pytest.approx(6000)
         expected = expected_counts(running.epoch_s, lambda rows: rows["value"] >= 0)
         assert found_counts(running.rows("one_out")) == expected
         assert found_counts(running.rows("two_out")) == expected
@@ -114,6 +115,7 @@ def test_sinks_of_several_modes_run_as_several_queries(
         ]
         assert "several (append, update)" in running.built.plan.reasons[0]
         assert running.wait(90)
+        assert sum(entry.rows for entry in running.ledger.take()) == pytest.approx(6000)
         rows = STREAM.batch(0, 6000, 0.0).to_pandas()
         latest = {row.key: row.n for row in running.rows("latest")}
         assert latest == rows.groupby("key").size().to_dict()
@@ -179,7 +181,9 @@ def test_a_sink_directory_of_another_run_is_refused(session: SparkSession, tmp_p
             if name == "first":
                 assert running.wait(60)
             else:
-                with pytest.raises(PenstockError, match="exists already and is not of this run"):
+                with pytest.raises(
+                    PenstockError, match="exists already and was not written by this run"
+                ):
                     running.wait(60)
     assert session.read.parquet(str(tmp_path / "out")).count() == 6000
 

@@ -1,6 +1,5 @@
 """Warming up: nothing of a stream is used up, and what it shows speaks for a plan."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -10,7 +9,6 @@ from penstock.model.plan_document import Fusion
 from penstock.model.route import Route
 from penstock.model.sinks import Files
 from penstock.model.sources import Admission, Streams
-from penstock.spark.run.session import build_session
 from penstock.spark.run.warm_up import warm_up
 from penstock.workloads.gantries import Gantries
 from penstock.workloads.toll_road import toll_road
@@ -18,17 +16,8 @@ from penstock.workloads.toll_road import toll_road
 pytestmark = pytest.mark.spark
 
 
-@pytest.fixture(scope="module")
-def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    """A session as Penstock makes it."""
-    log_file = tmp_path_factory.mktemp("spark") / "spark.log"
-    made = build_session("warm-up", key_groups=2, log_file=log_file, quick_start=True)
-    yield made
-    made.stop()
-
-
 def test_generated_streams_speak_for_a_plan_before_they_begin(
-    spark: SparkSession, tmp_path: Path
+    session: SparkSession, tmp_path: Path
 ) -> None:
     gantries = Gantries(100.0)
     declared = tmp_path / "gantries.toml"
@@ -38,7 +27,7 @@ def test_generated_streams_speak_for_a_plan_before_they_begin(
         gantries.streams(str(declared), Admission()), Files(str(out)), Files(str(tmp_path / "b")),
         route=Route("frequency-aware", key="key", partitions=2), lookup_wait_s=0.0,
     )  # fmt: skip
-    made = warm_up(road, spark)
+    made = warm_up(road, session)
     assert made is not None
     assert isinstance(made.plan, Fusion)
     assert {"speeds", "tolls"} in [set(group.operators) for group in made.plan.groups]
@@ -46,8 +35,8 @@ def test_generated_streams_speak_for_a_plan_before_they_begin(
     assert not out.exists()
 
 
-def test_streams_of_others_are_not_read_for_exercise(spark: SparkSession, tmp_path: Path) -> None:
+def test_streams_of_others_are_not_read_for_exercise(session: SparkSession, tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
     files = Streams(files=str(tmp_path / "in"), schema="key BIGINT, value DOUBLE, at TIMESTAMP")
     road = toll_road(files, Files(str(tmp_path / "a")), Files(str(tmp_path / "b")))
-    assert warm_up(road, spark) is None
+    assert warm_up(road, session) is None

@@ -3,7 +3,6 @@
 import importlib.util
 import sys
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +20,6 @@ from penstock.model.topology import Topology
 from penstock.spark.compile.builder import build
 from penstock.spark.compile.reading import Reading
 from penstock.spark.measure.together import SparkMeasurer
-from penstock.spark.run.session import build_session
 from penstock.spark.run.together import Pace, RunningTopology
 from penstock.workloads.generator import Generator
 from penstock.workloads.grid import grid_areas
@@ -34,14 +32,6 @@ register_pickle_by_value(sys.modules[__name__])  # workers cannot import tests
 STREAM = Generator(constant(1000.0), keys=20, seed=5, rows=4000, lanes=2, max_rows=2000)
 ONCE = Pace(once=True)
 GOOD: dict[str, Any] = {"by": "key", "window": "2s", "slide": "1s", "aggregates": {"n": "count"}}
-
-
-@pytest.fixture(scope="module")
-def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    log_file = tmp_path_factory.mktemp("log") / "spark.log"
-    made = build_session("tests", key_groups=2, log_file=log_file, quick_start=True)
-    yield made
-    made.stop()
 
 
 def sliding(watermarked: bool = True, **changes: Any) -> Topology:
@@ -64,10 +54,10 @@ def sliding(watermarked: bool = True, **changes: Any) -> Topology:
         ({"window": "two"}, "window is 'two'; write a duration"),
         ({"window": 0}, "window is 0; give at least 1 row"),
         ({"window": 5, "slide": "1s"}, "slide is '1s'; with a window of 5 rows"),
-        ({"by": "nokey"}, "by names 'nokey', which is no column; columns: row, key, value, at"),
+        ({"by": "nokey"}, "by names 'nokey', which is not a column; columns: row, key, value, at"),
         ({"by": 7}, "by is 7; give a column name"),
         ({"time": "value"}, "time is 'value' of type double; give a timestamp"),
-        ({"time": "when"}, "time is 'when', which is no column"),
+        ({"time": "when"}, "time is 'when', which is not a column"),
         ({"mode": "complete"}, "mode is 'complete'; allowed: append, update"),
         ({"watermarked": False}, "column 'at' has no watermark"),
         ({"buckets": 0}, "buckets is 0; give a number from 1"),
@@ -86,7 +76,8 @@ def test_bad_arguments_are_refused_with_a_sentence(
         build(sliding(**changes), session, Reading(0.0))
     text = str(error.value)
     assert said in text
-    assert text.startswith("operator 'slid': ")
+    assert text.startswith("query 'slid' failed in batch 1: operator 'slid': aggregate 'total': up")
+    assert "raised RuntimeError: no such road, at key (key=7) (test_window_topologies.py" in text
     assert "\n" not in text
 
 
@@ -162,8 +153,10 @@ def test_a_users_mistake_stops_the_query_and_a_mended_one_goes_on(
     with pytest.raises(PenstockError) as error:
         run(_total(_sum_until_it_breaks))
     text = str(error.value)
-    assert text.startswith("query 'slid' failed: operator 'slid': aggregate 'total': update raised")
-    assert text.endswith("RuntimeError: no such road, at key (key=7).")
+    assert text.startswith(
+        "query 'slid' failed in batch 1: operator 'slid': aggregate 'total': update raised"
+    )
+    assert "RuntimeError: no such road, at key (key=7). (test_window_topologies.py, line" in text
     assert "\n" not in text
     commits = sorted((tmp_path / "checkpoint/queries/slid/commits").glob("[0-9]*"))
     assert [file.name for file in commits] == ["0"]  # the batch before it stands

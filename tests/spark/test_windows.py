@@ -2,7 +2,7 @@
 
 import os
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
@@ -16,7 +16,6 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from penstock import window_aggregate
-from spark.conftest import build_session
 
 pytestmark = pytest.mark.spark
 
@@ -76,11 +75,9 @@ class Case:
         )  # fmt: skip
 
 
-@pytest.fixture(scope="module")
-def spark() -> Iterator[SparkSession]:
-    session = build_session(**{"spark.sql.session.timeZone": "UTC"})
-    yield session
-    session.stop()
+@pytest.fixture(scope="module", autouse=True)
+def _times_in_utc(spark: SparkSession) -> None:
+    spark.conf.set("spark.sql.session.timeZone", "UTC")
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

@@ -13,9 +13,9 @@ import pyarrow.dataset as ds
 import pytest
 
 from spark import windowed_run
-from spark.killed_program import Program, await_executors
+from spark.killed_program import Program, await_executors, finish
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("no_session")]
 
 
 def test_killed_windows_equal_a_recomputation(
@@ -36,9 +36,7 @@ def test_killed_windows_equal_a_recomputation(
         os.kill(moments.choice(await_executors(program.process.pid)), signal.SIGKILL)
         _await_batches(program, moments)
         program.kill()
-    last = Program(windowed_run.__file__, tmp_path, "local[2]", str(rows), "once")
-    assert last.await_line("finished") == "finished", last.errors()
-    last.close()
+    finish(windowed_run, tmp_path, "local[2]", rows)
     _compare(tmp_path, rows)
 
 

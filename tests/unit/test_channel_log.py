@@ -177,7 +177,7 @@ def damaged_file(path: Path) -> None:
 @pytest.mark.parametrize(
     ("spoil", "words"),
     [
-        (no_header, "is no channel: it has no channel.json"),
+        (no_header, "is not a channel: it has no channel.json"),
         (damaged_header, "channel.json is damaged"),
         (foreign_header, "of something else"),
         (future_version, "version 99"),

@@ -42,7 +42,7 @@ def test_a_loop_that_dies_is_begun_again_and_the_history_hears_of_it() -> None:
     made.stop()
     history.flush()
     assert [failure.stage for failure in history.failures] == ["loop"]
-    assert "begun again: SystemExit: killed" in history.failures[0].message
+    assert "restarted: SystemExit: killed" in history.failures[0].message
 
 
 def test_it_sums_up_what_it_saw_and_shows_every_step() -> None:

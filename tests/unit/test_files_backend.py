@@ -269,3 +269,41 @@ def test_what_is_known_of_files_that_left_is_forgotten(tmp_path: Path, form: str
         (tmp_path / name).unlink()
     kept = [backend._seen, backend._fingerprints._known, getattr(backend._layout, "_known", {})]
     assert max(len(known) for known in kept) < 1000
+
+
+@pytest.mark.parametrize("form", ["json", "csv"])
+@pytest.mark.parametrize("bound", [None, 2])
+def test_counts_of_many_small_reads_add_up_to_the_lines(
+    tmp_path: Path, form: str, bound: int | None
+) -> None:
+    """One line or a few in each look, of streams whose lines differ in length."""
+    backend = FilesBackend.from_options(
+        {"directory": str(tmp_path), "format": form, "header": form == "csv"}
+    )
+    random = np.random.default_rng(7)
+    texts = {"short": 5, "middle": 60, "long": 400}
+    for name in texts:
+        (tmp_path / name).write_text("seq,text\n" if form == "csv" else "")
+    names = list(texts)
+    at, written, counted = backend.first(names), 0, 0
+    for seq in itertools.count():
+        latest = backend.latest(names, at)
+        todo = np.flatnonzero(latest.waiting_rows)
+        if seq >= 500 and len(todo) == 0:
+            break
+        some = [names[number] for number in todo.tolist()]
+        start, end = at.take(todo), latest.end.take(todo)
+        count = latest.waiting_rows[todo]
+        if bound is not None:
+            advance = backend.advance(some, start, end, np.minimum(count, bound))
+            end, count = advance.end, advance.rows
+        counted += int(count.sum())
+        at = at.put(todo, end)
+        for name, length in texts.items() if seq < 500 else ():
+            for _ in range(int(random.integers(0, 4))):
+                text = "x" * int(length * random.uniform(0.8, 1.2))
+                row = {"seq": seq, "text": text}
+                line = json.dumps(row) if form == "json" else ",".join(map(str, row.values()))
+                append(tmp_path / name, line + "\n")
+                written += 1
+    assert counted == pytest.approx(written, rel=0.04)

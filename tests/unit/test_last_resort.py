@@ -245,7 +245,7 @@ def test_a_summary_says_how_many_rows_were_shed() -> None:
     [
         ({"shed_at_most": 0.2}, True, "shed-at-most is 0.2; that is possible only where"),
         ({"adapt_interval": True}, True, "adapt-interval is true; that is possible only where"),
-        ({"shed_at_most": 0.2}, False, "but source 'theirs' cannot be told so"),
+        ({"shed_at_most": 0.2}, False, "but source 'theirs' cannot do that"),
     ],
 )
 def test_what_could_never_be_carried_out_is_refused(
@@ -256,5 +256,5 @@ def test_what_could_never_be_carried_out_is_refused(
     with pytest.raises(InvalidInput, match=said):
         check_last_resort(made, Settings(**options), apart)
     check_last_resort(made, Settings(), True)
-    with pytest.raises(InvalidInput, match="attached query cannot be told so"):
+    with pytest.raises(InvalidInput, match="attached query cannot do that"):
         check_attached(Settings(**options))

@@ -8,7 +8,13 @@ import pytest
 from penstock.model.arrivals import Arrivals
 from penstock.model.topology import Source
 from penstock.spark.measure.bounded import MOST_TAKEN, MOST_WAITING
-from penstock.spark.measure.ledger import Ledger, LedgerEntry, SourceProgress, summarise
+from penstock.spark.measure.ledger import (
+    Ledger,
+    LedgerEntry,
+    SourceProgress,
+    WrittenLedger,
+    summarise,
+)
 from penstock.spark.measure.progress import Reports
 from penstock.spark.sources.running.kinds import running_source
 from penstock.workloads.generator import Generator
@@ -76,6 +82,44 @@ def test_nothing_arrived_is_no_latency() -> None:
 def test_rows_of_one_moment_are_all_in_time_or_all_late() -> None:
     assert Arrivals(7, 5.0, 5.0).later_than(4.0) == 7
     assert Arrivals(7, 5.0, 5.0).later_than(5.0) == 0
+
+
+def test_rows_that_two_queries_read_count_once() -> None:
+    source = running_source(Source("s", Generator(constant(10.0))), 100.0)
+    ledger = Ledger({"s": source}, {"p": {"s"}, "q": {"s"}})
+    for query, done_s in (("p", 112.0), ("q", 120.0)):
+        ledger.admitted(query, 0, (progress(0, 100),))
+        ledger.committed(query, 0, done_s)
+    told = summarise(ledger.take(), max_latency_s=5.0)
+    assert told is not None
+    assert told.count == 100
+    assert told.max_s == pytest.approx(19.9)  # the slower of the two shows
+
+
+def test_rows_that_one_query_reads_twice_count_once() -> None:
+    source = running_source(Source("s", Generator(constant(10.0))), 100.0)
+    ledger = Ledger({"s": source}, {"q": {"s"}})
+    ledger.admitted("q", 0, (progress(0, 100), progress(0, 100)))
+    ledger.committed("q", 0, 112.0)
+    assert sum(entry.rows for entry in ledger.take()) == pytest.approx(100)
+
+
+def test_a_source_of_others_that_two_queries_read_counts_once() -> None:
+    own = running_source(Source("s", Generator(constant(10.0))), 100.0)
+    ledger = Ledger({"s": own}, {"p": {"s", "theirs"}, "q": {"theirs"}})
+    theirs = SourceProgress(None, '"7"', 50, 40.0, 44.0)
+    ledger.admitted("p", 0, (progress(0, 100), theirs))
+    ledger.admitted("q", 0, (theirs,))
+    ledger.committed("p", 0, 112.0)
+    ledger.committed("q", 0, 112.0)
+    assert sum(entry.rows for entry in ledger.take()) == pytest.approx(150)
+
+
+def test_rows_behind_two_writers_count_once() -> None:
+    ledger = WrittenLedger({}, {"p": {"s"}, "q": {"s"}, "r": {"t"}})
+    for query in ("p", "q", "r"):
+        ledger.record(LedgerEntry(query, 0, (Arrivals(100, 0.0, 10.0),), done_at_s=12.0))
+    assert sum(entry.rows for entry in ledger.take()) == pytest.approx(200)
 
 
 def test_what_nobody_takes_and_halves_that_stay_alone_are_bounded() -> None:

@@ -1,4 +1,4 @@
-"""A loop that dies is begun again; one that ends is not."""
+"""A loop that dies is restarted; one that ends is not."""
 
 import threading
 

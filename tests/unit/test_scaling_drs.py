@@ -277,3 +277,42 @@ def test_rows_that_wait_within_the_bound_are_no_backlog() -> None:
         for observation in context.window
     )
     assert Drs().decide(replace(context, window=queued)).plan == Drs().decide(context).plan
+
+
+def started_slowly(latency_s: float, max_latency_s: float, periods: int = 4) -> ScalingContext:
+    """A first batch that took a minute, then batches as they are from now on; nothing waits."""
+    given = together(4, 60.0, latency_s, 0.5, max_latency_s)
+    later = replace(given.window[0], backlog_rows=0.0)
+    first = replace(
+        later,
+        latency=LatencyObservation(100, 90.0, 90.0, 90.0, 0.0),
+        batches=BatchObservation(1, 60.0, 160.0, 3600.0),
+    )
+    window = [replace(one, at_s=5.0 * n) for n, one in enumerate([first] + [later] * periods, 1)]
+    return replace(given, window=tuple(window), changed_at_s=5.0)
+
+
+def test_a_model_that_the_measurement_refutes_does_not_say_what_cannot_be_met() -> None:
+    decision = Drs(correct=False).decide(started_slowly(3.42, max_latency_s=5.0))
+    assert decision.infeasible is None
+    assert decision.plan.processors == 4
+    assert "3.42 s is within the bound" in decision.reasons[0]
+    assert "the measurement counts" in decision.reasons[0]
+
+
+def test_the_best_that_can_be_had_is_never_said_to_be_worse_than_what_is_measured() -> None:
+    decision = Drs(correct=False).decide(started_slowly(3.42, max_latency_s=2.0))
+    assert decision.infeasible is not None
+    assert "2 s cannot be met: 3.42 s is measured with 4 processors" in decision.infeasible
+    assert "the best is" not in decision.infeasible
+
+
+def test_an_impossible_bound_is_said_in_the_seconds_of_the_user() -> None:
+    """Measured is twice what the model says: its seconds are not those of the bound."""
+    given = together(2, 60.0, 6.0, 1.4, max_latency_s=3.0)
+    steady = replace(given, window=(replace(given.window[0], backlog_rows=0.0),))
+    decision = Drs().decide(steady)
+    assert decision.infeasible is not None
+    assert "a mean latency of 3 s cannot be met: the best is " in decision.infeasible
+    best_s = float(decision.infeasible.split("the best is ")[1].split()[0])
+    assert 3.0 < best_s <= 6.0

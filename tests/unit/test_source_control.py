@@ -43,7 +43,7 @@ def test_what_cannot_be_read_leaves_the_orders_before_it(tmp_path: Path) -> None
         file.write_text(rubbish)
         assert runner.read().shed == 0.5
         assert "cannot be read" in runner.fault
-        with pytest.raises(InvalidInput, match="remove it, then order again"):
+        with pytest.raises(InvalidInput, match="remove it, then try again"):
             ControlFile(file).order(shed=0.1)
     file.unlink()
     assert runner.read() == Control()

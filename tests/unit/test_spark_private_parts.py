@@ -13,7 +13,7 @@ import pytest
 
 import penstock
 from penstock.spark import handles
-from penstock.spark.handles.messages import first_line
+from penstock.spark.handles import messages
 from penstock.spark.handles.probing import PROBES, Family
 
 PACKAGE = Path(penstock.__file__).parent
@@ -158,7 +158,7 @@ PUBLIC_HANDLES = [
     for module in HANDLE_MODULES
     if module.__name__.split(".")[-1] not in OF_PROBING
     for member in public_members(module)
-    if member is not first_line and not passes_objects_of_the_jvm(member)
+    if member.__module__ != messages.__name__ and not passes_objects_of_the_jvm(member)
 ]
 
 

@@ -4,17 +4,19 @@ import math
 
 import pytest
 
-from penstock.cli.run import summary_lines
 from penstock.control.actions import Outcome, SetExecutors
 from penstock.control.recent import MOST_STEPS, RecentSteps
+from penstock.control.start_up import after_start_up
 from penstock.control.step import Step
 from penstock.control.summary import MOST_DECISIONS, RunTally
 from penstock.model.observation import LatencyObservation, NodeObservation, Observation
 
+START_UP = LatencyObservation(50, 20.0, 25.0, 30.0, 0.0)
 
-def period(nodes: int, latency: LatencyObservation | None) -> Observation:
+
+def period(nodes: int, latency: LatencyObservation | None, at_s: float = 10.0) -> Observation:
     present = tuple(NodeObservation(str(n), 2, 0.0) for n in range(nodes))
-    return Observation(10.0, 5.0, 100.0, 0.0, nodes=present, latency=latency)
+    return Observation(at_s, 5.0, 100.0, 0.0, nodes=present, latency=latency)
 
 
 def step(at_s: float, seen: Observation, wanted: int = 1, done: bool = False) -> Step:
@@ -24,17 +26,19 @@ def step(at_s: float, seen: Observation, wanted: int = 1, done: bool = False) ->
 
 def test_results_weigh_by_their_number_and_executors_by_time() -> None:
     tally = RunTally()
-    tally.take(step(5.0, period(1, LatencyObservation(100, 2.0, 3.0, 4.0, 1.0)), 3, done=True))
-    tally.take(step(10.0, period(3, LatencyObservation(300, 6.0, 8.0, 9.0, 0.2))))
-    tally.take(step(15.0, period(2, None)))
+    tally.take(step(0.0, period(0, START_UP, 0.0)))
+    good, late = LatencyObservation(100, 2.0, 3.0, 4.0, 1.0), LatencyObservation(300, 6, 8, 9, 0.2)
+    tally.take(step(15.0, period(1, good, 15.0), 3, done=True))
+    tally.take(step(20.0, period(3, late, 20.0)))
+    tally.take(step(25.0, period(2, None, 25.0)))
     summary = tally.summary(5.0, executors_min=1, executors_max=4)
-    assert summary.results == 400
+    assert summary.results == 450
     assert summary.in_time_share == pytest.approx((100 + 60) / 400)
     assert summary.latency_mean_s == pytest.approx(5.0)
     assert summary.latency_max_s == 9.0
     assert summary.executor_seconds == 30.0
-    assert summary.static_min_executor_seconds == 15.0
-    assert summary.static_max_executor_seconds == 60.0
+    assert summary.static_min_executor_seconds == 20.0
+    assert summary.static_max_executor_seconds == 80.0
     assert summary.reconfigurations == 1
     assert (len(summary.decisions), summary.earlier_decisions) == (1, 0)
 
@@ -45,6 +49,54 @@ def test_a_run_without_results_has_no_share() -> None:
     summary = tally.summary(5.0, 1, 1)
     assert math.isnan(summary.in_time_share)
     assert math.isnan(summary.latency_max_s)
+
+
+def test_rows_that_came_before_the_first_batch_was_through_are_told_beside_the_share() -> None:
+    tally = RunTally()
+    tally.take(step(5.0, period(1, None, 5.0)))
+    tally.take(step(10.0, period(1, START_UP, 10.0)))
+    tally.take(step(15.0, period(1, LatencyObservation(40, 9.0, 9.5, 9.9, 0.0), 15.0)))
+    tally.take(step(25.0, period(1, LatencyObservation(99, 1.0, 2.0, 2.5, 1.0), 25.0)))
+    summary = tally.summary(5.0, 1, 1)
+    assert (summary.results, summary.startup_results, summary.startup_s) == (189, 90, 15.0)
+    assert summary.in_time_share == 1.0
+    assert summary.latency_max_s == 2.5
+    assert str(summary).splitlines()[:3] == [
+        "20 s, 189 rows",
+        "in time: 100.0% within 5 s (mean 1.00 s, worst 2.50 s)",
+        "start-up: 15 s, 90 rows that came meanwhile are not in that share (worst 30.00 s)",
+    ]
+
+
+def test_the_share_that_readers_of_the_history_compute_is_the_same() -> None:
+    periods = [
+        period(
+            1, LatencyObservation(10, 3.0, 3.5 + 9 * (n < 3), 4.0 + 9 * (n < 3), n / 10), 5.0 * n
+        )
+        for n in range(10)
+    ]
+    tally = RunTally()
+    for seen in periods:
+        tally.take(step(seen.at_s, seen))
+    counted = [seen.latency.in_time_share for seen in after_start_up(periods) if seen.latency]
+    assert 5 <= len(counted) < len(periods)
+    share = tally.summary(5.0, 1, 1).in_time_share
+    assert share == pytest.approx(sum(counted) / len(counted))
+
+
+@pytest.mark.parametrize(
+    ("seen", "words"),
+    [
+        (None, "in time: no results"),
+        (START_UP, "in time: nothing to count, all rows came before the first batch was through"),
+    ],
+)
+def test_nothing_to_count_is_said_in_words(seen: LatencyObservation | None, words: str) -> None:
+    tally = RunTally()
+    tally.take(step(5.0, period(1, seen)))
+    text = str(tally.summary(5.0, 1, 1))
+    assert words in text.splitlines()
+    assert "nan" not in text
 
 
 def test_a_long_run_holds_its_newest_steps_and_sums_of_all() -> None:
@@ -61,7 +113,7 @@ def test_a_long_run_holds_its_newest_steps_and_sums_of_all() -> None:
     assert len(summary.decisions) == MOST_DECISIONS
     assert summary.earlier_decisions == MOST_STEPS + 50 - MOST_DECISIONS
     assert f"  {summary.earlier_decisions} earlier ones: penstock history --changes" in (
-        summary_lines(summary)
+        summary.lines()
     )
 
 

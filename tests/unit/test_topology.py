@@ -99,7 +99,7 @@ def test_a_bound_below_any_micro_batch_is_refused() -> None:
     [
         (lambda t: t.add("x", 7, "reports"), "step is 7"),
         (lambda t: t.add("x", "SELECT 1", []), "upstream is empty"),
-        (lambda t: t.add("x", "SELECT 1", ["reports", "reports"]), "each may stand once"),
+        (lambda t: t.add("x", "SELECT 1", ["reports", "reports"]), "name each only once"),
         (lambda t: t.add("no good", "SELECT 1", "reports"), "must be an identifier"),
         (lambda t: t.add("x", "SELECT 1", "reports", key=[1]), "names must be text"),
         (

@@ -2,7 +2,7 @@
 
 Balkesen et al. 2013, s. 2.5.
 
-As DRF, but where meta-data tells what rate to expect at t+k, that rate takes the place of the
+As DRF, but where meta-data says what rate to expect at t+k, that rate takes the place of the
 forecast: in the rise X^m_{t+k} - X_{t+1}, in what a lane must have room for, and in the order of
 placement.
 """

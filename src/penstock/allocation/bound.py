@@ -19,7 +19,7 @@ import numpy as np
 
 from penstock.allocation.problem import NOWHERE, TOLERANCE, AllocationProblem, Floats, Ints
 
-MOST_MOVES = 24  # per node and direction told apart; the last class stands for "this or more"
+MOST_MOVES = 24  # distinguished per node and direction; the last class stands for "this or more"
 LAMBDAS = np.linspace(-0.5, 0.5, 9)
 STEPS = 30
 

@@ -8,7 +8,7 @@ objective among those whose free reservations suffice:
     traffic    least traffic between nodes (eq. 2)
     resource   least traffic, then the node whose free processor and memory fit most tightly
 
-Reference: Xu et al. 2014 and Peng et al. 2015 as told there.
+Reference: Xu et al. 2014 and Peng et al. 2015 as described there.
 """
 
 from dataclasses import dataclass

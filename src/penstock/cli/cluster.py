@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
@@ -60,6 +61,35 @@ def status(as_json: Annotated[bool, JsonFlag] = False) -> None:
         print_json(found)
     else:
         print(_line(found))
+
+
+@cluster.command(epilog='Example: eval "$(penstock cluster env --executors-max 4)"')
+def env(
+    executors_min: Annotated[
+        int, typer.Option("--executors-min", min=1, help="Executors that a script starts with.")
+    ] = 1,
+    executors_max: Annotated[
+        int | None,
+        typer.Option(
+            "--executors-max", min=1, help="Most executors. Default: as the cluster has room for."
+        ),
+    ] = None,
+    slots: Annotated[
+        int, typer.Option("--slots", min=1, help="Tasks that one executor runs at once.")
+    ] = 1,
+    as_json: Annotated[bool, JsonFlag] = False,
+) -> None:
+    """Print lines for the shell that put plain PySpark scripts onto the cluster.
+
+    They hold no secret: they name a folder of Spark settings that only you can read.
+    """
+    from penstock.spark.run.user_session import shell_environment
+
+    found = shell_environment(executors_min, executors_max, slots)
+    if as_json:
+        print_json(found)
+    else:
+        print("\n".join(f"export {name}={quote(value)}" for name, value in found.items()))
 
 
 def _print_change(change: ClusterChange, as_json: bool) -> None:

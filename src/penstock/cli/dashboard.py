@@ -107,7 +107,7 @@ def served(
     where: str, port: int, token: str | None = None, controls: Controls | None = None,
     private: bool = False,
 ) -> Iterator[str]:  # fmt: skip
-    """Serve a history for the time of a `with` block; tells where on stderr."""
+    """Serve a history during a `with` block; its address goes to stderr."""
     from penstock.control.history.store import HistoryStore
     from penstock.dashboard.server import Dashboard
 

@@ -42,7 +42,6 @@ def demo(
     from penstock.cli.demo_road import demo_gantries, demo_settings, directed, road
     from penstock.cli.live import LiveView
     from penstock.cli.report import write_report
-    from penstock.cli.run import summary_lines
     from penstock.control.history.digest import digest
     from penstock.control.history.store import HistoryStore
     from penstock.spark.run.elastic import ElasticRun
@@ -79,7 +78,7 @@ def demo(
     if as_json:
         print_json({"summary": summary, "rooms": rooms, "report": str(out / "report.html")})
     else:
-        print("\n".join(summary_lines(summary)))
+        print(summary)
         print("\n".join(one_line(room.line()) for room in rooms))
         print(f"report: {out / 'report.html'}")
         print(f"why: penstock history --changes --history {out / 'history.sqlite'}")
@@ -90,7 +89,8 @@ def _empty(out: Path) -> None:
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         if not (out / MARK).is_file():
             raise InvalidInput(
-                f"--out {out} exists and is not of an earlier demo; name a new or empty directory."
+                f"--out {out} exists and was not made by an earlier demo; name a new or empty "
+                "directory."
             )
         shutil.rmtree(out)
     out.mkdir(parents=True, exist_ok=True)

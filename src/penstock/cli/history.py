@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Callable, Sequence
 from enum import StrEnum
@@ -173,7 +174,9 @@ def _print_events(number: int, record: RunRecord, found: dict[str, list[Any]]) -
 
 
 def _observation_line(o: Observation) -> str:
-    line = f"input {o.arrival_rate_per_s:.4g}/s, backlog {o.backlog_rows:.4g} rows"
+    rate, backlog = o.arrival_rate_per_s, o.backlog_rows
+    line = f"input {rate:.4g}/s" if math.isfinite(rate) else "input not known"
+    line += f", backlog {backlog:.4g} rows" if math.isfinite(backlog) else ", backlog not known"
     line += f", {len(o.nodes)} executors with {o.processors} processors"
     if o.latency is not None:
         late = 1 - o.latency.in_time_share

@@ -14,6 +14,7 @@ from penstock.control.step import clock_time
 
 if TYPE_CHECKING:
     from penstock.control.step import Step
+    from penstock.model.observation import ComponentObservation
 
 KEPT_DECISIONS = 6
 
@@ -103,12 +104,20 @@ class LiveView:
             nodes = "■" * len(seen.nodes)
             grid.add_row("executors", f"{len(seen.nodes)} {nodes} ({seen.processors} slots)")
             for component in seen.components:
-                cost = f"{component.service_time_s * 1e3:.2f} ms a row"
-                rate = f"{component.arrival_rate_per_s:,.0f}/s"
-                grid.add_row(component.name, f"{rate}, {cost}")
+                grid.add_row(component.name, _work(component))
         parts: list[Any] = [grid]
         if self._total_rows:
             parts.append(ProgressBar(total=self._total_rows, completed=self._done_rows))
         if self._decisions:
             parts.append(Text("\n".join(self._decisions)))
         return Panel(Group(*parts), title=self._title)
+
+
+def _work(component: ComponentObservation) -> str:
+    """What a component does, as far as it was measured."""
+    rate, cost_s = component.arrival_rate_per_s, component.service_time_s
+    known = [
+        *([f"{rate:,.0f}/s"] if math.isfinite(rate) else []),
+        *([f"{cost_s * 1e3:.2f} ms a row"] if math.isfinite(cost_s) else []),
+    ]
+    return ", ".join(known) or "not measured yet"

@@ -13,23 +13,22 @@ INTRODUCTION = """\
 
 Made by `make docs` from `src/penstock/config/settings.py` and the policies' own fields.
 
-An option can be given in three places, each winning over the one before:
+An option can be given in three places; each takes precedence over the one before:
 
 1. a TOML file: the table `[penstock]` of `penstock.toml` in the working directory, or of the file
    named with `--config` (in Python `config=`);
 2. the environment: `PENSTOCK_PERIOD=2s`;
 3. explicitly: `--period 2s` on the command line, `period_s=2` as a Python keyword.
 
-Durations are written as `5s`, `250ms`, `2 minutes` or plain seconds. `off` turns an option off that
-can be turned off; in Python `None` does as well. `true`, `yes`, `on` and `1` are the same, and so
-are `false`, `no`, `off` and `0`.
+Durations are written as `5s`, `250ms`, `2 minutes` or plain seconds. Where an option can be
+turned off, `off` does it; in Python `None` does too. `true`, `yes`, `on` and `1` mean the same, and
+so do `false`, `no`, `off` and `0`.
 """
 
 POLICY_OPTIONS = """\
 ## Options of the policies
 
-What each policy is for stands in [scaling.md](scaling.md). Their options have the same names
-everywhere:
+[scaling.md](scaling.md) says what each policy is for. Its options have the same names everywhere:
 
 ```toml
 [penstock]
@@ -41,9 +40,9 @@ window_s = "30s"
 
 or `--policy autoscale --policy-option window_s=30s`,
 `PENSTOCK_POLICY_OPTIONS="window_s=30s,variant=local"`, and `policy_options={"window_s": 30}` in
-Python. They are merged by name, and hold for the policy they were given with: a later place that
-names another policy leaves those of earlier places out. Shadow policies, and the policies that
-`penstock plan` tries, take those that they have.
+Python. They are merged by name and belong to the policy they were given with: if a later place
+names another policy, those of earlier places are dropped. Shadow policies, and the policies that
+`penstock plan` tries, use the options that they know.
 """
 
 

@@ -14,6 +14,7 @@ from penstock.cli.output import JsonFlag, one_line, print_json
 from penstock.cli.plotting import MISSING, can_plot
 from penstock.cli.settings import HISTORY_HELP, history_place, with_settings
 from penstock.config import Settings
+from penstock.control.summary import seconds_text, share_text
 from penstock.errors import Infeasible, InvalidInput
 
 if TYPE_CHECKING:
@@ -131,7 +132,7 @@ def plan(
         raise Infeasible(
             f"nothing within {scenario.cluster.max_executors} executors keeps {PROMISE:.0%} of "
             f"results within {scenario.max_latency_s:g} s; the nearest is {nearest.name} with "
-            f"{nearest.in_time_share:.1%}."
+            f"{share_text(nearest.in_time_share)}."
         )
 
 
@@ -159,6 +160,7 @@ def _known(policies: tuple[str, ...]) -> tuple[str, ...]:
 
 def _read(history: str | None, number: int | None) -> Recording:
     from penstock.control.history.store import HistoryStore
+    from penstock.control.start_up import after_start_up
 
     with HistoryStore(history_place(history), create=False) as store:
         runs = store.runs()
@@ -168,8 +170,9 @@ def _read(history: str | None, number: int | None) -> Recording:
                 f"--run is {number}; {store.where} holds {min(runs)} to {max(runs)}."
             )
         return Recording(
-            wanted, runs[wanted], store.read_observations(wanted), store.read_actions(wanted)
-        )
+            wanted, runs[wanted], after_start_up(store.read_observations(wanted)),
+            store.read_actions(wanted),
+        )  # fmt: skip
 
 
 def _executors(recorded: Recording, fewest: int | None, most: int | None) -> tuple[int, int] | None:
@@ -225,9 +228,10 @@ def _print(
         table.add_column(head, justify="right")
     for c in found:
         table.add_row(
-            Text(c.name), f"{c.in_time_share:.1%}", f"{c.late_rows:,}", f"{c.latency_mean_s:.2f} s",
-            f"{c.latency_p95_s:.2f} s", f"{c.executor_seconds:,.0f}", str(c.executors_most),
-            str(c.reconfigurations), style="bold" if c is advised else None,
+            Text(c.name), share_text(c.in_time_share), f"{c.late_rows:,}",
+            seconds_text(c.latency_mean_s), seconds_text(c.latency_p95_s),
+            f"{c.executor_seconds:,.0f}", str(c.executors_most), str(c.reconfigurations),
+            style="bold" if c is advised else None,
         )  # fmt: skip
     Console(width=None if sys.stdout.isatty() else 120).print(table)
     if advised is not None:

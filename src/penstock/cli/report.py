@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.cli.output import one_line
 from penstock.cli.plotting import MISSING, can_plot
+from penstock.control.summary import seconds_text, share_text
 
 if TYPE_CHECKING:
     from penstock.control.step import Step
@@ -52,8 +53,9 @@ def _figures(summary: RunSummary) -> list[tuple[str, str]]:
     return [
         ("rows", f"{summary.results:,}"),
         *([("rows shed", f"{summary.shed_rows:,}")] if summary.shed_rows else []),
-        (f"within {summary.max_latency_s:g} s", f"{summary.in_time_share:.1%}"),
-        ("mean latency", f"{summary.latency_mean_s:.2f} s"),
+        (f"within {summary.max_latency_s:g} s", share_text(summary.in_time_share)),
+        ("mean latency", seconds_text(summary.latency_mean_s)),
+        ("start-up, not in these", f"{summary.startup_s:.0f} s, {summary.startup_results:,} rows"),
         ("executor-seconds", f"{summary.executor_seconds:.0f}"),
         ("static minimum would use", f"{summary.static_min_executor_seconds:.0f}"),
         ("static maximum would use", f"{summary.static_max_executor_seconds:.0f}"),

@@ -93,6 +93,14 @@ def run(
             "--apply", help="If --plan differs from the checkpoint's, carry its state over."
         ),
     ] = False,
+    accept_changes: Annotated[
+        bool,
+        typer.Option(
+            "--accept-changes",
+            help="Go on with a checkpoint although windows, aggregates, joins or state functions "
+            "are others than it was begun with.",
+        ),
+    ] = False,
     page: Annotated[bool, PageFlag] = False,
     port: Annotated[int, PortOption] = DEFAULT_PORT,
     token: Annotated[str | None, TokenOption] = None,
@@ -114,14 +122,15 @@ def run(
     from penstock.spark.run.place import Place
 
     place = Place(
-        master, checkpoint, once=once, apart=apart, processors=given, plan=plan, apply=apply
-    )
+        master, checkpoint, once=once, apart=apart, processors=given, plan=plan, apply=apply,
+        accept_changes=accept_changes,
+    )  # fmt: skip
     with beside(page, settings.history, port, token, private) as controls:
         summary = run_watched(topology, settings, place, limit_s, controls)
     if as_json:
         print_json(summary)
     else:
-        print("\n".join(summary_lines(summary)))
+        print(summary)
 
 
 def _processors(text: str | None, apart: bool) -> dict[str, int] | None:
@@ -178,20 +187,3 @@ def run_watched(
         with suppress(KeyboardInterrupt):  # the usual way to end a run without end
             running.wait(limit_s)
         return running.finish()
-
-
-def summary_lines(summary: RunSummary) -> list[str]:
-    """The end of a run for a person."""
-    used = summary.executor_seconds
-    lines = [
-        f"{summary.duration_s:.0f} s, {summary.results:,} rows",
-        f"in time: {summary.in_time_share:.1%} within {summary.max_latency_s:g} s "
-        f"(mean {summary.latency_mean_s:.2f} s, worst {summary.latency_max_s:.2f} s)",
-        f"executor-seconds: {used:.0f} (static minimum {summary.static_min_executor_seconds:.0f}, "
-        f"static maximum {summary.static_max_executor_seconds:.0f})",
-        *([f"shed: {summary.shed_rows:,} rows more"] if summary.shed_rows else []),
-        f"reconfigurations: {summary.reconfigurations}",
-    ]
-    if summary.earlier_decisions:
-        lines.append(f"  {summary.earlier_decisions} earlier ones: penstock history --changes")
-    return lines + [f"  {line}" for line in summary.decisions]

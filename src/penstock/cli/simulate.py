@@ -13,6 +13,7 @@ import typer
 from penstock.cli.output import JsonFlag, one_line, print_json
 from penstock.cli.settings import with_settings
 from penstock.config import Settings
+from penstock.control.summary import seconds_text, share_text
 from penstock.errors import InvalidInput, Unavailable
 
 if TYPE_CHECKING:
@@ -161,8 +162,9 @@ def _print_lines(result: SimulationResult) -> None:
     s = _summary(result)
     print(
         f"{s['scenario']} under {s['policy']}, seed {s['seed']}: "
-        f"{s['in_time_share']:.1%} of {s['result_rows']} results within {s['max_latency_s']:g} s "
-        f"(mean {s['latency_mean_s']:.3g} s, p95 {s['latency_p95_s']:.3g} s); "
+        f"{share_text(s['in_time_share'])} of {s['result_rows']} results within "
+        f"{s['max_latency_s']:g} s (mean {seconds_text(s['latency_mean_s'])}, "
+        f"p95 {seconds_text(s['latency_p95_s'])}); "
         f"{s['executor_seconds']:.0f} executor-seconds, static minimum "
         f"{s['static_min_executor_seconds']:.0f}, maximum {s['static_max_executor_seconds']:.0f}"
         + (f"; {s['shed_rows']} of {s['arrived_rows']} rows shed" if s["shed_rows"] else "")

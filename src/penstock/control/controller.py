@@ -18,7 +18,7 @@ JOIN_LIMIT_S = 70.0  # an act under way may take a minute
 
 
 class Controller:
-    """Keeps a latency bound; a loop that dies is begun again, and what it controls goes on."""
+    """Keeps a latency bound; a loop that dies is restarted, and what it controls goes on."""
 
     def __init__(
         self,
@@ -73,4 +73,4 @@ class Controller:
             self._on_step(step)
 
     def _died(self, why: str) -> None:
-        self._history.failed(FailureRecord(self._clock.now_s(), "loop", f"begun again: {why}"))
+        self._history.failed(FailureRecord(self._clock.now_s(), "loop", f"restarted: {why}"))

@@ -1,4 +1,4 @@
-"""The last resort over the periods of a run: since when the bound is missed, and what was told.
+"""The last resort over the periods of a run: since when the bound is missed, and what was reported.
 
 `last_resort.py` decides; here is what it must remember.
 """
@@ -119,7 +119,7 @@ class LastResort:
     def _stays(
         self, decision: Decision[LastResortPlan], situation: Situation, seen: Observation
     ) -> LastResortStep | None:
-        """That nothing more can be done is worth telling once, not in every period."""
+        """That nothing more can be done is reported once, not in every period."""
         if decision.infeasible is None:
             if situation.late == "":
                 self._reported_infeasible = None

@@ -1,4 +1,4 @@
-"""The loop in a thread of its own, begun again in another should that one die.
+"""The loop in a thread of its own, restarted in a new one if that dies.
 
 What fails inside a period is caught by the loop itself; this is for what nobody foresaw. A new
 thread, because one that was ended in the middle of a call may have left half an answer behind.
@@ -22,7 +22,7 @@ class LoopThread:
     def __init__(
         self, run: Callable[[], None], clock: Clock, died: Callable[[str], None] | None = None
     ) -> None:
-        """`died` is told why, each time that the loop is about to be begun again."""
+        """`died` is called with the reason each time the loop is about to be restarted."""
         self._run = run
         self._clock = clock
         self._died = died
@@ -45,12 +45,14 @@ class LoopThread:
             why = self._why
             if why is None:
                 return
-            log.warning("the loop died and is begun again: %s", why)
+            log.warning("the control loop died and is being restarted: %s", why)
             if self._died is not None:
                 try:
                     self._died(why)
-                except Exception as error:  # noqa: BLE001 - telling of it must not end it for good
-                    log.warning("that the loop died is not in the history: %s", error)
+                except Exception as error:  # noqa: BLE001 - a failing report must not stop it for good
+                    log.warning(
+                        "the control loop's failure could not be recorded in the history: %s", error
+                    )
             if not self._clock.wait_s(AGAIN_AFTER_S):
                 return
 

@@ -4,19 +4,42 @@ import math
 from collections import deque
 from dataclasses import dataclass
 
+from penstock.control.start_up import StartUp
 from penstock.control.step import Step
 from penstock.model.observation import Observation
 
 MOST_DECISIONS = 100  # lines of decisions in a summary, the newest; the history holds all of them
 
 
+def seconds_text(seconds: float) -> str:
+    """A latency for a person; a dash where there was none.
+
+    >>> seconds_text(2.0), seconds_text(math.nan)
+    ('2.00 s', '-')
+    """
+    return "-" if math.isnan(seconds) else f"{seconds:.2f} s"
+
+
+def share_text(share: float) -> str:
+    """A share for a person; a dash where there was nothing to have a share of.
+
+    >>> share_text(0.9871), share_text(math.nan)
+    ('98.7%', '-')
+    """
+    return "-" if math.isnan(share) else f"{share:.1%}"
+
+
 @dataclass(frozen=True)
 class RunSummary:
-    """The figures a person asks for at the end of a run."""
+    """The figures a person asks for at the end of a run.
+
+    The share in time and the latencies are of the results after start-up (see start_up.py); of a
+    run that ended before that, they are NaN.
+    """
 
     duration_s: float
-    results: int
-    in_time_share: float  # NaN when there were no results
+    results: int  # all of them
+    in_time_share: float
     latency_mean_s: float
     latency_max_s: float
     max_latency_s: float
@@ -27,6 +50,46 @@ class RunSummary:
     decisions: tuple[str, ...]  # one line for each of the newest that changed something
     shed_rows: int = 0  # as sources counted them; no results
     earlier_decisions: int = 0  # that changed something and have no line here
+    startup_s: float = 0.0  # until results began to count
+    startup_results: int = 0
+    startup_latency_max_s: float = math.nan
+
+    def __str__(self) -> str:
+        return "\n".join(self.lines())
+
+    def lines(self) -> list[str]:
+        """The end of a run for a person."""
+        used = self.executor_seconds
+        lines = [
+            f"{self.duration_s:.0f} s, {self.results:,} rows",
+            f"in time: {self._in_time()}",
+            *self._start_up(),
+            f"executor-seconds: {used:.0f} (static minimum {self.static_min_executor_seconds:.0f}, "
+            f"static maximum {self.static_max_executor_seconds:.0f})",
+            *([f"shed: {self.shed_rows:,} rows more"] if self.shed_rows else []),
+            f"reconfigurations: {self.reconfigurations}",
+        ]
+        if self.earlier_decisions:
+            lines.append(f"  {self.earlier_decisions} earlier ones: penstock history --changes")
+        return lines + [f"  {line}" for line in self.decisions]
+
+    def _in_time(self) -> str:
+        if self.results == 0:
+            return "no results"
+        if self.results == self.startup_results:
+            return "nothing to count, all rows came before the first batch was through"
+        return (
+            f"{share_text(self.in_time_share)} within {self.max_latency_s:g} s "
+            f"(mean {self.latency_mean_s:.2f} s, worst {self.latency_max_s:.2f} s)"
+        )
+
+    def _start_up(self) -> list[str]:
+        if self.startup_results == 0:
+            return []
+        return [
+            f"start-up: {self.startup_s:.0f} s, {self.startup_results:,} rows that came meanwhile "
+            f"are not in that share (worst {self.startup_latency_max_s:.2f} s)"
+        ]
 
 
 class RunTally:
@@ -35,6 +98,8 @@ class RunTally:
     def __init__(self) -> None:
         self._duration_s = self._executor_seconds = 0.0
         self._results, self._reconfigurations, self._changes = 0, 0, 0
+        self._start_up = StartUp()
+        self._startup_s, self._startup_results, self._startup_latency_max_s = 0.0, 0, -math.inf
         self._in_time = self._latency_s = 0.0  # each result counted
         self._latency_max_s, self._shed_rows = -math.inf, 0.0
         self._decisions: deque[str] = deque(maxlen=MOST_DECISIONS)
@@ -53,23 +118,29 @@ class RunTally:
         self._duration_s += seen.period_s
         self._executor_seconds += len(seen.nodes) * seen.period_s
         self._shed_rows += sum(d.numbers.get("shed_rows", 0.0) for d in seen.decided)
-        latency = seen.latency
+        latency, counts = seen.latency, self._start_up.counts(seen)
+        if not counts:
+            self._startup_s += seen.period_s
         if latency is None:
             return
         self._results += latency.count
+        if not counts:
+            self._startup_results += latency.count
+            self._startup_latency_max_s = max(self._startup_latency_max_s, latency.max_s)
+            return
         self._in_time += latency.count * latency.in_time_share
         self._latency_s += latency.count * latency.mean_s
         self._latency_max_s = max(self._latency_max_s, latency.max_s)
 
     def summary(self, max_latency_s: float, executors_min: int, executors_max: int) -> RunSummary:
         """What the steps so far come to."""
-        results, lines = self._results, tuple(self._decisions)
+        counted, lines = self._results - self._startup_results, tuple(self._decisions)
         return RunSummary(
             duration_s=self._duration_s,
-            results=results,
-            in_time_share=self._in_time / results if results else math.nan,
-            latency_mean_s=self._latency_s / results if results else math.nan,
-            latency_max_s=self._latency_max_s if results else math.nan,
+            results=self._results,
+            in_time_share=self._in_time / counted if counted else math.nan,
+            latency_mean_s=self._latency_s / counted if counted else math.nan,
+            latency_max_s=self._latency_max_s if counted else math.nan,
             max_latency_s=max_latency_s,
             executor_seconds=self._executor_seconds,
             static_min_executor_seconds=executors_min * self._duration_s,
@@ -78,4 +149,9 @@ class RunTally:
             decisions=lines,
             shed_rows=int(self._shed_rows),
             earlier_decisions=self._changes - len(lines),
+            startup_s=self._startup_s,
+            startup_results=self._startup_results,
+            startup_latency_max_s=(
+                self._startup_latency_max_s if self._startup_results else math.nan
+            ),
         )

@@ -164,7 +164,7 @@ class Handler(BaseHTTPRequestHandler):
         body = self._body()
         self._awaits_request(False)
         if not may_act(self.headers, self.shared.token):  # type: ignore[arg-type]
-            raise Refused(HTTPStatus.UNAUTHORIZED, "what acts needs the token of this server.")
+            raise Refused(HTTPStatus.UNAUTHORIZED, "actions need this server's token.")
         if path == "/api/session":
             cookie = reading_cookie(self.shared.port, self.shared.token or "")
             self._send(b"{}", JSON, also={"Set-Cookie": cookie})
@@ -172,7 +172,7 @@ class Handler(BaseHTTPRequestHandler):
         found = re.fullmatch(r"/api/acts/([a-z-]+)", path)
         act = self.shared.acts.get(found[1]) if found else None
         if act is None:
-            raise Refused(HTTPStatus.NOT_FOUND, "there is no such act here.")
+            raise Refused(HTTPStatus.NOT_FOUND, "there is no such action here.")
         self._send_json(act(body))
 
     def _body(self) -> Mapping[str, Any]:

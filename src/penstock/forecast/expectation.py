@@ -1,6 +1,6 @@
 """The rate that meta-data leads one to expect, X^m of Balkesen et al. 2013, s. 2.4 and 2.5.
 
-The most telling knowledge decides, in this order:
+The most informative knowledge decides, in this order:
 
 1. cycle and phase: the stream's place in its cycle. `jump`: the greatest rate in the burst, the
    least in the idle part; `trend`: a line from the least to the greatest through the burst, and

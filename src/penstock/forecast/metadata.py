@@ -109,7 +109,7 @@ def _check(metadata: StreamMetadata, field: str) -> None:
 
 @dataclass(frozen=True)
 class Defaults:
-    """Averages over the streams seen, for what neither a client nor a history tells."""
+    """Averages over the streams seen, for what neither a client nor a history provides."""
 
     expected_rate_per_s: float
     least_rate_per_s: float

@@ -162,6 +162,6 @@ def _check_columns(
         for name in keys.get(stream["to"], ()):
             if name not in stream["columns"]:
                 raise InvalidInput(
-                    f"key of operator {stream['to']!r} names {name!r}, which is no column of "
+                    f"key of operator {stream['to']!r} names {name!r}, which is not a column of "
                     f"streams[{number}]; its columns: {', '.join(stream['columns'])}."
                 )

@@ -197,7 +197,7 @@ def _check_ends(field: str, stream: StreamStatistics, position: dict[str, int]) 
     for end, name in (("from", stream.upstream), ("to", stream.downstream)):
         if name is not None and name not in position:
             raise InvalidInput(
-                f"{field}.{end} is {name!r}, which is no operator; known: "
+                f"{field}.{end} is {name!r}, which is not an operator; known: "
                 f"{', '.join(list(position)[:20])}."
             )
 

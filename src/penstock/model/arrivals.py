@@ -7,7 +7,7 @@ from dataclasses import dataclass
 class Arrivals:
     """The rows a batch took from one source, as evenly spread between first and last arrival.
 
-    What comes through a channel also tells the mean, and may be a share of the rows behind it.
+    What comes through a channel also carries the mean, and may be a share of the rows behind it.
     """
 
     rows: float

@@ -18,7 +18,7 @@ class FromChannel:
     max_rows: int | None = None
     watermark: tuple[str, str] | None = None
     whole: bool = False
-    windows: tuple[str, ...] = ()  # columns that are time windows, which files do not tell
+    windows: tuple[str, ...] = ()  # columns that are time windows, which files do not record
 
     def __post_init__(self) -> None:
         if not self.path:

@@ -58,7 +58,7 @@ class RoomDecision:
         cls, at_s: float, room: str, policy: str, plan: PlanChange, numbers: Mapping[str, float],
         reasons: tuple[str, ...] = (), infeasible: str | None = None,
     ) -> "RoomDecision":  # fmt: skip
-        """A decision on a plan, told by its text."""
+        """A decision on a plan, described by its text."""
         return cls(at_s, room, policy, str(plan), numbers, reasons, infeasible, plan)
 
 

@@ -158,7 +158,7 @@ class AdmissionRecord:
 
 @dataclass(frozen=True)
 class SourceObservation:
-    """A source of many streams, as it tells of itself; decisions are those of the period."""
+    """A source of many streams, as it reports itself; decisions are those of the period."""
 
     source: str
     live: int

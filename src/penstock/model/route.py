@@ -61,10 +61,10 @@ class Route:
         if not isinstance(self.follow, bool):
             raise InvalidTopology(f"Route(follow) is {self.follow!r}; give True or False.")
         if self.method in BY_KEY and not self.key:
-            raise InvalidTopology(f"Route(key) is missing; method {self.method!r} goes by a key.")
+            raise InvalidTopology(f"Route(key) is missing; method {self.method!r} needs a key.")
         if self.method not in BY_KEY and self.key:
             raise InvalidTopology(
-                f"Route(key) is {', '.join(self.key)}; method {self.method!r} goes by none."
+                f"Route(key) is {', '.join(self.key)}; method {self.method!r} uses no key."
             )
         self._check_time()
 
@@ -78,7 +78,7 @@ class Route:
                 )
             if self.method not in BY_TIME and value is not None:
                 raise InvalidTopology(
-                    f"Route({name}) is {value!r}; only {' and '.join(BY_TIME)} go by time."
+                    f"Route({name}) is {value!r}; only {' and '.join(BY_TIME)} use time."
                 )
         if self.time is not None and not isinstance(self.time, str):
             raise InvalidTopology(f"Route(time) is {self.time!r}; name a column.")
@@ -128,5 +128,5 @@ def _columns(value: Any) -> tuple[str, ...]:
         if not isinstance(name, str):
             raise InvalidTopology(f"Route(key) holds {name!r}; names of columns are text.")
     if len(set(names)) < len(names):
-        raise InvalidTopology(f"Route(key) names {', '.join(names)}; each may stand once.")
+        raise InvalidTopology(f"Route(key) names {', '.join(names)}; name each only once.")
     return names

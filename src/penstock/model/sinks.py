@@ -12,10 +12,15 @@ OUTPUT_MODES = ("append", "update", "complete")
 
 @dataclass(frozen=True)
 class Files:
-    """One directory per batch below `path`, published whole: exactly once."""
+    """One directory per batch below `path`, published whole: exactly once.
+
+    A run that begins anew is refused where batches of another one are; with `overwrite` it removes
+    them first. A run that goes on with its checkpoint removes nothing.
+    """
 
     path: str
     format: str = "parquet"
+    overwrite: bool = False
 
     def __post_init__(self) -> None:
         if not self.path:

@@ -17,7 +17,7 @@ FORMATS = {  # a file holds many records, a broker's record is one value
     "generators": ("json",),
     "redis": ("json", "csv", "raw"),
     "kafka": ("json", "csv", "raw"),
-    "backend": ("json",),  # not told to it: what it needs to know is in `options`
+    "backend": ("json",),  # not passed to it: what it needs is in `options`
 }
 STRATEGIES = ("drf-m", "drf", "ard", "ari", "par")
 

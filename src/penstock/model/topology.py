@@ -344,5 +344,5 @@ def _names(value: Names, field: str) -> tuple[str, ...]:
         if not isinstance(name, str):
             raise InvalidTopology(f"{field} holds {name!r}; names must be text.")
     if len(set(names)) < len(names):
-        raise InvalidTopology(f"{field} names {', '.join(names)}; each may stand once.")
+        raise InvalidTopology(f"{field} names {', '.join(names)}; name each only once.")
     return tuple(names)

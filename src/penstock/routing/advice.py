@@ -30,7 +30,7 @@ _KEY: Schema = {
     "required": ["key", "count"],
     "additionalProperties": False,
     "properties": {
-        "key": {"type": ["string", "integer"], "description": "the key; each may stand once"},
+        "key": {"type": ["string", "integer"], "description": "the key; name each only once"},
         "count": {**_COUNT, "description": "rows of this key"},
         "cost": {
             "type": "number",
@@ -214,7 +214,7 @@ def _read_keys(given: Sequence[Mapping[str, Any]]) -> _Keys:
     for place, key in enumerate(given):
         name = _name(f"keys[{place}].key", key["key"])
         if name in seen:
-            raise InvalidInput(f"keys[{place}].key is {name!r}, which stands twice; give it once.")
+            raise InvalidInput(f"keys[{place}].key is {name!r}, which appears twice; give it once.")
         seen.add(name)
         names.append(name)
     hashes[texts] = key_hashes(np.array([names[place] for place in texts], dtype=object))
@@ -232,5 +232,7 @@ def _name(field: str, key: str | float) -> str:
     try:
         key.encode("utf-8")
     except UnicodeEncodeError as error:
-        raise InvalidInput(f"{field} is no valid text; give characters that UTF-8 has.") from error
+        raise InvalidInput(
+            f"{field} is not valid text; use characters that UTF-8 can encode."
+        ) from error
     return key

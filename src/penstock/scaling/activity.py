@@ -35,7 +35,7 @@ class Thresholds:
     def __post_init__(self) -> None:
         if not 0 <= self.low < self.high <= 1:
             raise InvalidInput(
-                f"theta_min is {self.low:g} and theta_max {self.high:g}; they must obey "
+                f"theta_min is {self.low:g} and theta_max {self.high:g}; they must satisfy "
                 "0 <= theta_min < theta_max <= 1."
             )
 

@@ -40,10 +40,10 @@ class TimeSharing:
         processors_at: Callable[[float], int],
         stretch_at: Callable[[float, dict[str, float]], float] | None = None,
     ) -> None:
-        """`stretch_at` tells, for a moment and the work of operators, what placement costs."""
+        """`stretch_at` gives, for a moment and the work of operators, what placement costs."""
         self._stretch_at = stretch_at
         self.owed_s = 0.0  # what moving key groups adds to the next batch
-        self.interval_s, self.shed, self.cheaper = 0.0, 0.0, frozenset[str]()  # as told last
+        self.interval_s, self.shed, self.cheaper = 0.0, 0.0, frozenset[str]()  # the latest orders
         self.shed_rows = 0
         self._scenario, self._network, self._processors_at = scenario, network, processors_at
         *source_rngs, self._rng = rng.spawn(len(scenario.sources) + 1)

@@ -118,7 +118,7 @@ def _widest(run: RunRecord, seen: Sequence[Observation]) -> tuple[int, int]:
 
 
 def latency_of(observations: Sequence[Observation]) -> tuple[float, float]:
-    """Mean and 95th percentile over periods, of which each tells its mean, p95 and maximum only.
+    """Mean and 95th percentile over periods, of which only mean, p95 and maximum are known.
 
     Within a period, latency is taken to rise evenly from its lowest to its mean at one half, on to
     its p95 and its maximum. Recorded and simulated periods are put together in the same way.

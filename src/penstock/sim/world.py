@@ -123,7 +123,7 @@ class SimulatedWorld:
     # Actuator
 
     def unavailable(self) -> Mapping[str, str]:
-        """Key groups move only where the scenario has some; only batches can be told anything."""
+        """Key groups move only where the scenario has some; only batches take orders."""
         cannot = {}
         if self._placement is None:
             cannot[MoveKeyGroups.NAME] = "the scenario has no key groups (cluster.key_groups)"
@@ -163,7 +163,7 @@ class SimulatedWorld:
         return Outcome(action, done=True, detail=detail)
 
     def _order(self, action: UseVariants | ShedLoad | SetInterval) -> Outcome:
-        """What sources on Spark are told; it holds from the next batch on."""
+        """The orders that sources obey on Spark; they hold from the next batch on."""
         if not isinstance(self._engine, TimeSharing):
             return Outcome(action, False, self.unavailable()[action.NAME])
         if isinstance(action, ShedLoad):

@@ -1,6 +1,6 @@
 """Frequent pattern detection over a window of tweets, with the loop of Fu et al. 2017, s. V-A.
 
-tweets -> generate -> detect -> report, where detect also hears what it told itself: a change of one
+tweets -> generate -> detect -> report, where detect also receives its own messages: a change of one
 itemset concerns others, which live in other key groups. It runs apart only.
 """
 

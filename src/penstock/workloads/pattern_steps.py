@@ -102,7 +102,7 @@ class Record:
 def detect(
     records: dict[str, Record], messages: Iterable[Message], threshold: int
 ) -> list[Message]:
-    """Take messages in, all of a batch at once, and tell what changed by them."""
+    """Take messages in, all of a batch at once, and report what changed by them."""
     touched: dict[str, tuple[bool, bool]] = {}
     for itemset, kind, delta in messages:
         record = records.setdefault(itemset, Record())

@@ -89,7 +89,7 @@ def _source(source: SourceObservation) -> dict[str, Any]:
 
 
 def read_admissions(row: Row) -> list[AdmissionRecord]:
-    """The decisions of sources that an observation tells of."""
+    """The decisions of sources recorded in an observation."""
     return [record for document in row["sources"] for record in _read_source(document).decisions]
 
 

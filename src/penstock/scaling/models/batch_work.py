@@ -14,7 +14,7 @@ from penstock.model.observation import Observation
 from penstock.scaling.models.network import Network
 
 LEAST_BATCHES = 5
-LEAST_SPREAD = 0.3  # of the mean size; batches that are all alike tell nothing
+LEAST_SPREAD = 0.3  # of the mean size; batches that are all alike reveal nothing
 LEAST_SHARE = 0.3  # of the mean work of a row that is left to it; less is noise
 
 

@@ -26,6 +26,7 @@ MODELS = ("auto", "mmk", "gigk", "microbatch")
 OBJECTIVES = ("latency", "processors")
 _LEAST_GAIN = 0.01  # of the latency; a smaller one does not pay for moving processors
 _NEAR_BEST = 1.4  # times the best latency that can be had
+_FAR_OFF = 2.0  # times the latency of the newest period: the model does not know what it is
 _MOST_LOW = 0.75  # of the bound; nearer to it nothing is a surplus
 
 
@@ -131,6 +132,10 @@ class Drs:
         bound = context.limits.max_latency_s
         expected = inputs.expected_s
         above = inputs.measured_s > bound
+        if not above and expected > bound and _refuted(inputs, bound):
+            seen, thought = _seconds(inputs.newest_s), _seconds(expected)
+            line = f"latency {seen} is within the bound, though {inputs.model.name} says {thought}"
+            return hold(context, f"{line}: the measurement counts")
         if above or (self.predictive and expected > bound):
             return self._add(context, inputs, above)
         if inputs.measured_s < self._low_s(context, inputs):
@@ -161,6 +166,8 @@ class Drs:
             # soonest without starving a component that keeps up.
             steady = inputs.model.assign(inputs.steady, limits.max_processors)
             found = replace(steady, infeasible=found.infeasible)
+        elif found.infeasible:
+            found = replace(found, infeasible=_infeasible(context, inputs, found))
         seen = inputs.measured_s if above else inputs.expected_s
         why = f"{'measured' if above else 'expected'} {_seconds(seen)} is above the bound"
         if found.processors > current or found.infeasible:
@@ -210,6 +217,30 @@ class Drs:
         expected = inputs.correction.corrected_s(found.latency_s)
         lines.append(f"{inputs.model.name} expects {_seconds(expected)}, {inputs.correction}")
         return Decision(plan, tuple(lines), found.infeasible)
+
+
+def _refuted(inputs: Inputs, bound_s: float) -> bool:
+    """Whether the newest period shows that what runs keeps the bound, whatever the model says.
+
+    Only while nothing is behind: where rows pile up, the model sees a latency that is to come.
+    """
+    kept = inputs.newest_s <= bound_s and not inputs.behind
+    return kept and inputs.expected_s > _FAR_OFF * inputs.newest_s
+
+
+def _infeasible(context: ScalingContext, inputs: Inputs, found: Allocation) -> str | None:
+    """Why the bound cannot be met, in numbers that agree with what is measured."""
+    bound_s = f"a mean latency of {context.limits.max_latency_s:g} s cannot be met"
+    best_s = inputs.correction.corrected_s(found.latency_s)
+    if inputs.measured_s < best_s:  # so that is not the best
+        return (
+            f"{bound_s}: {_seconds(inputs.measured_s)} is measured with "
+            f"{context.current.processors} processors, and {inputs.model.name} knows no better "
+            f"number up to {context.limits.max_processors}"
+        )
+    if not inputs.correction.pairs:
+        return found.infeasible
+    return f"{bound_s}: the best is {_seconds(best_s)} with {found.processors} processors"
 
 
 def _seconds(value: float) -> str:

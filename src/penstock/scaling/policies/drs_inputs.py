@@ -26,6 +26,8 @@ class Inputs:
     model: LatencyModel
     correction: Correction
     measured_s: float  # smoothed; NaN when not measured since the last change
+    newest_s: float  # of the newest period alone; NaN likewise
+    behind: bool  # whether rows wait that should have been worked off
     expected_s: float  # the corrected model at what runs now
     bound_s: float  # the model's latency that corresponds to the bound
     gaps: tuple[str, ...]
@@ -67,6 +69,8 @@ def read_inputs(
         model=model,
         correction=correction,
         measured_s=_measured(context, smoothing),
+        newest_s=_measured(replace(context, window=context.window[-1:]), smoothing),
+        behind=any(demand.backlog_rate_per_s > 0 for demand in found),
         expected_s=correction.corrected_s(model.latency_s(network, running)),
         bound_s=bound,
         gaps=found.gaps,

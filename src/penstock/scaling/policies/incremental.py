@@ -44,8 +44,8 @@ class Incremental:
     def __post_init__(self) -> None:
         if not 0 <= self.min_ratio < self.max_ratio:
             raise InvalidInput(
-                f"thresholds are min {self.min_ratio:g} and max {self.max_ratio:g}; they must obey "
-                "0 <= min < max."
+                f"thresholds are min {self.min_ratio:g} and max {self.max_ratio:g}; they must "
+                "satisfy 0 <= min < max."
             )
         if self.step < 1:
             raise InvalidInput(f"step is {self.step}; it must be at least 1.")

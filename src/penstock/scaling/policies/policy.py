@@ -30,7 +30,7 @@ class ScalingContext:
 
     @property
     def last_change_s(self) -> float:
-        """When the current plan came into force: as told, or seen in the window where not told.
+        """When the current plan came into force: as recorded, else as seen in the window.
 
         Shared in space, processors may move between components while their number stays: only the
         window shows that, so the later of both counts.

@@ -68,7 +68,7 @@ class SparkActuator:
             reasons[MoveKeyGroups.NAME] = self._cannot_place
         if self._sources is None or not self._all_ours:
             for kind in (ShedLoad, UseVariants, SetInterval):
-                reasons[kind.NAME] = "sources that are not Penstock's own cannot be told"
+                reasons[kind.NAME] = "sources that are not Penstock's own take no orders"
         if self._sources is None:
             reasons[SetRouteTasks.NAME] = "sources that are not Penstock's own have no routes"
         return reasons
@@ -76,6 +76,10 @@ class SparkActuator:
     def executors(self) -> int:
         """Executors asked for at present."""
         return self._executors.executors()
+
+    def take_over(self) -> None:
+        """From here on Spark's own dynamic allocation, if it is on, changes nothing any more."""
+        self._executors.take_over()
 
     def slots_per_executor(self) -> int:
         """Processors of one executor."""
@@ -95,7 +99,7 @@ class SparkActuator:
             for placement in self._placements if leaving else ():
                 placement.evacuate(leaving)
         except PenstockError as reason:
-            log.warning("executors %s leave before they are empty: %s", leaving, reason)
+            log.warning("executors %s are removed before they are empty: %s", leaving, reason)
         try:
             return self._spread(self._executors.act(SetExecutors(action.total, leaving)))
         finally:

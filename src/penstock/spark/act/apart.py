@@ -27,7 +27,7 @@ class ApartActuator:
         self._executors = executors
 
     def unavailable(self) -> Mapping[str, str]:
-        """What cannot be done about executors; processors can always be told."""
+        """What cannot be done about executors; processors can always be set."""
         return self._executors.unavailable()
 
     def executors(self) -> int:
@@ -39,7 +39,7 @@ class ApartActuator:
         return self._executors.slots_per_executor()
 
     def act(self, action: Action) -> Outcome:
-        """Tell each component its processors, from its next batch on."""
+        """Set the processors of each component, from its next batch on."""
         if not isinstance(action, SetParallelism):
             return self._executors.act(action)
         began_s = time.monotonic()

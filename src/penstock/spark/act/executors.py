@@ -31,8 +31,8 @@ def executor_settings(initial: int, maximum: int, slots: int = 1) -> dict[str, s
     """Session settings that let the number of executors start at `initial` and be changed.
 
     A standalone master gives an application all executors that `spark.cores.max` allows at once,
-    unless dynamic allocation is on: only then does it wait to be told a number. So dynamic
-    allocation is on, with waiting times so long that it never acts after telling that number.
+    unless dynamic allocation is on: only then does it wait for a number. So dynamic
+    allocation is on, with waiting times so long that it never acts after giving that number.
     """
     if not 1 <= initial <= maximum:
         raise InvalidInput(
@@ -63,6 +63,20 @@ def executor_settings(initial: int, maximum: int, slots: int = 1) -> dict[str, s
         # A batch whose shuffle files left with a drained executor is repeated, not counted failed.
         "spark.stage.ignoreDecommissionFetchFailure": "true",
     }
+
+
+def executors_given_at_once(spark: SparkSession) -> int:
+    """Executors that a standalone master gives without being asked for a number; else 0."""
+    conf, master = spark.sparkContext.getConf(), str(spark.sparkContext.master)
+    allocates = conf.get("spark.dynamicAllocation.enabled", "false") == "true"
+    if allocates or not master.startswith("spark://"):
+        return 0
+    most = _most(conf.get("spark.cores.max"), int(conf.get("spark.executor.cores", "0")))
+    if most is not None:
+        return most  # though some of them may be on their way still
+    with suppress(Unavailable):
+        return len(handles.active_executor_ids(spark))
+    return 0
 
 
 class SparkExecutors:
@@ -117,6 +131,12 @@ class SparkExecutors:
         except PenstockError as reason:
             return Outcome(action, False, str(reason), time.monotonic() - began_s)
 
+    def take_over(self) -> None:
+        """From here on Spark's own dynamic allocation, if it is on, changes nothing any more."""
+        if not self._took_over:
+            handles.stop_allocation_manager(self._spark)
+            self._took_over = True
+
     def _check(self, total: int) -> None:
         if self._unavailable:
             raise Unavailable(self._unavailable)
@@ -128,9 +148,7 @@ class SparkExecutors:
             )
 
     def _carry_out(self, total: int, leaving: tuple[str, ...]) -> str:
-        if not self._took_over:
-            handles.stop_allocation_manager(self._spark)
-            self._took_over = True
+        self.take_over()
         before = len(self._active())
         handles.request_total_executors(self._spark, total)
         if before > total:
@@ -191,7 +209,7 @@ class SparkExecutors:
         if standalone and not self._slots:
             return (
                 "spark.executor.cores is not set, so one executor takes all cores of a worker; "
-                "build the session with executor_settings()."
+                "build the session with penstock.session_settings()."
             )
         return ""
 

@@ -1,9 +1,10 @@
 """Where the key groups of one query live, and how they come to live elsewhere while it runs.
 
-Works from a plain StreamingQuery, ours or one that a user attaches. A wish is told to the driver
-between two batches (`boundary`), looked for in the tasks of the batches that follow, and told again
-until the tasks really ran where they should. Key groups of an executor that is gone, or is about
-to go, get a new home at the next boundary, so that no task waits for one that will not take it.
+Works from a plain StreamingQuery, ours or one that a user attaches. A wish is reported to the
+driver between two batches (`boundary`), looked for in the tasks of the following batches, and
+reported again until the tasks really ran where they should. Key groups of an executor
+that is gone, or about to go, get a new home at the next boundary, so that no task waits for an
+executor that will not take it.
 
 A query of ours calls `boundary` from its own thread before each batch. For any other, `watch` does
 it from a thread of its own, many times a second while there is a wish.
@@ -63,7 +64,7 @@ class Placement:
         self._query = query
         self._locations = StoreLocations(session, query)
         self._reader = KeyGroupReader(session, query, plan, prefix)
-        self._lock = threading.RLock()  # wishes: set by the loop, told by the query's thread
+        self._lock = threading.RLock()  # wishes: set by the loop, reported by the query's thread
         self._wishes: dict[Wish, str] = {}
         self._leaving: frozenset[str] = frozenset()
         self._active: frozenset[str] = frozenset()
@@ -143,7 +144,7 @@ class Placement:
             self._leaving = frozenset()
 
     def boundary(self) -> None:
-        """Between two batches: give lost key groups a home, and tell the driver all wishes."""
+        """Between two batches: give lost key groups a home, and report all wishes to the driver."""
         active = handles.active_executor_ids(self._session)
         if not self._reader.held:
             self.refresh()
@@ -182,7 +183,7 @@ class Placement:
                 log.warning("placement of %s: %s", self._query.name, first_line(error))
 
     def refresh(self) -> None:
-        """Take in what batches showed; wishes that came true are no longer told."""
+        """Take in what batches showed; wishes that came true are no longer reported."""
         self._reader.read()
         with self._lock:
             for wish, node in list(self._wishes.items()):
@@ -219,7 +220,7 @@ class Placement:
         while batch_id is not None and handles.last_batch(self._query) < batch_id:
             if time.monotonic() > deadline or not self._query.isActive:
                 break
-            time.sleep(POLL_S)  # its tasks are told of before the batch as a whole is
+            time.sleep(POLL_S)  # its tasks are reported before the batch as a whole
         took_s = {
             progress.batchId: progress.durationMs.get("triggerExecution", 0) / 1e3
             for progress in self._query.recentProgress[-3 * NEIGHBOURS :]

@@ -21,7 +21,7 @@ class Chunk:
 class Entry:
     """A published batch: its rows are those of the channel from `first_row` on.
 
-    `arrivals` tells when the rows of the outer sources behind it arrived; None if nobody knows.
+    `arrivals` says when the rows of the outer sources behind it arrived; None if nobody knows.
     `offsets` is a digest of what the batch was read from; None if its writer did not say.
     """
 
@@ -114,7 +114,7 @@ def merged(parts: Iterable[Arrivals]) -> Arrivals | None:
 
 
 def share(entry: Entry, start: int, end: int) -> Arrivals | None:
-    """Arrivals behind a part of an entry's rows; which of its arrivals is not told, so a share."""
+    """Arrivals behind a part of an entry's rows: a share, as nobody knows which of its arrivals."""
     rows = min(end, entry.end_row) - max(start, entry.first_row)
     if entry.arrivals is None or rows <= 0:
         return None

@@ -34,15 +34,17 @@ def read_schema(directory: Path) -> str:
         header = json.loads((directory / HEADER).read_text(encoding="utf-8"))
     except FileNotFoundError as error:
         raise InvalidInput(
-            f"{directory} is no channel: it has no channel.json; name one that a writer made."
+            f"{directory} is not a channel: it has no channel.json; name one that a writer made."
         ) from error
     except (OSError, ValueError) as error:
         raise InvalidInput(
-            f"{directory} is no channel: its channel.json is damaged; restore it, or begin with "
+            f"{directory} is not a channel: its channel.json is damaged; restore it, or start with "
             "another directory."
         ) from error
     if not isinstance(header, dict) or header.get("format") != FORMAT or "schema" not in header:
-        raise InvalidInput(f"{directory} is no channel: its channel.json is of something else.")
+        raise InvalidInput(
+            f"{directory} is not a channel: its channel.json describes something else."
+        )
     if header.get("version") != VERSION:
         raise InvalidInput(
             f"channel {directory} has version {header.get('version')!r}; this Penstock reads "

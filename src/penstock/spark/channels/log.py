@@ -64,8 +64,8 @@ class Channel:
         channel = cls(directory)
         if json.loads(channel.schema_json) != json.loads(schema_json):
             raise InvalidInput(
-                f"channel {directory} was made with another schema; name another directory, or "
-                "make the rows as they were."
+                f"channel {directory} was created with another schema; name another directory, or "
+                "restore the earlier schema."
             )
         return channel
 
@@ -138,7 +138,7 @@ class Channel:
     ) -> bool:
         """Make a staged batch part of the channel; False if that batch of the writer already is.
 
-        Batches of one writer have rising numbers, so the newest of each tells what was published.
+        Batches of one writer have rising numbers, so the newest of each says what was published.
         `offsets` is a digest of what the batch was read from: one of the same number that was read
         from something else is not the same batch, and is refused.
         """
@@ -183,7 +183,7 @@ class Channel:
             raise InvalidInput(
                 f"channel {self.directory}: batch {batch} of {newest.writer} was published before "
                 "and was then read from other offsets; the checkpoint is older than the channel or "
-                "was restored in part, so restore both from one time, or begin with another "
+                "was restored in part, so restore both from the same time, or start with another "
                 "checkpoint and channel."
             )
 
@@ -262,6 +262,6 @@ def _read(file: Path) -> dict[str, Any]:
         int(position["row"]), int(position["first_row"])
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise InvalidInput(
-            f"{file} is damaged; restore it, or begin with another reader."
+            f"{file} is damaged; restore it, or start with another reader."
         ) from error
     return dict(position)

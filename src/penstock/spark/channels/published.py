@@ -74,7 +74,7 @@ class PublishedLog:
         except (ValueError, KeyError, TypeError) as error:
             raise InvalidInput(
                 f"channel {self.folder.parent}: log entry {file.name} is damaged ({error}); "
-                "restore it, or begin with another channel."
+                "restore it, or start with another channel."
             ) from error
         self.entries.append(entry)
         self.next_number = number + 1

@@ -46,7 +46,7 @@ class ChannelSource(DataSource):
     Options: `path`, the channel's directory; `reader`, the name under which it remembers how far
     this reader is; `max_rows` of a batch; `partitions` of a batch, and `control`, a JSON
     file whose orders overrule it at the next batch; `whole`, "true" if a published batch must not
-    be divided (its rows carry a watermark); `name`, as which the offsets tell the channel.
+    be divided (its rows carry a watermark); `name`, by which offsets name the channel.
     """
 
     @classmethod

@@ -97,7 +97,7 @@ def _may_be_written(
 def _unfinished(query: PlannedQuery, batch: int) -> InvalidTopology:
     return InvalidTopology(
         f"query {query.plan.name!r}: batch {batch} was written but not finished when the last run "
-        "ended; run once with the plan of then, and change the plan after that."
+        "ended; run once with the earlier plan, and change the plan after that."
     )
 
 
@@ -168,5 +168,5 @@ class _KeyGroups:
         if not key.columns:  # a join of streams, which is divided by its whole key in every plan
             return columns
         if key.divided_by is None:
-            raise InvalidTopology(f"Spark does not tell how operator {operator} would be divided.")
+            raise InvalidTopology(f"Spark does not report how operator {operator} is partitioned.")
         return [columns[position] for position in key.divided_by]

@@ -18,6 +18,19 @@ from penstock.spark.checkpoint.durable_files import (
     remove_leftovers,
     write_atomically,
 )
+from penstock.spark.checkpoint.operators import refuse_changes
+
+
+def begun(directory: Path) -> bool:
+    """Whether a run has begun in a directory, which another one would go on with."""
+    return (directory / "penstock" / "identity.json").exists()
+
+
+def refuse_if_in_use(directory: Path) -> None:
+    """Refuse a checkpoint that another run holds; nothing is made where there is none."""
+    if (directory / "penstock" / "lock").exists():
+        with Checkpoint(directory):
+            pass
 
 
 class Checkpoint:
@@ -119,16 +132,24 @@ class Checkpoint:
         return float(self._remembered("epoch", {"epoch_s": now_s})["epoch_s"])
 
     def check_identity(self, identity: dict[str, Any]) -> None:
-        """Refuse a topology that does not fit what this checkpoint was begun with."""
+        """Refuse a topology that does not fit what this checkpoint was created with."""
         before = self._remembered("identity", identity)
         for field, value in identity.items():
             if before.get(field) != value and not isinstance(value, dict):
                 raise InvalidTopology(
-                    f"checkpoint {self.directory} was begun with {field} {before.get(field)!r}, "
+                    f"checkpoint {self.directory} was created with {field} {before.get(field)!r}, "
                     f"not {value!r}; set it back or choose another checkpoint."
                 )
             if isinstance(value, dict):
                 self._check_parts(field, before.get(field, {}), value)
+
+    def check_operators(self, record: dict[str, Any], accept_changes: bool = False) -> None:
+        """Refuse operators that make their state otherwise; older checkpoints know of none."""
+        before = self._remembered("operators", record)
+        if not accept_changes:
+            refuse_changes(before, record, self.directory)
+        if before != record:
+            write_atomically(self._ours / "operators.json", record)
 
     def _check_parts(self, field: str, before: dict[str, Any], now: dict[str, Any]) -> None:
         whose = {"schema": "operator", "key": "component"}.get(field, field)
@@ -136,7 +157,7 @@ class Checkpoint:
             if before.get(name) != now.get(name):
                 raise InvalidTopology(
                     f"{whose} {name!r}: {'it' if whose == field else field} was "
-                    f"{before.get(name, 'absent')} when checkpoint {self.directory} was begun "
+                    f"{before.get(name, 'absent')} when checkpoint {self.directory} was created "
                     f"and is {now.get(name, 'absent')} now; change it back or choose another "
                     "checkpoint."
                 )

@@ -9,7 +9,7 @@ from penstock.spark.checkpoint.planned import PlannedTopology
 
 
 def recorded_plan(checkpoint: Checkpoint) -> PlanRecord | None:
-    """The plan that a checkpoint was begun with, or carried over to."""
+    """The plan that a checkpoint was created with, or carried over to."""
     found = checkpoint.plan()
     return None if found is None else PlanRecord.from_json(found)
 

@@ -92,7 +92,7 @@ def refusal(query: PlannedQuery, before: PlanRecord | None, directory: object) -
     """Why a query cannot go on with a checkpoint, and what to do."""
     old = before.fingerprints.get(query.plan.name, {}) if before is not None else {}
     return InvalidTopology(
-        f"query {query.plan.name!r}: checkpoint {directory} was begun with "
+        f"query {query.plan.name!r}: checkpoint {directory} was created with "
         f"{_described(old)}, and would now run with {_described(fingerprint(query))}; go on "
         "without --plan, add --apply to carry its state over, or choose another checkpoint."
     )

@@ -95,7 +95,7 @@ def write_configuration(directory: Path) -> str:
         "spark.ui.filters": PAGE_FILTER,
         f"spark.{PAGE_FILTER}.param.secretKey": _base64(_page_key(secret)),
         "spark.master.ui.decommission.allow.mode": "DENY",
-        "spark.worker.cleanup.enabled": "true",  # detached clusters see many applications
+        "spark.worker.cleanup.enabled": "true",  # standing clusters see many applications
     }
     text = "".join(f"{key} {value}\n" for key, value in settings.items())
     path = directory / "conf" / "spark-defaults.conf"

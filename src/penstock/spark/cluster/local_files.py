@@ -41,7 +41,7 @@ def use_with(settings: Mapping[str, str]) -> dict[str, str]:
         _compile()
         load_class(CLASS)
     except (Unavailable, OSError, RuntimeError) as error:
-        log.debug("local files are made as Hadoop makes them: %s", error)
+        log.debug("using Hadoop's own local files: %s", error)
         return {}
     return {_EXECUTORS: str(_folder()), "spark.hadoop.fs.file.impl": CLASS}
 

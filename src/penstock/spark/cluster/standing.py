@@ -13,7 +13,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from penstock.errors import Unavailable
@@ -31,6 +31,16 @@ class ClusterChange:
     changed: bool
     detail: str
     status: ClusterStatus
+
+
+@dataclass(frozen=True)
+class UserCluster:
+    """What a session on a cluster that is up needs; the settings hold its secret."""
+
+    slots: int
+    memory_mb: int
+    directory: Path
+    settings: Mapping[str, str] = field(repr=False)
 
 
 def cluster_up(slots: int, memory_mb: int | None = None) -> ClusterChange:
@@ -65,12 +75,19 @@ def cluster_status() -> ClusterStatus:
     return ClusterStatus(False, NONE_UP) if state is None else embedded.ask_master(state)
 
 
-def cluster_settings() -> Mapping[str, str]:
-    """Session settings for the user's cluster; Unavailable when there is none."""
+def user_cluster() -> UserCluster:
+    """The user's cluster as sessions need to know it; Unavailable when there is none."""
     state = _live_state()
     if state is None:
         raise Unavailable(NONE_UP)
-    return embedded.session_settings(state.master_url, launch.read_secret(Path(state.directory)))
+    secret = launch.read_secret(Path(state.directory))
+    settings = embedded.session_settings(state.master_url, secret)
+    return UserCluster(state.slots, state.memory_mb, Path(state.directory), settings)
+
+
+def cluster_settings() -> Mapping[str, str]:
+    """Session settings for the user's cluster; Unavailable when there is none."""
+    return user_cluster().settings
 
 
 def state_directory() -> Path:

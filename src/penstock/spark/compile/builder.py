@@ -200,7 +200,8 @@ class _Builder:
             return [together]
         if len(sinks) == 1:
             raise InvalidTopology(
-                f"sink {sinks[0].name!r}: mode {sinks[0].output_mode!r}: {refusal}"
+                self._state_after_state(together)
+                or f"sink {sinks[0].name!r}: mode {sinks[0].output_mode!r}: {refusal}"
             )
         names = ", ".join(sink.name for sink in sinks)
         reasons.append(
@@ -211,6 +212,29 @@ class _Builder:
             for sink in sinks
             for query in self._queries(f"{name}-{sink.name}", (sink,), reasons)
         ]
+
+    def _state_after_state(self, query: BuiltQuery) -> str | None:
+        """Why Spark refuses a query, if that is a state behind one that lets none follow."""
+        operators = self.inspection.operators
+        below: dict[str, str] = {}  # an operator that lets no state follow, by who is behind it
+        for operator in self.topology.ordered():
+            if operator.name not in query.edges:
+                continue
+            first = next((below[one] for one in operator.upstreams if one in below), None)
+            found = operators[operator.name]
+            if found.state_ends and len(found.keys) > 1:
+                first = operator.name
+            if first is not None and found.stateful:
+                return (
+                    f"operator {operator.name!r} keeps state behind operator {first!r}, whose "
+                    "sliding windows (window_aggregate) or applyInPandasWithState let no other "
+                    "state follow in one query; run components apart (--apart, or "
+                    "run(apart=True)), let its windows tumble, or end the topology there with "
+                    "ToChannel and read that channel in another one."
+                )
+            if first is not None or found.state_ends:
+                below[operator.name] = first or operator.name
+        return None
 
     def _query(self, name: str, sinks: tuple[SinkBinding, ...]) -> BuiltQuery:
         sharing = plan_sharing(self.topology, self.inspection, sinks)
@@ -231,7 +255,10 @@ class _Builder:
         built = self._query(wanted.name, sinks)
         refusal = streaming_refusal(built.frame, wanted.output_mode)
         if refusal is not None:
-            raise InvalidTopology(f"query {wanted.name!r}: mode {wanted.output_mode!r}: {refusal}")
+            raise InvalidTopology(
+                self._state_after_state(built)
+                or f"query {wanted.name!r}: mode {wanted.output_mode!r}: {refusal}"
+            )
         check_grouping(self.topology, self.inspection, built.plan, wanted)
         fused = fused_components(self.topology, self.inspection, wanted.components)
         built = replace(built, plan=wanted)
@@ -260,7 +287,7 @@ class _Builder:
         self, sharing: Sharing, sinks: tuple[SinkBinding, ...], division: Division,
         fused: tuple[Fused, ...] = (),
     ) -> DataFrame:  # fmt: skip
-        # Edges of fused components are always counted: they tell whose shuffle is whose.
+        # Edges of fused components are always counted: they show whose shuffle is whose.
         measured = self.reading.measured or bool(division.members)
         reading = replace(self.reading, measured=measured)
         assembler = Assembler(

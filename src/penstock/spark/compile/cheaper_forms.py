@@ -1,4 +1,4 @@
-"""Operators with a cheaper form: which source tells them what to do, and what cannot have one.
+"""Operators with a cheaper form: which source switches them, and what cannot have one.
 
 Both forms are in the query, each behind a filter on what its source says of the batch, so going
 over costs no restart. Only one of them gets rows in a batch.
@@ -29,8 +29,8 @@ def path_to_source(topology: Topology, operator: str) -> tuple[str, ...]:
     assert source is not None
     if "cheaper" not in running_source(source).orders:
         raise InvalidTopology(
-            f"operator {operator!r}: cheaper is given, but source {source.name!r} cannot tell a "
-            "batch which form to use; only a Generator and Streams can."
+            f"operator {operator!r}: cheaper is given, but source {source.name!r} cannot switch "
+            "between forms; only a Generator and Streams can."
         )
     return tuple(path)
 

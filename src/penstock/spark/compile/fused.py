@@ -160,7 +160,7 @@ class ShapeGuard:
     def __call__(self) -> None:
         """Refuse a batch that was planned with other shuffles than those looked at before."""
         self._started.wait(START_LIMIT_S)
-        assert self._query is not None, "the query was not told in time"
+        assert self._query is not None, "the query was not set in time"
         execution = last_execution(self._query)
         assert execution is not None, "a batch is being written"
         inputs = execution.inputs()

@@ -54,8 +54,8 @@ def check_grouping(
         if component.name not in fused and frozenset(component.operators) not in possible:
             shown = "; ".join(", ".join(c.operators) or "(a source)" for c in default.components)
             raise InvalidTopology(
-                f"plan: query {wanted.name!r} groups its operators otherwise than its shuffles "
-                f"do, which is: {shown}."
+                f"plan: query {wanted.name!r} groups its operators differently from its "
+                f"shuffles, which group them as: {shown}."
             )
 
 

@@ -8,6 +8,7 @@ from pyspark import cloudpickle
 
 from penstock.errors import InvalidInput
 from penstock.model.topology import Topology
+from penstock.spark.handles.messages import needs_session, users_line
 
 MODULE = "penstock_user_topology"
 
@@ -35,6 +36,14 @@ def load_topology(spec: str) -> Topology:
     except InvalidInput:
         raise
     except Exception as error:  # the user's code may raise anything
+        if needs_session(error):
+            where = users_line(error.__traceback__)
+            raise InvalidInput(
+                f"{path}{'' if where is None else f', line {where[1]}'}: this needs Spark, which "
+                "starts once the file is read; give a function's type as an object "
+                "(@F.udf(DoubleType()) for @F.udf('double')), or write this inside an operator's "
+                "function."
+            ) from error
         raise InvalidInput(f"{path} failed: {type(error).__name__}: {error}") from error
     finally:
         sys.path.pop(0)

@@ -1,6 +1,7 @@
 """What an operator does, read from Spark's analysed plan: its keys, its state, its shuffles."""
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,11 +15,19 @@ from penstock.spark.handles.plan_nodes import analysed, items, kind_of
 DELAY = "spark.watermarkDelayMs"  # in the metadata of a column with a watermark
 
 _SHUFFLES = frozenset({"Repartition", "RepartitionByExpression", "Sort", "GlobalLimit", "Window"})
+_STATE_FUNCTIONS = ("TransformWithState", "FlatMapGroups", "MapGroups", "CoGroup")
 _RELATIONAL = frozenset(
     {"Project", "Filter", "SubqueryAlias", "EventTimeWatermark", "Union", "Aggregate", "Expand",
      "Deduplicate", "DeduplicateWithinWatermark", "Distinct", "View", "WithCTE", "Generate",
      "CollectMetrics"}
 )  # fmt: skip
+
+
+# What is another one in each run of the same program: ids of expressions, of nodes, of objects, and
+# of the variables of functions in SQL.
+_OF_THIS_RUN = re.compile(
+    r"#\d+L?|\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b|@[0-9a-f]{4,}|(?<=lambda x)_\d+"
+)
 
 
 @dataclass(frozen=True)
@@ -49,13 +58,16 @@ class OperatorAnalysis:
     columns: "Columns | None" = None  # of a step of projections and filters alone
     # Right on the rows of upstreams, by upstream.
     watermarks: Mapping[str, Watermark] = field(default_factory=dict)
+    state_text: str = ""  # the plan that makes its state, or its watermarks; the same in each run
+    state_function: bool = False  # keeps state by a function of the user's
+    state_ends: bool = False  # keeps it in a way that Spark lets no other state follow
 
 
 @asking("read an analysed plan")
 def analyse(frame: DataFrame) -> OperatorAnalysis:
     """Look at the part of the plan above the edges of the operator's upstreams."""
     keys: list[frozenset[str]] = []
-    stateful = shuffles = joins = opaque = False
+    stateful = shuffles = joins = opaque = state_function = state_ends = False
     named: frozenset[str] | None = None
     for node in _nodes(analysed(frame)):
         kind = kind_of(node)
@@ -66,6 +78,9 @@ def analyse(frame: DataFrame) -> OperatorAnalysis:
         found = _key(kind, node)
         if found is not None:
             keys.append(found if named is None else named)
+            of_python = kind.startswith(_STATE_FUNCTIONS)
+            state_function = state_function or (of_python and named is None)
+            state_ends = state_ends or kind == "FlatMapGroupsInPandasWithState"
             named = None
             stateful = stateful or bool(node.isStreaming())
             shuffles = True
@@ -73,8 +88,19 @@ def analyse(frame: DataFrame) -> OperatorAnalysis:
         elif kind in _SHUFFLES:
             shuffles = True
     return OperatorAnalysis(
-        tuple(keys), stateful, shuffles, joins, opaque, _columns(frame), _watermarks(frame)
-    )
+        tuple(keys), stateful, shuffles, joins, opaque, _columns(frame), _watermarks(frame),
+        _state_text(frame, stateful), state_function, state_ends,
+    )  # fmt: skip
+
+
+def _state_text(frame: DataFrame, stateful: bool) -> str:
+    """The nodes of an operator that keeps state, one a line; of another, its watermarks."""
+    lines = [
+        _OF_THIS_RUN.sub("", str(node.simpleString(10_000)))
+        for node in _nodes(analysed(frame))
+        if stateful or kind_of(node) == "EventTimeWatermark"
+    ]
+    return "\n".join(lines)
 
 
 def _watermarks(frame: DataFrame) -> dict[str, Watermark]:
@@ -169,7 +195,7 @@ def _key(kind: str, node: Any) -> frozenset[str] | None:
         return _names(node.keys())
     if kind == "Join" and node.left().isStreaming() and node.right().isStreaming():
         return _equal_columns(node)
-    if kind.startswith(("TransformWithState", "FlatMapGroups", "MapGroups", "CoGroup")):
+    if kind.startswith(_STATE_FUNCTIONS):
         return _grouping(node)
     return None
 

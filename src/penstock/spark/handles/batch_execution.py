@@ -22,7 +22,7 @@ class BatchExecution:
         self._execution = execution
         self.batch_id = int(execution.currentBatchId())
 
-    @asking("tell what a batch reads")
+    @asking("say what a batch reads")
     def inputs(self) -> tuple[str, ...]:
         """Kinds of the plan's leaves: one without rows is planned otherwise than one with."""
         return tuple(kind_of(leaf) for leaf in items(self._execution.logical().collectLeaves()))

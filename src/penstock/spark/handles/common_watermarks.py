@@ -38,7 +38,7 @@ def with_watermark(frame: DataFrame, watermark: Watermark) -> DataFrame:
     return frame.withWatermark(watermark.column, f"{watermark.delay_ms} milliseconds")
 
 
-@asking("tell the consumers of an exchange of the watermark below it")
+@asking("pass a watermark on to the consumers of an exchange")
 def with_reminder(
     shared: DataFrame, below: DataFrame, path: str,
     divide: Callable[[DataFrame], DataFrame] | None,
@@ -68,7 +68,7 @@ def without_watermarks(frame: DataFrame, upstreams: frozenset[str]) -> DataFrame
 
 
 def is_reminder(exchange: Any) -> bool:
-    """Whether a physical exchange divides no rows, but only tells of a watermark."""
+    """Whether a physical exchange divides no rows, but only passes a watermark on."""
     node = exchange.child()
     while node.children().size() == 1:
         if kind_of(node) == "CollectMetricsExec":

@@ -19,7 +19,7 @@ class DistinctCountTables:
     biases: tuple[float, ...]
 
 
-@asking("tell how it estimates distinct values")
+@asking("say how it estimates distinct values")
 def distinct_count_tables(spark: SparkSession, precision: int) -> DistinctCountTables:
     """The tables for 2 to the power of `precision` registers."""
     tables, place = java_class(spark, _TABLES), precision - LEAST_PRECISION

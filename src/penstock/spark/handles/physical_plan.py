@@ -13,7 +13,7 @@ from penstock.spark.handles.plan_names import METRIC, PATH
 from penstock.spark.handles.plan_nodes import items, kind_of
 
 OURS = frozenset({"REPARTITION_BY_NUM", "REPARTITION_BY_COL"})
-_STATE_KEYS = {  # kind of a stateful node -> the method that tells the columns of its state's key
+_STATE_KEYS = {  # kind of a stateful node -> the method that gives the columns of its state's key
     "StateStoreSaveExec": "keyExpressions",
     "StatefulStreamlineAggregateExec": "keyExpressions",
     "SessionWindowStateStoreSaveExec": "keyWithoutSessionExpressions",
@@ -45,7 +45,7 @@ class Exchange:
 class StateKey:
     """The columns of a stateful operator's key, and the positions of those that divide it.
 
-    `divided_by` is None where Spark does not tell, as for joins of streams.
+    `divided_by` is None where Spark does not say, as for joins of streams.
     """
 
     columns: tuple[str, ...]

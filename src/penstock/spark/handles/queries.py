@@ -36,7 +36,7 @@ def trigger_interval_s(query: StreamingQuery) -> float:
 
 def failure_cause(query: StreamingQuery) -> str | None:
     """Class and message of what ended a query, from the innermost cause; None if nothing did."""
-    with asking("tell why a query ended"):
+    with asking("say why a query ended"):
         found = query._jsq.exception()
         if found.isEmpty():
             return None
@@ -53,7 +53,7 @@ def follow_progress(spark: SparkSession, heard: Callable[[str], None]) -> Callab
     for each metric observed a class looked for in every jar. On a busy driver that took 65 ms of a
     core in every batch.
     """
-    with asking("tell of a query's batches"):
+    with asking("report a query's batches"):
         ensure_callback_server_started(gateway(spark))  # type: ignore[no-untyped-call]
         listeners = spark.streams._jsqm
         made = java_class(spark, f"{LISTENER}Wrapper")(_Listener(heard))
@@ -72,17 +72,17 @@ class _Listener:
         self._heard = heard
 
     def onQueryStarted(self, event: Any) -> None:
-        """Nothing to tell."""
+        """Nothing to report."""
 
     def onQueryProgress(self, event: Any) -> None:
         """A batch ended."""
         self._heard(str(event.progress().json()))
 
     def onQueryIdle(self, event: Any) -> None:
-        """Nothing to tell."""
+        """Nothing to report."""
 
     def onQueryTerminated(self, event: Any) -> None:
-        """Nothing to tell: whoever started the query asks it."""
+        """Nothing to report: whoever started the query asks it."""
 
     class Java:
         """The interface, for py4j."""

@@ -20,7 +20,7 @@ CHECKPOINT_LOGS = f"{STREAMING}.runtime.StreamingQueryCheckpointMetadata"
 REWRITER = f"{STREAMING}.state.StateRewriter"
 _STORE = re.compile(r"\[operatorId=(\d+)\]")
 
-Divide = Callable[[int, DataFrame], DataFrame]  # by operator; -1 where Spark does not tell it
+Divide = Callable[[int, DataFrame], DataFrame]  # by operator; -1 where Spark does not say which
 
 
 @asking("divide state anew")

@@ -1,7 +1,7 @@
-"""The state stores of a running query: where the driver thinks they are, and telling it otherwise.
+"""The state stores of a running query: where the driver thinks they are, and how to change that.
 
-A task with state runs where the driver last heard its store to be. Told of another executor
-between two batches, the next batch runs the task there, and it loads the state it finds missing.
+A task with state runs where its store was last reported to the driver. If another executor is
+reported between two batches, the next batch runs the task there, and it loads the missing state.
 """
 
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ from penstock.spark.handles.state import (
 )
 
 DEFAULT_STORE = "default"
-# A join keeps these for each key group, or, in its newer form, one store: telling of stores that
+# A join keeps these for each key group, or, in its newer form, one store: reporting stores that
 # there are not costs a call and changes nothing.
 JOIN_STORES = tuple(
     f"{side}-{what}"
@@ -60,7 +60,7 @@ class StoreLocations:
         return ""
 
     def report(self, stores: Stores, key_group: int, host: str, executor: str) -> None:
-        """Tell that all stores of a key group are at an executor."""
+        """Report that all stores of a key group are at an executor."""
         for store in stores.of(key_group):
             report_state_location(self._session, self._key(*store), host, executor)
 

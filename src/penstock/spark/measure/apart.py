@@ -124,7 +124,7 @@ class ApartMeasurer:
 
 
 def _foreign_rows(part: Part, read: int) -> int:
-    """Rows of sources that do not tell what arrived: those that its batches took."""
+    """Rows of sources that do not report what arrived: those that its batches took."""
     return read if part.foreign else 0
 
 

@@ -1,7 +1,7 @@
 """Observations of streaming queries that were started without Penstock.
 
 Each query is one component: its batches share all processors in time, which is all the micro-batch
-model needs. What Spark does not tell is inferred in attached_batches.py.
+model needs. What Spark does not report is inferred in attached_batches.py.
 """
 
 import json
@@ -36,7 +36,7 @@ class _Followed:
     rate_per_s: float = float("nan")
     service_time_s: float = float("nan")
     tasks: int = 0
-    unpaired_busy_s: float = 0.0  # of jobs whose batch has not been told yet
+    unpaired_busy_s: float = 0.0  # of jobs whose batch has not been reported yet
     new: list[AttachedBatch] = field(default_factory=list)
 
 
@@ -50,7 +50,7 @@ class AttachedMeasurer:
         max_latency_s: float,
         held_state: Callable[[Sequence[StreamingQuery]], Sequence[HeldState]] | None = None,
     ) -> None:
-        """`held_state` tells the key groups of the queries that run, where they can be read."""
+        """`held_state` gives the key groups of the queries that run, where they can be read."""
         self._held_state = held_state
         self._session, self._queries = session, queries
         self._max_latency_s = max_latency_s

@@ -1,4 +1,4 @@
-"""The batches of a query that Penstock did not build, as its progress tells them.
+"""The batches of a query that Penstock did not build, as its progress reports them.
 
 Such a query keeps no ledger, so arrivals are inferred. Its sources hand over what they have, so
 rows of a batch arrived after the batch before it was formed; they are taken to have come evenly.
@@ -26,7 +26,7 @@ class AttachedBatch:
     formed_s: float
     duration_s: float
     rows: int
-    lag_rows: int  # waiting at sources that tell their newest offset
+    lag_rows: int  # waiting at sources that report their newest offset
     gathered_s: float  # since when its rows may have waited, before it was formed
 
     @property
@@ -90,7 +90,7 @@ def latency_of(
 
 
 def _lag(source: dict[str, Any]) -> int:
-    """Rows between the end of a batch and the newest offset; 0 where offsets do not tell."""
+    """Rows between the end of a batch and the newest offset; 0 where offsets do not show it."""
     end, latest = _offset(source.get("endOffset")), _offset(source.get("latestOffset"))
     if isinstance(end, dict) and isinstance(latest, dict):
         return max(0, _total(latest) - _total(end))
@@ -107,7 +107,7 @@ def _offset(raw: Any) -> Any:
 
 
 def _total(offset: dict[str, Any]) -> int:
-    """Of offsets by topic and partition, as Kafka tells them; other forms count as nothing."""
+    """Of offsets by topic and partition, as Kafka reports them; other forms count as nothing."""
     return sum(
         position
         for partitions in offset.values()

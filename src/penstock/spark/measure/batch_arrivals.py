@@ -1,8 +1,8 @@
 """When the rows of a batch arrived at the outer sources, known while the batch is still written.
 
-Spark writes the offsets of a batch before it runs it, so a writer can tell the channels it feeds.
-Rows that came through channels bring along what those say; so latency is known end to end, over
-any number of queries, without a column.
+Spark writes the offsets of a batch before it runs it, so a writer can pass arrivals on to the
+channels it feeds. Rows that came through channels bring theirs along; so latency is known end to
+end, over any number of queries, without a column.
 """
 
 import json
@@ -16,7 +16,7 @@ from penstock.spark.channels.entries import merged
 from penstock.spark.sources.offsets import Offset, source_of
 from penstock.spark.sources.running.source import RunningSource
 
-BATCHES_BACK = 20  # results of a batch without rows are told with the last one that had some
+BATCHES_BACK = 20  # results of a batch without rows are reported with the last one that had some
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""How far the queries of a run have come in its sources, as their progress tells."""
+"""How far the queries of a run have come in its sources, as their progress shows."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 

@@ -1,7 +1,7 @@
 """Rows and work over the last seconds, since both come in bulks.
 
 A batch publishes all its rows at its end. In a period shorter than a batch a component gets nothing
-or everything; so rates are told over a horizon that holds a few batches.
+or everything; so rates are measured over a horizon that holds a few batches.
 """
 
 from collections import deque

@@ -39,7 +39,7 @@ class KeyGroupReader:
         self, session: SparkSession, query: StreamingQuery, plan: QueryPlan | None = None,
         prefix: str = "",
     ) -> None:  # fmt: skip
-        """`prefix` tells the components of several queries apart."""
+        """`prefix` distinguishes the components of several queries."""
         self._prefix = prefix
         self._session = session
         self._query = query
@@ -73,7 +73,7 @@ class KeyGroupReader:
     def traffic(self) -> tuple[GroupTraffic, ...]:
         """Bytes between key groups of consecutive components in a batch, a running mean.
 
-        A batch in which nothing was passed on, as no window closed, would tell nothing by itself.
+        A batch in which nothing was passed on, as no window closed, would reveal nothing by itself.
         """
         self.read()
         ended = self._ended

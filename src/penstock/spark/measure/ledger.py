@@ -7,7 +7,8 @@ that waits for a watermark is counted with the batch that emits it.
 
 import json
 import threading
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -49,8 +50,21 @@ class SourceProgress:
 class Ledger:
     """Joins arrivals with completions; both may come from different threads, in any order."""
 
-    def __init__(self, sources: Mapping[str, RunningSource]) -> None:
+    def __init__(
+        self,
+        sources: Mapping[str, RunningSource],
+        read_by: Mapping[str, Collection[str]] | None = None,
+    ) -> None:
+        """`read_by` has the sources behind each query whose batches count.
+
+        A row that several queries read, or one query twice, is one row: each reading of it counts
+        for its part, so that a slow query still shows in the latency.
+        """
         self._sources = sources
+        self._read_by = read_by or {}
+        self._readers: Counter[str | None] = Counter(
+            name for names in self._read_by.values() for name in names
+        )
         self._lock = threading.Lock()
         self._done: Halves[float] = Halves()
         self._arrived: Halves[tuple[Arrivals, ...]] = Halves()
@@ -64,8 +78,12 @@ class Ledger:
 
     def admitted(self, query: str, batch_id: int, sources: tuple[SourceProgress, ...]) -> None:
         """The offsets of a batch are known."""
+        names = [source_of(json.loads(source.end) if source.end else None) for source in sources]
         arrivals = tuple(
-            part for source in sources if source.rows > 0 for part in self._arrivals(source)
+            replace(part, rows=part.rows * self._share(query, name, names))
+            for source, name in zip(sources, names, strict=True)
+            if source.rows > 0
+            for part in self._arrivals(source)
         )
         with self._lock:
             self._arrived.put(query, batch_id, arrivals)
@@ -73,8 +91,10 @@ class Ledger:
 
     def record(self, entry: LedgerEntry) -> None:
         """A batch whose arrivals and completion are both known to its writer."""
+        share = self._part(self._read_by.get(entry.query, ()))
+        parts = tuple(replace(part, rows=part.rows * share) for part in entry.arrivals)
         with self._lock:
-            self._entries.add(entry.query, entry)
+            self._entries.add(entry.query, replace(entry, arrivals=parts))
 
     def take(self) -> list[LedgerEntry]:
         """The batches completed since the last call."""
@@ -85,6 +105,19 @@ class Ledger:
         if self._done.has(query, batch_id) and self._arrived.has(query, batch_id):
             arrived, done_s = self._arrived.pop(query, batch_id), self._done.pop(query, batch_id)
             self._entries.add(query, LedgerEntry(query, batch_id, arrived, done_s))
+
+    def _share(self, query: str, name: str | None, read: Sequence[str | None]) -> float:
+        """How much one reading of a source in a batch counts, among all readings of its rows.
+
+        Sources that are not ours do not say their names: those that are not named share alike.
+        """
+        named = [name] if name is not None else set(self._read_by.get(query, ())) - set(read)
+        times = max(1.0, read.count(name) / max(1, len(named)))
+        return self._part(named) / times
+
+    def _part(self, names: Collection[str | None]) -> float:
+        shares = [1 / max(1, self._readers[name]) for name in names]
+        return sum(shares) / len(shares) if shares else 1.0
 
     def _arrivals(self, source: SourceProgress) -> list[Arrivals]:
         end: Any = json.loads(source.end) if source.end else None

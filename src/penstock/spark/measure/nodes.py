@@ -16,7 +16,7 @@ class NodeReader:
         self.take([])  # what was done before (a warm-up, say) is no work of the first period
 
     def take(self, missing: list[str]) -> tuple[NodeObservation, ...]:
-        """Nodes now; when they cannot be listed, `missing` is told why and there are none."""
+        """Nodes now; when they cannot be listed, `missing` gets the reason and there are none."""
         context = self._session.sparkContext
         if str(context.master).startswith("local"):
             return (NodeObservation("driver", context.defaultParallelism, float("nan")),)

@@ -15,7 +15,7 @@ from penstock.spark.sources.offsets import source_of
 
 @dataclass(frozen=True)
 class BatchReport:
-    """One batch as the query's progress tells it."""
+    """One batch as the query's progress reports it."""
 
     query: str
     batch_id: int
@@ -27,7 +27,7 @@ class BatchReport:
 
 
 class Reports:
-    """Keeps the reports of the queries of one run, and tells the ledger of their offsets."""
+    """Keeps the reports of the queries of one run, and passes their offsets to the ledger."""
 
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
@@ -35,7 +35,7 @@ class Reports:
         self._formed_s: dict[str, float] = {}
         self._reports: Untaken[BatchReport] = Untaken()
         self._lock = threading.Lock()
-        self.latest: dict[str | None, int] = {}  # the newest batch told of each query
+        self.latest: dict[str | None, int] = {}  # the newest batch reported by each query
 
     def follow(self, query_id: str, name: str, now_s: float) -> None:
         """Reports of this query are wanted, under this name."""

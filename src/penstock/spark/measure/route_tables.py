@@ -9,7 +9,7 @@ from penstock.spark.routes.exchange import RouteExchange
 
 
 class RouteTableReporter:
-    """Tells of each table that came into use, once, if its maker gave a reason for it."""
+    """Reports each table that came into use, once, if its maker gave a reason for it."""
 
     def __init__(self, folder: Path, methods: Mapping[str, str]) -> None:
         """`methods` are the names of the routing methods by source."""

@@ -65,7 +65,7 @@ class SparkMeasurer:
         running: RunningQueries,
         traffic: Callable[[], tuple[GroupTraffic, ...]] | None = None,
     ) -> None:
-        """`traffic` tells the bytes between key groups, where anyone wants to know."""
+        """`traffic` gives the bytes between key groups, where anyone wants to know."""
         self._running = running
         self._traffic = traffic
         self._session: SparkSession = running.session
@@ -140,14 +140,14 @@ class SparkMeasurer:
     def _foreign_rate(
         self, reports: list[BatchReport], period_s: float, missing: list[str]
     ) -> float:
-        """Rows a second from sources that do not tell what arrived, as far as batches tell.
+        """Rows a second from sources that do not report what arrived, as far as batches show.
 
         Such sources hand over all they have, so nothing waits but what came since the last batch.
         """
         if all(source.counts_arrivals for source in self._running.inputs.values()):
             return 0.0
         if reports:
-            # Queries that read the same sources tell the same rows.
+            # Queries that read the same sources report the same rows.
             rows = dict.fromkeys((report.query for report in reports), 0)
             for report in reports:
                 rows[report.query] += report.foreign_rows

@@ -1,4 +1,4 @@
-"""OSG: operators tell what values cost, and lanes deal the rows of a batch by it."""
+"""OSG: operators report what values cost, and lanes deal the rows of a batch by it."""
 
 from dataclasses import dataclass, field
 

@@ -1,4 +1,4 @@
-"""An operator that tells what the values of a column cost it, for OSG to go by.
+"""An operator that reports what the values of a column cost it, for OSG to go by.
 
 The rows of one value are handed over together, and the time until the function asks for more is
 theirs. What the function waits for, input or whoever takes its output, is nobody's cost.
@@ -140,7 +140,7 @@ class _Meter:
 def _by_value(hashes: Hashes) -> tuple[Ints, Ints, Ints]:
     """An order of rows in which those of a value stand together, and where each value stands.
 
-    Of very many values the most frequent ones are told; the rows of the others come last.
+    Of very many values the most frequent ones are reported; the rows of the others come last.
     """
     _, classes, counts = np.unique(hashes, return_inverse=True, return_counts=True)
     kept = np.argsort(-counts, kind="stable")[:MOST_VALUES]

@@ -38,7 +38,7 @@ class RouteExchange:
     def write_table(self, document: Document) -> str:
         """Keep a table; returns its version: a number after all others, and what it holds.
 
-        Two readers of one source may take the same number; what they hold then tells them apart.
+        Two readers of one source may take the same number; their contents then distinguish them.
         """
         text = json.dumps(document, sort_keys=True)
         numbers = [int(file.name[:8]) for file in (self.path / "tables").glob("*.json")]
@@ -64,7 +64,7 @@ class RouteExchange:
                         (self.path / "reports" / name).unlink()
 
     def report(self, kind: str, who: str, content: Document) -> None:
-        """Tell the runner something; what cannot be written is not told."""
+        """Send the runner a report; one that cannot be written is dropped."""
         name = f"{time.time_ns():020d}-{kind}-{who}"
         scratch = self.path / "reports" / f".{name}"
         with suppress(OSError):

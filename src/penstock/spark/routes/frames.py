@@ -70,7 +70,7 @@ def obeyed(frame: DataFrame, source: str, route: Route) -> DataFrame:
 
 
 def table_in_use(progress: Any, source: str) -> str:
-    """The version of the table that a query's last batch was routed by; "" if it tells none."""
+    """The version of the table that a query's last batch was routed by; "" if it names none."""
     ends = [read.endOffset for read in progress.sources] if progress is not None else []
     offsets = by_source(ends).get(source)
     return str(offsets[0].get(OFFSET, "")) if offsets else ""

@@ -41,7 +41,7 @@ class LaneRouter:
         return pa.RecordBatch.from_arrays([*batch.columns, pa.array(routes)], schema=schema)
 
     def close(self) -> None:
-        """All rows were read: tell the runner what was learnt of them."""
+        """All rows were read: report to the runner what was learnt of them."""
         report = self._method.report()
         if report is not None:
             self._exchange.report(self._kind, str(self._lane), report)

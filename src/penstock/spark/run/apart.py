@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import networkx as nx
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
@@ -50,6 +51,7 @@ class RunningApart(RunningTopology):
         measured: bool = True,
         processors: Mapping[str, int] | None = None,
         max_rows: int | None = None,
+        accept_changes: bool = False,
     ) -> None:
         endless = [
             name
@@ -58,11 +60,15 @@ class RunningApart(RunningTopology):
         ]
         if pace.once and endless:
             raise InvalidTopology(
-                f"source {endless[0]!r} does not say when all of it is read, so a run over what is "
-                "there would not end where components run apart; leave --once out, or run together."
+                f"source {endless[0]!r} does not report when it has been read to its end, so "
+                "--once would never end with components run apart; leave --once out, or run "
+                "together."
             )
         self._at_once = pace.once
-        super().__init__(topology, session, checkpoint, replace(pace, once=False), measured)
+        super().__init__(
+            topology, session, checkpoint, replace(pace, once=False), measured,
+            accept_changes=accept_changes,
+        )  # fmt: skip
         self._processors = dict(processors or {})
         self._max_rows = max_rows
         self._reached: dict[str, dict[str, Offset]] = {}  # by query and source
@@ -87,7 +93,20 @@ class RunningApart(RunningTopology):
         return self.apart.built
 
     def _ledger(self) -> Ledger:
-        return WrittenLedger(self.inputs)
+        return WrittenLedger(self.inputs, self._sources_behind())
+
+    def _sources_behind(self) -> dict[str, set[str]]:
+        graph = self.topology.graph()
+        return {
+            part.query: {
+                source
+                for sink in part.topology.sinks
+                if sink.name in self.topology.sink_names
+                for source in self.inputs.keys() & nx.ancestors(graph, sink.name)
+            }
+            for part in self.apart.parts
+            if self._feeds_sink(part)
+        }
 
     def part(self, query: str) -> Part:
         """The part that a query carries out."""
@@ -98,7 +117,7 @@ class RunningApart(RunningTopology):
         return dict(self._parallelism)
 
     def set_parallelism(self, wanted: Mapping[str, int]) -> None:
-        """Tell components their processors; each holds from its next batch on."""
+        """Set the processors of components; each holds from its next batch on."""
         known = self.parallelism()
         for name, count in wanted.items():
             if name not in known or count < 1:
@@ -227,8 +246,8 @@ class RunningApart(RunningTopology):
     def finished(self) -> bool:
         """Whether all sources are worked off and nothing is left in any channel.
 
-        A query's position is told after its outputs are published. So if what was consumed, read
-        first, equals what was published, read after it, then nothing is under way anywhere.
+        A query's position is reported after its outputs are published. So if what was consumed,
+        read first, equals what was published, read after it, then nothing is under way anywhere.
         """
         once_since_s = self._began_s if self._at_once else None
         reached = self.reached()
@@ -266,7 +285,7 @@ class RunningApart(RunningTopology):
         while True:
             before = self.published()
             for query in self.queries:
-                with suppress(PySparkException):  # a failure is told by whoever waits
+                with suppress(PySparkException):  # a failure is raised by whoever waits
                     if query.isActive:
                         query.processAllAvailable()
             if before == self.published():

@@ -20,6 +20,7 @@ from penstock.control.step import Step
 from penstock.control.summary import RunSummary
 from penstock.errors import InvalidInput
 from penstock.spark.act.attached_placements import AttachedPlacements
+from penstock.spark.act.executors import executors_given_at_once
 from penstock.spark.act.placement import cannot_place
 from penstock.spark.run import controlled
 from penstock.spark.run.history import begin_history
@@ -31,26 +32,35 @@ log = logging.getLogger(__name__)
 CONTROLLED = {SetExecutors.NAME: "the number of executors", MoveKeyGroups.NAME: "where state lives"}
 
 
-def greeting(cannot: Mapping[str, str], settings: Settings) -> str:
+def greeting(cannot: Mapping[str, str], settings: Settings, given: int = 0) -> str:
     """What the controller will do and what it will only advise, in one line.
+
+    `given` executors came at the start, all that the session may have, because it was not built to
+    begin with fewer.
 
     >>> greeting({"key_groups": "no stores"}, Settings(executors_max=8, allocation="milp"))
     'changes the number of executors (1 to 8); only advises on where state lives (no stores)'
     """
     asked = [SetExecutors.NAME, *([MoveKeyGroups.NAME] if settings.allocation is not None else [])]
-    span = f" ({settings.executors_min} to {settings.executors_max})"
+    bounds = (settings.executors_min, settings.executors_max)
+    span = f" ({bounds[0]} to {bounds[1]})"
     does = [
         CONTROLLED[name] + (span if name == SetExecutors.NAME else "")
         for name in asked
         if name not in cannot and not settings.dry_run
     ]
     advises = [
-        f"{CONTROLLED[name]} ({cannot.get(name, 'dry run')})"
+        f"{CONTROLLED[name]} ({cannot.get(name, 'dry run').rstrip('.')})"
         for name in asked
         if name in cannot or settings.dry_run
     ]
     said = [f"changes {' and '.join(does)}"] if does else []
     said += [f"only advises on {' and '.join(advises)}"] if advises else []
+    if given > settings.executors_min:
+        said.append(
+            f"the cluster gave this session all {given} executors it may have at once; to begin "
+            f"with {bounds[0]}, build it with penstock.session_settings(executors={bounds})"
+        )
     return "; ".join(said)
 
 
@@ -82,10 +92,11 @@ class Attached:
             self._session, self.queries, self.max_latency_s, self.settings, placements
         )
         name = self._name()
-        cannot = subject.actuator.unavailable()
+        cannot, given = subject.actuator.unavailable(), executors_given_at_once(self._session)
+        noteworthy = cannot.keys() & CONTROLLED.keys() or given > self.settings.executors_min
         log.log(
-            logging.WARNING if cannot.keys() & CONTROLLED.keys() else logging.INFO,
-            "attached to %s: %s", name, greeting(cannot, self.settings),
+            logging.WARNING if noteworthy else logging.INFO,
+            "attached to %s: %s", name, greeting(cannot, self.settings, given),
         )  # fmt: skip
         history = begin_history(
             store, self.settings, self._resources, name=name, max_latency_s=self.max_latency_s,
@@ -99,10 +110,8 @@ class Attached:
         self._controller.start()
 
     def _placed(self) -> AttachedPlacements | None:
-        """Where key groups live; None, told as advice, where they cannot be moved."""
-        why = cannot_place(self._session)
-        if why:
-            log.warning("key groups stay where they are: %s", why)
+        """Where key groups live; None where they cannot be moved, which the first line says."""
+        if cannot_place(self._session):
             return None
         several = isinstance(self._target, SparkSession)
         return AttachedPlacements(self._session, several)

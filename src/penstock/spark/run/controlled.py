@@ -1,13 +1,16 @@
 """What the loop controls on Spark: a topology together or apart, or queries that are attached."""
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from penstock.config import Settings
+from penstock.control.actions import SetExecutors
 from penstock.control.assembly import planned_limits
 from penstock.control.controlled import Controlled
+from penstock.errors import Unavailable
 from penstock.spark.act.actuator import SparkActuator, traffic_of
 from penstock.spark.act.apart import ApartActuator
 from penstock.spark.act.attached_placements import AttachedPlacements
@@ -76,6 +79,9 @@ def attached(
 ) -> Controlled:
     """Queries that were started without Penstock; each is one component."""
     actuator = SparkActuator(session, placements.current if placements is not None else ())
+    if not settings.dry_run and SetExecutors.NAME not in actuator.unavailable():
+        with suppress(Unavailable):  # it is tried again with the first change, which then says why
+            actuator.take_over()
     slots = actuator.slots_per_executor()
     held_state = placements.follow if placements is not None else None
     return Controlled(

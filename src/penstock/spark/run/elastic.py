@@ -23,6 +23,7 @@ from penstock.spark.act.placement import Placement
 from penstock.spark.compile.fused import PlanChoice
 from penstock.spark.run import controlled
 from penstock.spark.run.apart import RunningApart
+from penstock.spark.run.before_start import check_before_start
 from penstock.spark.run.history import begin_history
 from penstock.spark.run.last_resort_checks import check_last_resort
 from penstock.spark.run.place import Place, open_session
@@ -74,6 +75,7 @@ class ElasticRun:
         # First, so that a history that cannot be written is refused before anything runs.
         store = self._resources.enter_context(HistoryStore(self.settings.history))
         checkpoint = self._checkpoint()
+        check_before_start(self.topology, self.settings, self.place, checkpoint)
         choice = choose_plan(
             self.place.plan, self.place.apply, store, self.topology.name, checkpoint
         )
@@ -126,10 +128,13 @@ class ElasticRun:
     def _queries(self, checkpoint: Path, choice: PlanChoice) -> RunningTopology:
         pace = Pace(self.settings.batch_interval_s or 0.0, self.place.once)
         if not self.place.apart:
-            return RunningTopology(self.topology, self.session, checkpoint, pace, choice=choice)
+            return RunningTopology(
+                self.topology, self.session, checkpoint, pace, choice=choice,
+                accept_changes=self.place.accept_changes,
+            )  # fmt: skip
         return RunningApart(
             self.topology, self.session, checkpoint, pace, processors=self.place.processors,
-            max_rows=self.settings.channel_rows,
+            max_rows=self.settings.channel_rows, accept_changes=self.place.accept_changes,
         )  # fmt: skip
 
     def _controlled(self) -> Controlled:

@@ -42,4 +42,6 @@ def _end(history: RunHistory) -> None:
     try:
         history.end(steady_s())
     except SQLAlchemyError as error:
-        log.warning("the end of the run is not in the history: %s", first_line(error))
+        log.warning(
+            "the end of the run could not be recorded in the history: %s", first_line(error)
+        )

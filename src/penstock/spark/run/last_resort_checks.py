@@ -22,8 +22,7 @@ def check_last_resort(topology: Topology, settings: Settings, apart: bool) -> No
         raise InvalidInput(f"{asked}; that is possible only where components run together.")
     if foreign and (settings.shed_at_most is not None or settings.adapt_interval):
         raise InvalidInput(
-            f"{asked}, but source {foreign[0]!r} cannot be told so; only a Generator and Streams "
-            "can."
+            f"{asked}, but source {foreign[0]!r} cannot do that; only a Generator and Streams can."
         )
 
 
@@ -34,4 +33,4 @@ def check_attached(settings: Settings) -> None:
         ("adapt-interval is true", settings.adapt_interval),
     ):
         if wants:
-            raise InvalidInput(f"{asked}, but the sources of an attached query cannot be told so.")
+            raise InvalidInput(f"{asked}, but the sources of an attached query cannot do that.")

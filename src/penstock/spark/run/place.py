@@ -31,6 +31,7 @@ class Place:
     processors: Mapping[str, int] | None = None  # that components apart begin with
     plan: PlanName = None  # None: as the checkpoint; "none", "auto", or a plan
     apply: bool = False  # carry state over to another plan, if the plan asks for it
+    accept_changes: bool = False  # go on although operators make their state otherwise
 
 
 def open_session(

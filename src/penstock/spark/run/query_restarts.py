@@ -59,9 +59,9 @@ class QueryRestarts:
                 for place, query in enumerate(self._queries()):
                     if self.will_restart(query):
                         log.warning(
-                            "query %s: its source runner died; starting it again", query.name
+                            "query %s: its source runner died; restarting the query", query.name
                         )
                         if self._restart(place):
                             self._times.append(time.monotonic())
             except Exception as error:  # noqa: BLE001 - looking on must go on
-                log.warning("looking after queries: %s", error)
+                log.warning("checking whether queries need a restart failed: %s", error)

@@ -14,12 +14,13 @@ from pyspark.errors import PySparkException
 from pyspark.sql import Row, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from penstock.errors import InvalidTopology, PenstockError
+from penstock.errors import InvalidTopology
 from penstock.model.plan import Orders
 from penstock.model.topology import Topology
 from penstock.spark import handles
 from penstock.spark.checkpoint.identity import identity
 from penstock.spark.checkpoint.layout import Checkpoint
+from penstock.spark.checkpoint.operators import operators_record
 from penstock.spark.checkpoint.plan_agreement import agree_on_plan, recorded_plan
 from penstock.spark.compile.builder import BuiltQuery, BuiltTopology, build
 from penstock.spark.compile.fused import PlanChoice, ShapeGuard, relaxed
@@ -30,6 +31,7 @@ from penstock.spark.measure.consumption import Consumption
 from penstock.spark.measure.ledger import Ledger, LedgerEntry, WrittenLedger
 from penstock.spark.measure.progress import Reports
 from penstock.spark.routes.frames import announce
+from penstock.spark.run.failure import query_failure
 from penstock.spark.run.query_restarts import QueryRestarts
 from penstock.spark.sinks.batch_writer import (
     BatchCalls,
@@ -69,6 +71,7 @@ class RunningTopology:
         pace: Pace = Pace(),  # noqa: B008 - frozen
         measured: bool = True,
         choice: PlanChoice = PlanChoice(),  # noqa: B008 - frozen
+        accept_changes: bool = False,
     ) -> None:
         if pace.interval_s >= 2 * topology.max_latency_s:
             raise InvalidTopology(
@@ -80,6 +83,7 @@ class RunningTopology:
         self._pace = pace
         self._measured = measured
         self._choice = choice
+        self._accept_changes = accept_changes  # of operators that make state
         self._written_last: dict[str, int] = {}  # batch by query
         self._checkpoint = Checkpoint(checkpoint)
         self._writers: list[BatchWriter] = []
@@ -143,6 +147,8 @@ class RunningTopology:
         self.built = self._build(reading)
         known = {name: source.identity for name, source in self.inputs.items()}
         self._checkpoint.check_identity(identity(self.topology, self.built, self.session, known))
+        made_by = operators_record(self.topology, self.built.inspection.operators)
+        self._checkpoint.check_operators(made_by, self._accept_changes)
         agree_on_plan(
             self.built, self._checkpoint, self.session, self._choice.apply
         )  # fmt: skip
@@ -160,7 +166,15 @@ class RunningTopology:
         return [name for name, source in self.inputs.items() if source.orders.issuperset(fields)]
 
     def _ledger(self) -> Ledger:
-        return (WrittenLedger if self._reads_channels else Ledger)(self.inputs)
+        kind = WrittenLedger if self._reads_channels else Ledger
+        return kind(self.inputs, self._sources_behind())
+
+    def _sources_behind(self) -> dict[str, set[str]]:
+        """The sources behind each query that writes to sinks of the topology."""
+        return {
+            query.plan.name: self.inputs.keys() & query.sharing.copies.keys()
+            for query in self.built.queries
+        }
 
     @property
     def _reads_channels(self) -> bool:
@@ -277,7 +291,7 @@ class RunningTopology:
 
     @property
     def reports(self) -> Reports:
-        """What Spark tells of this run's batches."""
+        """What Spark reports of this run's batches."""
         assert self._reports is not None, "the topology is not running"
         return self._reports
 
@@ -300,7 +314,7 @@ class RunningTopology:
         return self._consumption.shed_rows()
 
     def backlog(self, now_s: float) -> int:
-        """Rows that arrived at sources which tell and are in no committed batch yet."""
+        """Rows that arrived at sources that report them and are in no committed batch yet."""
         return self._consumption.backlog(now_s)
 
     def checkpoint_of(self, query: BuiltQuery) -> str:
@@ -319,7 +333,7 @@ class RunningTopology:
             time.sleep(poll_s)
         for query in self.queries:
             # A last batch without rows emits what the final watermark closes.
-            with suppress(PySparkException):  # a failure is told below
+            with suppress(PySparkException):  # a failure is raised below
                 if query.isActive and not self._pace.once:
                     query.processAllAvailable()
         self.raise_failure()
@@ -340,8 +354,9 @@ class RunningTopology:
         for query, writer in zip(self.queries, self._writers, strict=True):
             error = query.exception()
             if error is not None and not self._restarts.will_restart(query):
-                said = writer.failure or first_line(error)
-                raise PenstockError(f"query {query.name!r} failed: {said}")
+                failed = writer.failure
+                cause = error if failed is None else failed.error
+                raise query_failure(query.name, error, failed, self.topology) from cause
 
     def _await_commit(self, query: StreamingQuery) -> None:
         """Until Spark has noted the batch that was written last, so that it is not done again."""

@@ -22,7 +22,6 @@ from penstock.model.sinks import Console, Files, ForeachBatch, Memory, ToChannel
 from penstock.model.topology import SinkBinding
 from penstock.spark.channels import publishing
 from penstock.spark.channels.log import Channel
-from penstock.spark.handles.messages import first_line
 from penstock.spark.sinks import files as file_sink
 from penstock.spark.sinks.commit_records import CommitRecords, Promises
 from penstock.spark.sinks.files import Target, TaskWriter
@@ -57,7 +56,7 @@ class QueryOutput(Protocol):
 
 @dataclass(frozen=True)
 class ChannelSide:
-    """What a query tells the channels it writes to: who it is, and when its rows arrived."""
+    """What a query passes to the channels it writes to: who it is, and when its rows arrived."""
 
     writer: str
     arrivals: Callable[[int], Arrivals | None]
@@ -70,6 +69,15 @@ class BatchCalls:
     begin: Callable[[int], None]  # before it runs
     check: Callable[[], None]  # may refuse to have it written
     written: Callable[[int], None]  # after everything of it is in place
+
+
+@dataclass(frozen=True)
+class BatchFailure:
+    """What ended a batch while it was written."""
+
+    batch_id: int
+    error: Exception
+    sink: str | None = None  # whose function failed, if one did
 
 
 class BatchWriter:
@@ -100,7 +108,7 @@ class BatchWriter:
         self.memory: dict[str, dict[int, list[Row]]] = {
             sink.name: {} for sink in query.sinks if isinstance(sink.sink, Memory)
         }
-        self.failure: str | None = None
+        self.failure: BatchFailure | None = None
         self.between_batches = threading.Lock()  # held while a batch is written
         self.closed = False
 
@@ -112,13 +120,13 @@ class BatchWriter:
             try:
                 self._write(batch, batch_id)
             except Exception as error:
-                self.failure = self.failure or first_line(error)
+                self.failure = self.failure or BatchFailure(batch_id, error)
                 raise
 
     def _write(self, batch: DataFrame, batch_id: int) -> None:
         """The steps of a batch; a crash between any two is made good when the batch comes again.
 
-        1. Whoever looks on is told that it begins.
+        1. Observers are notified that it begins.
         2. It is refused if Spark planned it otherwise than it should have.
         3. A record says what was promised when it came before; it is refused if the record is of
            other offsets.
@@ -128,7 +136,7 @@ class BatchWriter:
            the batch is true.
         6. What the record promises is put in place.
         7. The record that is too old for anybody goes.
-        8. Whoever looks on is told that it is written.
+        8. Observers are notified that it is written.
         """
         self._calls.begin(batch_id)
         self._calls.check()
@@ -185,8 +193,9 @@ class BatchWriter:
         for one in targets:
             if one.format != "arrow" and file_sink.exists(finals[one.sink]):
                 raise PenstockError(
-                    f"sink {one.sink!r}: {finals[one.sink]} exists already and is not of this run; "
-                    "give the sink an empty directory, or the checkpoint it was written with."
+                    f"sink {one.sink!r}: {finals[one.sink]} exists already and was not written "
+                    "by this run; give the sink an empty directory, or the checkpoint it was "
+                    "written with."
                 )
         reports = batch.mapInArrow(TaskWriter(targets, TAG), file_sink.REPORT_SCHEMA).collect()
         promised: Promises = {}
@@ -199,7 +208,7 @@ class BatchWriter:
                     one, reports, self._side.writer, batch_id, self._side.arrivals(batch_id),
                     self._records.digest(batch_id),
                 )  # fmt: skip
-            # The first batch is published even when empty: it tells readers the schema.
+            # The first batch is published even when empty: it gives readers the schema.
             elif isinstance(sink.sink, Files) and (files or batch_id == 0):
                 schema = to_arrow_schema(self._query.part(batch, sink).schema, timezone="UTC")
                 file_sink.gather(one, files, schema)
@@ -219,7 +228,7 @@ class BatchWriter:
             try:
                 sink.function(rows, batch_id)
             except Exception as error:
-                self.failure = f"sink {binding.name!r}: function: {first_line(error)}"
+                self.failure = BatchFailure(batch_id, error, binding.name)
                 raise
         elif isinstance(sink, Console):
             rows.show(sink.rows, truncate=False)

@@ -46,8 +46,8 @@ class CommitRecords:
             raise InvalidInput(
                 f"batch {batch_id} was committed before ({file}) and is now to be read from other "
                 "offsets: the checkpoint was restored in part, so nothing was written; restore "
-                "all of it from one time, or remove that record and the output it names to have "
-                "the batch written anew."
+                "all of it from the same time, or remove that record and the output it names to "
+                "have the batch written again."
             )
         promises: Promises = record["sinks"]
         return promises

@@ -123,14 +123,15 @@ def publish(gathered: str, final: str) -> None:
     if place.exists(gathered):
         if place.exists(final):
             raise PenstockError(
-                f"{final} is there already and is not of this run; move it away, the batch waits "
-                f"at {gathered}."
+                f"{final} exists already and was not written by this run; move it away (the batch "
+                f"is kept at {gathered})."
             )
         place.move(gathered, final)
     elif not place.exists(final):
         raise PenstockError(
-            f"{final} was promised by a commit record and is neither there nor staged at "
-            f"{gathered}; restore one of them, or remove the record to have the batch written anew."
+            f"{final} was promised by a commit record but is neither in place nor staged at "
+            f"{gathered}; restore one of them, or remove the record to have the batch written "
+            "again."
         )
     place.sync(final.rpartition("/")[0])
     place.remove_tree(gathered.rpartition("/")[0])

@@ -1,4 +1,4 @@
-"""When admitted rows arrived: as the backend tells, or as this runner first saw them."""
+"""When admitted rows arrived: as the backend reports, or as this runner first saw them."""
 
 import numpy as np
 

@@ -100,7 +100,7 @@ class ControlFile:
         with _turn(self._path.with_suffix(".lock")):
             before = self.read()
             if self.fault:
-                raise InvalidInput(f"{self._path} {self.fault}; remove it, then order again.")
+                raise InvalidInput(f"{self._path} {self.fault}; remove it, then try again.")
             write_atomically(self._path, asdict(change(before)))
 
     def order(self, **orders: Any) -> None:

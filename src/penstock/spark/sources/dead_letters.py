@@ -46,9 +46,9 @@ def write_letters(file: Path, records: Sequence[Malformed]) -> None:
         writer.write_table(table)
 
 
-def read_letters(folder: Path) -> pa.Table:
+def read_letters(folder: str | Path) -> pa.Table:
     """All malformed records so far, in order of batches."""
-    files = sorted(folder.glob("*.arrow"))
+    files = sorted(Path(folder).glob("*.arrow"))
     tables = [pa.ipc.open_file(pa.BufferReader(file.read_bytes())).read_all() for file in files]
     return pa.concat_tables(tables) if tables else SCHEMA.empty_table()
 

@@ -75,7 +75,7 @@ def _packed(streams: Streams, options: dict[str, str]) -> StructType | None:
 
 
 def _check(name: str, streams: Streams, columns: str) -> None:
-    """Refuse what its backend can never read; columns that are no DDL are told of by Spark."""
+    """Refuse what its backend can never read; Spark itself refuses columns that are not DDL."""
     if streams.kind == "generators":  # they have columns of their own, and may be very many
         return
     with suppress(PySparkException):
@@ -85,8 +85,9 @@ def _check(name: str, streams: Streams, columns: str) -> None:
         for field in fields.fields:
             if '"nullable":false' in field.json():
                 raise InvalidTopology(
-                    f"source {name!r}: column {field.name!r} is declared NOT NULL, which nobody "
-                    "can promise of records to come; leave that out, and filter where it matters."
+                    f"source {name!r}: column {field.name!r} is declared NOT NULL, which "
+                    "cannot be guaranteed for future records; leave NOT NULL out, and filter where "
+                    "it matters."
                 )
         schema = to_arrow_schema(fields, timezone="UTC")
         try:

@@ -114,7 +114,7 @@ class GeneratorReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if start.get("stream", self._stream) != self._stream:
             raise ValueError(
                 f"the checkpoint is at stream {start['stream']!r}, not {self._stream!r}; declare "
-                "sources in the order the checkpoint was begun with"
+                "sources in the order the checkpoint was created with"
             )
         if self._target is None and self._choices.waits():
             return start

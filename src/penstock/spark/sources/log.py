@@ -90,8 +90,8 @@ class AdmissionLog:
         """Add an entry; it is on the disk when this returns."""
         if self._file is None:
             raise Unavailable(
-                f"{self.directory} could not be gone on with after a failure; start the query "
-                "again, nothing that was admitted is lost."
+                f"{self.directory} could not be continued after a failure; restart the "
+                "query (nothing that was admitted is lost)."
             )
         frame = _frame(encode(batch))
         if self._torn:

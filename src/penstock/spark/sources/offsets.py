@@ -20,7 +20,7 @@ def source_of(offset: object) -> str | None:
 
 
 def by_source(offsets: list[str | None]) -> dict[str, list[Offset]]:
-    """Offsets of a query, as its progress tells them; one that is read twice has two."""
+    """Offsets of a query, as its progress reports them; one that is read twice has two."""
     found: dict[str, list[Offset]] = {}
     for text in offsets:
         offset = json.loads(text) if text else None

@@ -1,7 +1,7 @@
 """How fast rows come to sources that count them, at any moment or once a batch.
 
 Counts over a period of the loop would jump with the number of batches that began in it, so a
-rate is taken between two counts, over the time between them. The first count tells no rate: what
+rate is taken between two counts, over the time between them. The first count gives no rate: what
 waited by then may have come at any time, and a forecast would follow it for long.
 """
 

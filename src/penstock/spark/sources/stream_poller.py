@@ -81,7 +81,7 @@ class StreamPoller:
                 first = self._backend.first([name])
                 table.position = table.position.put(np.array([row]), first)
                 table.waiting[row] = 0
-                log.warning("stream %s is read on from its beginning, as asked", name)
+                log.warning("stream %s resumes from its beginning, as requested", name)
 
     def _hold_leaving(self, rows: Ints, latest: Latest, sound: Bools) -> Latest:
         """A leaving stream reaches to where it was when it left, and is gone once that is read."""

@@ -68,7 +68,7 @@ class StreamTable:
         self.position = self.position.put(batch.stream, batch.end)
 
     def new_to_log(self) -> Joined:
-        """Streams that no entry tells of yet."""
+        """Streams that no entry mentions yet."""
         rows = np.arange(self.logged, len(self.names))
         return Joined(self.names[self.logged :], self.position.take(rows), self.joined_s[rows])
 

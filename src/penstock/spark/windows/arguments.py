@@ -60,7 +60,9 @@ def checked(
     if mode not in MODES:
         raise InvalidTopology(f"mode is {mode!r}; allowed: {', '.join(MODES)}.")
     if counted and mode != "append":
-        raise InvalidTopology(f"mode is {mode!r}; windows of rows are only told when full: append.")
+        raise InvalidTopology(
+            f"mode is {mode!r}; windows of rows are emitted only when full; use append."
+        )
     if (
         isinstance(buckets, bool)
         or not isinstance(buckets, int)
@@ -88,7 +90,7 @@ def _by(frame: DataFrame, by: Any) -> tuple[str, ...]:
     for name in names:
         if name not in frame.columns:
             raise InvalidTopology(
-                f"by names {name!r}, which is no column; columns: {', '.join(frame.columns)}."
+                f"by names {name!r}, which is not a column; columns: {', '.join(frame.columns)}."
             )
         if isinstance(frame.schema[name].dataType, StructType) or not _is_key(frame, name):
             raise InvalidTopology(
@@ -96,7 +98,7 @@ def _by(frame: DataFrame, by: Any) -> tuple[str, ...]:
                 "numbers, text, binary, booleans, dates and times."
             )
     if len(set(names)) < len(names):
-        raise InvalidTopology(f"by names {', '.join(names)}; each may stand once.")
+        raise InvalidTopology(f"by names {', '.join(names)}; name each only once.")
     return names
 
 
@@ -157,7 +159,7 @@ def _event_time(frame: DataFrame, time: Any, counted: bool) -> str | None:
         )
     if time not in frame.columns:
         raise InvalidTopology(
-            f"time is {time!r}, which is no column; columns: {', '.join(frame.columns)}."
+            f"time is {time!r}, which is not a column; columns: {', '.join(frame.columns)}."
         )
     if time not in times:
         raise InvalidTopology(
@@ -180,7 +182,7 @@ def _aggregates(given: Any, by: tuple[str, ...]) -> dict[str, Call | UserAggrega
     found: dict[str, Call | UserAggregate] = {}
     for name, aggregate in given.items():
         if not isinstance(name, str) or not name:
-            raise InvalidTopology(f"aggregates: the name {name!r} is no text.")
+            raise InvalidTopology(f"aggregates: the name {name!r} is not text.")
         if name in by or name == WINDOW:
             raise InvalidTopology(
                 f"aggregates: the name {name!r} is taken by a column of the result; choose another."

@@ -39,7 +39,7 @@ class PaneLane:
     """A function for mapInArrow: rows in, buckets of pane partials out.
 
     Among them go empty rows, one for the end of every window that the rows are in. Spark drops
-    those that its watermark calls late, and what is left tells the step which windows are closed.
+    those that its watermark calls late, and what is left shows the step which windows are closed.
     """
 
     keys: tuple[str, ...]

@@ -115,7 +115,7 @@ class PaneStep:
             first = int(self.shape.first_window(entries.pane).min())
             first = max(first, self.shape.last_ended(emitted) + 1)
             return int(self.shape.end(np.array([first]))[0])
-        # Nothing is to be told; the state is only to be forgotten when its time has come.
+        # There is nothing to emit; the state is only to be forgotten when its time has come.
         return int(self.shape.end(self.shape.last_window(entries.pane)).min())
 
 

@@ -24,7 +24,7 @@ def of_the_same(state: Any, made_for: str, where: Where) -> tuple[int, bytes]:
     was, emitted, content = state.get
     if was != made_for:
         raise PenstockError(
-            f"{where.operator}: the checkpoint was begun with {was}, and now it is {made_for}; "
+            f"{where.operator}: the checkpoint was created with {was}, and now it is {made_for}; "
             "give it a new checkpoint."
         )
     return emitted, content

@@ -1,4 +1,4 @@
-"""States of a user's own aggregate, and how its mistakes are told."""
+"""States of a user's own aggregate, and how its mistakes are reported."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from penstock.spark.windows.kernels import State
 
 
 class GroupError(Exception):
-    """A user's function failed on one group; whoever knows the groups' keys tells which key."""
+    """A user's function failed on one group; whoever knows the groups' keys says which key."""
 
     def __init__(self, group: int, said: str) -> None:
         super().__init__(said)
@@ -23,7 +23,7 @@ class GroupError(Exception):
 
 @dataclass(frozen=True)
 class Where:
-    """What a mistake is told with: the operator, and the columns of its key."""
+    """What a mistake is reported with: the operator, and the columns of its key."""
 
     operator: str
     by: tuple[str, ...]

@@ -1,6 +1,6 @@
 """The one interface between the `penstock` source and the systems that hold streams.
 
-It is public, as `penstock.sources`: docs/your-own-source.md tells how to write one, and
+It is public, as `penstock.sources`: docs/your-own-source.md shows how to write one, and
 `penstock.testing.BackendContract` tests whether it keeps what is asked for here.
 
 A backend is made from options alone and used in two places that share nothing else:
@@ -86,7 +86,7 @@ class Discovered:
 class Latest:
     """How far streams reach at this moment; one row for each stream asked for.
 
-    `waiting_rows` counts from where reading stands to `end`, exactly or as well as can be told
+    `waiting_rows` counts from where reading stands to `end`, exactly or as well as can be known
     without reading it all. A stream with a fault has none waiting and `end` is ignored.
     """
 
@@ -126,7 +126,7 @@ class Ranges:
     streams: Sequence[str]
     start: Positions
     end: Positions
-    rows: Ints  # as told by `advance`: a hint for the sizes of buffers
+    rows: Ints  # as given by `advance`: a hint for the sizes of buffers
 
     def __len__(self) -> int:
         return len(self.streams)

@@ -34,7 +34,9 @@ def backend_class(kind: str) -> type[Backend]:
             f"backend {kind!r} needs the package {error.name or module!r}, which is not installed."
         ) from error
     if not (isinstance(found, type) and issubclass(found, Backend)):
-        raise InvalidInput(f"backend {kind!r} is no class derived from penstock.sources.Backend.")
+        raise InvalidInput(
+            f"backend {kind!r} is not a class derived from penstock.sources.Backend."
+        )
     return found
 
 

@@ -89,7 +89,9 @@ class KafkaBackend(Backend):
     def _asking(self) -> Iterator[None]:
         """Brokers that were away are knocked at first, so that other sources need not wait."""
         if self._away and not reachable(self._place):
-            raise Unavailable(f"Kafka at {self._place.servers} does not serve: nobody listens")
+            raise Unavailable(
+                f"Kafka at {self._place.servers} cannot be reached: nothing is listening"
+            )
         self._away = True
         with sentence(self._place):
             yield

@@ -58,7 +58,7 @@ class KafkaPlace:
         for name, variable in self.client_env:
             if variable not in os.environ:
                 raise Unavailable(
-                    f"the environment variable {variable!r}, which is to hold {name!r} of Kafka, "
+                    f"the environment variable {variable!r}, which should hold {name!r} of Kafka, "
                     "is not set in this process."
                 )
             secret[name] = os.environ[variable]
@@ -137,4 +137,4 @@ def sentence(place: KafkaPlace) -> Iterator[None]:
         yield
     except KafkaException as error:
         said = str(error.args[0].str() if error.args else error).strip()
-        raise Unavailable(f"Kafka at {place.servers} does not serve: {said}") from error
+        raise Unavailable(f"Kafka at {place.servers} cannot be reached: {said}") from error

@@ -113,7 +113,7 @@ def _taken(
     return taken, lost
 
 
-# Told while a broker restarts; the consumer goes on by itself when it is back.
+# Reported while a broker restarts; the consumer goes on by itself when it is back.
 _PASSING = (KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN, KafkaError._TIMED_OUT)
 
 
@@ -126,7 +126,7 @@ def _skip_to_first(
         low, _ = reader.get_watermark_offsets(Partition(*where), place.timeout_s)
     since, end = progress.next[row], min(low, progress.end[row])
     if low <= since:
-        raise Unavailable(f"Kafka at {place.servers} has not got {ranges.streams[row]} back yet")
+        raise Unavailable(f"Kafka at {place.servers} has not recovered {ranges.streams[row]} yet")
     progress.reached(where, end, reader)
     if where in progress.row:
         reader.incremental_unassign([Partition(*where)])
@@ -139,7 +139,7 @@ def _still_there(place: KafkaPlace, patience: Patience) -> None:
     """Silence is an empty fetch or a broker that is away: only the latter tries patience."""
     with sentence(place):
         consumer(place).list_topics(timeout=place.timeout_s)
-    patience.next_s(Unavailable(f"Kafka at {place.servers} hands out no records of the ranges"))
+    patience.next_s(Unavailable(f"Kafka at {place.servers} returns no records for the ranges"))
 
 
 def _chunk(

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from penstock.model.observation import Ints
+from penstock.model.observation import Floats, Ints
 from penstock.spark.sources.backends.backend import Chunk, Malformed, Positions, Ranges
 from penstock.spark.sources.backends.decoding import decode, decode_lines
 from penstock.spark.sources.backends.directory import Directory
@@ -22,6 +22,15 @@ LOOK_BACK_BYTES = 65_536
 SEARCHES, SEARCH_PAUSE_S = 4, 0.5  # for a file that is not found
 
 
+@dataclass(frozen=True)
+class _Lines:
+    """How long the lines of a stream are, as of the last sample."""
+
+    row_bytes: float
+    header_bytes: int  # of a first line that is no row
+    sampled_bytes: int  # how long the file was then
+
+
 @dataclass
 class _Text:
     """Whole lines of several ranges, to be parsed together."""
@@ -32,6 +41,9 @@ class _Text:
     size: int = 0
 
 
+UNKNOWN = _Lines(FIRST_GUESS_BYTES, 0, 0)
+
+
 class LineFiles:
     """How far files of lines reach, and their records."""
 
@@ -39,28 +51,31 @@ class LineFiles:
         self._directory = directory
         self._form = form
         self._header = header
-        self._row_bytes = FIRST_GUESS_BYTES
-        self._sampled = 0
+        self._lines_of: dict[str, _Lines] = {}
 
     def reach(
         self, streams: Sequence[str], since: Positions, found: Positions, fault: list[str]
     ) -> tuple[Positions, Ints, list[str]]:
         """Where files end, about how many rows that is, and faults."""
         read = np.where(since.major == found.major, since.minor, 0)
-        unread = np.maximum(found.minor - read, 0)
-        self._sample(streams, unread)
-        waiting = np.ceil(unread / self._row_bytes).astype(np.int64)
+        grown = np.flatnonzero(found.minor > read)
+        self._sample(streams, found, grown)
+        waiting = np.zeros(len(streams), dtype=np.int64)
+        some = [streams[number] for number in grown.tolist()]
+        waiting[grown] = self._rows(some, read[grown], found.minor[grown])
         return found, waiting, fault
 
     def advance(
         self, streams: Sequence[str], start: Positions, latest: Positions, rows: Ints
     ) -> tuple[Positions, Ints]:
-        """Bytes for so many rows, by the mean."""
+        """Bytes for so many rows, by the mean of each stream."""
         begin = np.where(start.major == latest.major, start.minor, 0)
-        wanted = begin + np.maximum(rows * self._row_bytes, 1).astype(np.int64)
-        end = np.minimum(wanted, latest.minor)
-        counts = np.ceil((end - begin) / self._row_bytes).astype(np.int64)
-        return Positions(latest.major, end), counts
+        row_bytes, header_bytes = self._lengths(streams)
+        header = np.maximum(header_bytes - begin, 0)
+        wanted = begin + header + np.maximum(rows * row_bytes, 1).astype(np.int64)
+        # What would be left of less than a row is taken along, or it would count as one.
+        end = np.where(wanted + row_bytes > latest.minor, latest.minor, wanted)
+        return Positions(latest.major, end), self._rows(streams, begin, end)
 
     def read(self, ranges: Ranges, schema: pa.Schema) -> Iterator[Chunk]:
         """Chunks of whole lines."""
@@ -78,19 +93,60 @@ class LineFiles:
         if text.parts or lost:
             yield self._chunk(text, ranges, schema, lost)
 
-    def _sample(self, streams: Sequence[str], unread: Ints) -> None:
-        """Learn the mean length of a line from one file that grew; cheap, whatever their number."""
-        grown = np.flatnonzero(unread)
-        if len(grown) == 0:
-            return
-        self._sampled += 1
-        name = streams[int(grown[self._sampled % len(grown)])]
-        head = self._directory.head(name, SAMPLE_BYTES) or b""
-        lines = head.count(b"\n")
-        if lines:
-            mean = (head.rfind(b"\n") + 1) / lines
-            weight = max(0.2, 1 / self._sampled)
-            self._row_bytes += weight * (mean - self._row_bytes)
+    def _rows(self, streams: Sequence[str], begin: Ints, end: Ints) -> Ints:
+        """About how many rows ranges of bytes hold; at least one, or nobody would read them.
+
+        Rows are counted from the start of a file, so that what is rounded up for one range is
+        missing from the next: the counts of many small ranges add up to that of the whole.
+        """
+        row_bytes, header_bytes = self._lengths(streams)
+
+        def until(place: Ints) -> Ints:
+            counted: Floats = np.rint(np.maximum(place - header_bytes, 0) / row_bytes)
+            return counted.astype(np.int64)
+
+        rows: Ints = np.maximum(until(end) - until(begin), 1)
+        return rows
+
+    def _lengths(self, streams: Sequence[str]) -> tuple[Floats, Ints]:
+        known = [self._lines_of.get(name, UNKNOWN) for name in streams]
+        row_bytes = np.array([lines.row_bytes for lines in known], dtype=np.float64)
+        return row_bytes, np.array([lines.header_bytes for lines in known], dtype=np.int64)
+
+    def _sample(self, streams: Sequence[str], found: Positions, grown: Ints) -> None:
+        """Learn how long the lines of new files are, and anew whenever one is twice as long."""
+        for number in grown.tolist():
+            name, size = streams[number], int(found.minor[number])
+            lines = self._lines_of.get(name, UNKNOWN)
+            if size < 2 * lines.sampled_bytes:
+                continue
+            path = self._directory.path_of(name, int(found.major[number]))
+            learnt = None if path is None else self._sampled(path, size, lines)
+            if learnt is not None:
+                self._lines_of[name] = learnt
+
+    def _sampled(self, path: Path, size: int, before: _Lines) -> _Lines | None:
+        """From the newest lines: they say most about those to come."""
+        start = max(0, size - SAMPLE_BYTES)
+        try:
+            descriptor = os.open(path, os.O_RDONLY)
+        except OSError:
+            return None
+        try:
+            text = os.pread(descriptor, size - start, start)
+        finally:
+            os.close(descriptor)
+        header_bytes = before.header_bytes
+        first = 0 if start == 0 and not self._header else text.find(b"\n") + 1
+        if self._header and start == 0:
+            header_bytes = first
+        last = text.rfind(b"\n") + 1
+        count = text.count(b"\n", first, last)
+        if count:
+            return _Lines((last - first) / count, header_bytes, size)
+        if len(text) < SAMPLE_BYTES:
+            return None  # not one whole line yet
+        return _Lines(float(SAMPLE_BYTES), header_bytes, size)  # or longer
 
     def _lines(
         self, ranges: Ranges, number: int, name: str, lost: list[Malformed]

@@ -61,7 +61,7 @@ def connect(place: RedisPlace) -> Any:
         password = None if place.password_env is None else os.environ.get(place.password_env)
         if place.password_env is not None and password is None:
             raise Unavailable(
-                f"the environment variable {place.password_env!r}, which is to hold the password "
+                f"the environment variable {place.password_env!r}, which should hold the password "
                 "of Redis, is not set in this process."
             )
         client = redis.Redis.from_url(
@@ -82,4 +82,4 @@ def sentence(place: RedisPlace) -> Iterator[None]:
         yield
     except redis.RedisError as error:
         said = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-        raise Unavailable(f"Redis at {masked_url(place.url)} does not serve: {said}") from error
+        raise Unavailable(f"Redis at {masked_url(place.url)} cannot be reached: {said}") from error

@@ -17,7 +17,7 @@ MS_BITS, SEQ_BITS, NUMBER_BITS = 43, 40, 43
 LOW_BITS = 20  # of seq, in minor
 LOW_MASK = (1 << LOW_BITS) - 1
 NUMBER_MASK = (1 << NUMBER_BITS) - 1
-LEAST_CLOCK_MS = 10**12  # ids below were made by hand and tell no time
+LEAST_CLOCK_MS = 10**12  # ids below were made by hand and hold no time
 
 
 def packed(ms: Ints, seq: Ints, number: Ints) -> Positions:

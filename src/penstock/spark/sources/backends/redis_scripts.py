@@ -23,15 +23,15 @@ for i, key in ipairs(KEYS) do
     local kind = string.sub(info.err, 1, 9) == 'WRONGTYPE' and '2' or '0'
     out[i] = kind .. ' 0 0 0 0 0 0'
   else
-    local told = {}
-    for n = 1, #info, 2 do told[info[n]] = info[n + 1] end
-    local last, first = told['last-generated-id'], '0-0'
-    local left = told['length']
+    local field = {}
+    for n = 1, #info, 2 do field[info[n]] = info[n + 1] end
+    local last, first = field['last-generated-id'], '0-0'
+    local left = field['length']
     if left > 0 and ARGV[i] ~= '' then
       local found = redis.call('XRANGE', key, ARGV[i], '+', 'COUNT', 1)
       if #found > 0 then first = found[1][1] end
     end
-    out[i] = string.format('1 %.0f %.0f ', left, told['entries-added'] or -1)
+    out[i] = string.format('1 %.0f %.0f ', left, field['entries-added'] or -1)
       .. string.gsub(last, '-', ' ') .. ' ' .. string.gsub(first, '-', ' ')
   end
 end

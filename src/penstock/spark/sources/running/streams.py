@@ -86,17 +86,13 @@ class RunningStreams(RunningSource):
         )
 
     def _statuses(self, offset: Offset | None) -> list[dict[str, Any]]:
-        """What the runner that gave an offset says, with the batch that the offset is the end of.
+        """What the runner that gave an offset says, with the entry up to which it is `reached`.
 
-        Before the first batch nobody knows which runner it will be: those that admitted nothing.
+        Before a first batch with rows nobody knows which log it will be in: what all runners say.
         """
         if self._watch is None:
             return []
-        if offset is not None:
+        if offset is not None and int(offset["log"]) >= 0:
             status = self._watch.status_at(self.name, int(offset["log"]), int(offset["seq"]))
             return [] if status is None else [status]
-        return [
-            {**status, "reached": 0}
-            for status in self._watch.fresh_statuses(self.name)
-            if status["seq"] == 0
-        ]
+        return [{**status, "reached": 0} for status in self._watch.fresh_statuses(self.name)]

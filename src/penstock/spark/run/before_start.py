@@ -1,0 +1,117 @@
+"""What is refused before Spark is started, which takes seconds: a mistake is known at once."""
+
+import difflib
+import os
+import re
+import socket
+from contextlib import closing
+from pathlib import Path
+
+from penstock.config import Settings
+from penstock.errors import Infeasible, InvalidInput, Unavailable
+from penstock.model.sinks import Files, ToChannel
+from penstock.model.topology import Topology
+from penstock.spark.checkpoint.layout import begun, refuse_if_in_use
+from penstock.spark.cluster.standing import cluster_status
+from penstock.spark.run.place import EMBEDDED, STANDING, Place
+from penstock.spark.sinks.places import is_url, place_of
+
+NAMES = (EMBEDDED, STANDING, "local", "yarn")
+ALLOWED = "local[N], embedded, cluster, spark://HOST:PORT, yarn, or k8s://URL"
+CONNECT_LIMIT_S = 5.0
+_LOCAL = re.compile(r"local(-cluster)?(\[.+\])?")
+
+
+def check_before_start(
+    topology: Topology, settings: Settings, place: Place, checkpoint: Path
+) -> None:
+    """Refuse what cannot go well, in the order in which a person would mend it."""
+    check_master(place.master)
+    if place.master == STANDING:
+        _check_room(settings)
+    check_folder(checkpoint, "checkpoint")
+    refuse_if_in_use(checkpoint)
+    _check_sinks(topology, begun(checkpoint))
+
+
+def check_master(master: str) -> None:
+    """Refuse a master that is misspelt, or a standalone one where nothing answers."""
+    if master.startswith("spark://"):
+        _check_answers(master)
+    elif not (master in NAMES or _LOCAL.fullmatch(master) or master.startswith("k8s://")):
+        near = difflib.get_close_matches(master, NAMES, n=1)
+        hint = f"did you mean {near[0]}? " if near else ""
+        raise InvalidInput(f"master is {master!r}; {hint}allowed: {ALLOWED}.")
+
+
+def _check_answers(master: str) -> None:
+    reasons = []
+    for address in master.removeprefix("spark://").split(","):
+        host, colon, port = address.rpartition(":")
+        if not colon or not host or not port.isdigit():
+            raise InvalidInput(f"master is {master!r}; write spark://HOST:PORT.")
+        try:
+            with closing(socket.create_connection((host, int(port)), CONNECT_LIMIT_S)):
+                return
+        except (OSError, OverflowError) as error:
+            reasons.append(str(error.args[-1] if error.args else error))
+    raise Unavailable(
+        f"master {master} cannot be reached: {reasons[0]}; start it, or give another ({ALLOWED})."
+    )
+
+
+def _check_room(settings: Settings) -> None:
+    """Whether the first executors fit on the cluster of `penstock cluster up`, once it is free."""
+    found = cluster_status()
+    if not found.up:
+        raise Unavailable(found.detail)
+    fewest, slots, memory_mb = (
+        settings.executors_min, settings.slots, settings.executor_memory_mb,
+    )  # fmt: skip
+    if fewest * slots > found.slots:
+        raise Infeasible(
+            f"{fewest} executors of {slots} slots cannot fit on the cluster, which has "
+            f"{found.slots} slots in all; give fewer --slots or --executors-min, or start a larger "
+            "one (penstock cluster up --slots N)."
+        )
+    if fewest * memory_mb > found.memory_mb:
+        raise Infeasible(
+            f"{fewest} executors of {memory_mb} MB cannot fit on the cluster, which has "
+            f"{found.memory_mb} MB in all; give a smaller --executor-memory-mb, or start a larger "
+            "one (penstock cluster up --memory-mb MB)."
+        )
+
+
+def check_folder(folder: Path, whose: str) -> None:
+    """Refuse a folder that is a file, or that cannot be made or written."""
+    there = folder.absolute()
+    while not there.exists():
+        there = there.parent
+    if not there.is_dir():
+        raise InvalidInput(f"{whose}: {folder} cannot be a folder, {there} is a file.")
+    if not os.access(there, os.W_OK | os.X_OK):
+        raise InvalidInput(f"{whose}: {folder} cannot be written, {there} is not writable.")
+
+
+def _check_sinks(topology: Topology, goes_on: bool) -> None:
+    for binding in topology.sinks:
+        sink = binding.sink
+        if not isinstance(sink, Files | ToChannel) or is_url(sink.path):
+            continue
+        check_folder(Path(sink.path), f"sink {binding.name!r}")
+        # A checkpoint that goes on knows which batches are its own; each is checked when written.
+        if isinstance(sink, Files) and not goes_on:
+            _make_room(binding.name, sink)
+
+
+def _make_room(name: str, sink: Files) -> None:
+    """A run that begins finds no batches of another one."""
+    batches = sorted(Path(sink.path).glob("batch=*"))
+    if batches and not sink.overwrite:
+        raise InvalidInput(
+            f"sink {name!r}: {batches[0]} exists already and this run starts from scratch; "
+            "continue the checkpoint it was written with (--checkpoint), give the sink an empty "
+            "folder, or have it emptied: Files(..., overwrite=True)."
+        )
+    for batch in batches:
+        place_of(str(batch)).remove_tree(str(batch))

@@ -1,0 +1,91 @@
+"""Claims made of what was measured on Spark; the measuring itself is stood in for."""
+
+import json
+from contextlib import nullcontext
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from experiments.admission.on_spark import a1, a2, a5
+from experiments.admission.on_spark.race import Lap, Race
+from experiments.allocation.on_spark import l3, l6
+from experiments.allocation.on_spark.rounds import Course
+from experiments.claim import Claim
+from experiments.drs.on_spark import d2
+from experiments.drs.on_spark.apart import Found, Trial
+from penstock.scaling.models.correction import Correction
+from penstock.workloads.admission_streams import WORKLOADS
+
+
+def lap(moved: int, late_s: float, lanes: int) -> Lap:
+    return Lap([10 * moved] * 2, [late_s] * 2, [lanes] * 2, [0, moved], [(5, 1.0 + late_s)])
+
+
+def race(**laps: Lap) -> Race:
+    return Race(laps, 1.0, 0, 2)
+
+
+def answered(claim: Claim, folder: Path) -> None:
+    assert claim.where == "spark"
+    assert claim.holds == all(claim.numbers["parts"].values())
+    for name in claim.figures:
+        assert (folder / name).stat().st_size > 1_000
+    json.dumps(claim.as_json(), allow_nan=False)
+
+
+def test_strategies_are_compared_on_every_workload(tmp_path: Path) -> None:
+    one = race(drf_m=lap(1, 0.0, 4), ard=lap(2, 0.1, 4), par=lap(60, 0.2, 4))
+    races = {name: [one] for name in WORKLOADS}
+    for claim in (a1.claim(races, tmp_path), a2.claim(races)):
+        answered(claim, tmp_path)
+        assert claim.holds
+    worse = {
+        **races,
+        "bursty": [race(drf_m=lap(3, 0.0, 4), ard=lap(2, 0.1, 4), par=one.laps["par"])],
+    }
+    failed = a1.claim(worse, tmp_path)
+    assert "not so: bursty: drf-m <= ard." in failed.reason
+
+
+def test_static_lanes_are_early_and_many(tmp_path: Path) -> None:
+    rising = race(drf_m=lap(1, 0.5, 3), ard=lap(1, 2.0, 3), static=lap(0, 0.0, 8))
+    claim = a5.claim([rising], tmp_path)
+    answered(claim, tmp_path)
+    assert claim.holds
+    assert claim.numbers["late_share"] == {"drf-m": 0.0, "ard": 1.0, "static": 0.0}
+
+
+@pytest.mark.parametrize(
+    ("measured_s", "holds"), [((1.0, 2.0, 3.0), True), ((2.0, 3.0, 1.0), False)]
+)
+def test_allocations_are_ordered_as_estimated(
+    measured_s: tuple[float, ...], holds: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trials = tuple(Trial((5, 5, 1), latency_s, (0.3, 0.4, 0.01)) for latency_s in measured_s)
+    found = Found(trials, (0.1, 0.2, 0.3), Correction(0.5, 2.0, 0.1, 3), (0.3, 0.4, 0.01))
+    monkeypatch.setattr(d2, "measure", lambda *_: found)
+    claim = d2.claim(tmp_path, (1,), quick=True)
+    answered(claim, tmp_path)
+    assert claim.holds == holds
+
+
+def test_placements_are_compared_round_by_round(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def nothing(*_: Any) -> None:
+        """Stands in for what moves key groups and waits for batches."""
+
+    trial = SimpleNamespace(
+        nodes=lambda: ["1", "2", "3"], place=nothing, batches=nothing,
+        placement=SimpleNamespace(components={"a": None}),
+    )  # fmt: skip
+    for module in (l3, l6):
+        monkeypatch.setattr(module, "Trial", lambda *_: nullcontext(trial))
+        monkeypatch.setattr(
+            module, "course", lambda *_: Course([3.0, 1.2, 1.1], [0.0, 60.0, 100.0], [2, 2, 0])
+        )
+        claim = module.claim(tmp_path, quick=True)
+        answered(claim, tmp_path)
+        assert claim.holds

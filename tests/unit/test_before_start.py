@@ -1,0 +1,118 @@
+"""What a run refuses before Spark is started."""
+
+import socket
+from pathlib import Path
+
+import pytest
+
+from penstock import Files, Generator, Topology, constant
+from penstock.config import Settings
+from penstock.errors import Infeasible, InvalidInput, PenstockError, Unavailable
+from penstock.spark.checkpoint.layout import Checkpoint
+from penstock.spark.cluster.embedded import ClusterStatus
+from penstock.spark.run import before_start
+from penstock.spark.run.before_start import check_before_start
+from penstock.spark.run.elastic import ElasticRun
+from penstock.spark.run.place import Place
+
+
+def road(out: Path, overwrite: bool = False) -> Topology:
+    made = Topology("road", max_latency="5s")
+    made.source("rows", Generator(constant(10.0)))
+    made.add("kept", "SELECT * FROM rows", "rows")
+    made.sink("out", "kept", Files(str(out), overwrite=overwrite))
+    return made
+
+
+def check(folder: Path, settings: Settings | None = None, **place: str) -> None:
+    check_before_start(
+        road(folder / "out"), settings or Settings(), Place(**place), folder / "state"
+    )
+
+
+@pytest.mark.parametrize(
+    ("master", "words"),
+    [
+        ("embeded", "master is 'embeded'; did you mean embedded? allowed: local[N], embedded"),
+        ("locall[2]", "master is 'locall[2]'"),
+        ("spark://nowhere", "write spark://HOST:PORT"),
+    ],
+)
+def test_a_master_that_is_misspelt_is_refused(tmp_path: Path, master: str, words: str) -> None:
+    with pytest.raises(InvalidInput) as error:
+        check(tmp_path, master=master)
+    assert words in str(error.value)
+
+
+@pytest.mark.parametrize("master", ["local", "local[4]", "local[*]", "yarn", "k8s://https://a:1"])
+def test_masters_of_spark_pass(tmp_path: Path, master: str) -> None:
+    check(tmp_path, master=master)
+
+
+def test_a_master_where_nothing_answers_is_refused(tmp_path: Path) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        port = taken.getsockname()[1]  # nobody listens there
+        with pytest.raises(Unavailable, match=rf"spark://127.0.0.1:{port} cannot be reached: "):
+            check(tmp_path, master=f"spark://127.0.0.1:{port}")
+        taken.listen()
+        check(tmp_path, master=f"spark://127.0.0.1:{port}")
+
+
+def test_output_of_another_run_is_refused_unless_it_may_be_overwritten(tmp_path: Path) -> None:
+    (tmp_path / "out" / "batch=0").mkdir(parents=True)
+    with pytest.raises(
+        InvalidInput, match=r"batch=0 exists already and this run starts from scratch"
+    ):
+        check(tmp_path)
+    check_before_start(road(tmp_path / "out", True), Settings(), Place(), tmp_path / "state")
+    assert list((tmp_path / "out").iterdir()) == []
+
+
+def test_output_stays_where_its_checkpoint_goes_on(tmp_path: Path) -> None:
+    (tmp_path / "out" / "batch=0").mkdir(parents=True)
+    with Checkpoint(tmp_path / "state") as checkpoint:
+        checkpoint.check_identity({"topology": "road"})
+    check_before_start(road(tmp_path / "out", True), Settings(), Place(), tmp_path / "state")
+    assert (tmp_path / "out" / "batch=0").exists()
+
+
+def test_a_checkpoint_in_use_is_refused_and_none_is_made(tmp_path: Path) -> None:
+    check(tmp_path)
+    assert not (tmp_path / "state").exists()
+    with Checkpoint(tmp_path / "state"), pytest.raises(Unavailable, match="in use by another run"):
+        check(tmp_path)
+
+
+def test_folders_that_cannot_be_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "out").write_text("")
+    with pytest.raises(InvalidInput, match=r"sink 'out': .*out is a file"):
+        check(tmp_path)
+    (tmp_path / "out").unlink()
+    (tmp_path / "state").write_text("")
+    with pytest.raises(InvalidInput, match=r"checkpoint: .*state is a file"):
+        check(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        (Settings(slots=8), "1 executors of 8 slots cannot fit on the cluster, which has 4 slots"),
+        (Settings(executor_memory_mb=4096), "4096 MB cannot fit on the cluster, which has 2048 MB"),
+    ],
+)
+def test_executors_that_can_never_fit_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, settings: Settings, words: str
+) -> None:
+    up = ClusterStatus(True, "Up.", "spark://127.0.0.1:1", slots=4, memory_mb=2048)
+    monkeypatch.setattr(before_start, "cluster_status", lambda: up)
+    check(tmp_path, master="cluster")
+    with pytest.raises(Infeasible, match=words) as error:
+        check(tmp_path, settings, master="cluster")
+    assert error.value.exit_code == 3
+
+
+def test_a_run_is_refused_before_it_starts_anything(tmp_path: Path) -> None:
+    settings = Settings(history=str(tmp_path / "history.sqlite"))
+    with pytest.raises(PenstockError, match="did you mean embedded"):
+        ElasticRun(road(tmp_path / "out"), settings, Place("embeded")).__enter__()
