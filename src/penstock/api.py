@@ -36,6 +36,7 @@ class Topology(topology.Topology):
         plan: Any = None,
         apply: bool = False,
         accept_changes: bool = False,
+        strict: bool = False,
         config: str | Path | None = None,
         **options: Any,
     ) -> RunSummary:
@@ -46,7 +47,8 @@ class Topology(topology.Topology):
         says how many each starts with. `plan` is a TopologyPlan, a JSON file, "none" or "auto",
         and says which operators share a shuffle; without it, the checkpoint does. `apply` carries
         the checkpoint's state over to another plan. `accept_changes` goes on with a checkpoint
-        although operators make their state otherwise than it was begun with.
+        although operators make their state otherwise than it was begun with. `strict` refuses
+        a source whose folder is not there or holds no file that fits, instead of waiting for one.
 
         Further options are those of docs/options.md by their Python names, such as
         `executors_max=8`, `period_s="2s"` or `policy_options={"window_s": 30}`; None or "off"
@@ -56,7 +58,8 @@ class Topology(topology.Topology):
         limit_s = None if duration is None else parse_duration_s(duration, "duration")
         running = self.start(
             master=master, checkpoint=checkpoint, once=once, apart=apart, processors=processors,
-            plan=plan, apply=apply, accept_changes=accept_changes, config=config, **options,
+            plan=plan, apply=apply, accept_changes=accept_changes, strict=strict, config=config,
+            **options,
         )  # fmt: skip
         with running as run:
             with suppress(KeyboardInterrupt):  # the user's way to end a run without end
@@ -74,6 +77,7 @@ class Topology(topology.Topology):
         plan: Any = None,
         apply: bool = False,
         accept_changes: bool = False,
+        strict: bool = False,
         config: str | Path | None = None,
         **options: Any,
     ) -> "ElasticRun":
@@ -90,6 +94,7 @@ class Topology(topology.Topology):
         place = Place(
             master, None if checkpoint is None else Path(checkpoint), once=once, apart=apart,
             processors=processors, plan=plan, apply=apply, accept_changes=accept_changes,
+            strict=strict,
         )  # fmt: skip
         return ElasticRun(self, settings, place)
 

@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
 
@@ -44,6 +45,20 @@ def test_the_newest_period_is_exposed(tmp_path: Path) -> None:
     assert found["penstock_run_active", ()] == 1
     assert found["penstock_lanes", (("source", "reports"),)] == 1
     assert found["penstock_streams", (("source", "reports"), ("state", "live"))] == 7
+
+
+def test_runs_that_ended_are_not_listed_beside_one_that_goes_on(tmp_path: Path) -> None:
+    def listed() -> list[str]:
+        return re.findall(r'penstock_run_active\{.*?run="(\d+)"', exposition(store).decode())
+
+    with HistoryStore(str(tmp_path / "h.sqlite")) as store:
+        ended, _killed, alive = (
+            store.begin(replace(RUN, started_at_s=at_s)) for at_s in (10.0, 20.0, 50_000.0)
+        )
+        ended.end(15.0)
+        assert listed() == [str(alive.run_id)]
+        alive.end(50_010.0)
+        assert listed() == [str(alive.run_id)]  # the newest one, where none goes on
 
 
 def test_what_was_not_measured_is_left_out(tmp_path: Path) -> None:

@@ -2,18 +2,20 @@
 
 import socket
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
-from penstock import Files, Generator, Topology, constant
+from penstock import Files, Generator, Memory, Streams, Topology, constant
 from penstock.config import Settings
 from penstock.errors import Infeasible, InvalidInput, PenstockError, Unavailable
+from penstock.spark import handles
 from penstock.spark.checkpoint.layout import Checkpoint
 from penstock.spark.cluster.embedded import ClusterStatus
 from penstock.spark.run import before_start
 from penstock.spark.run.before_start import check_before_start
 from penstock.spark.run.elastic import ElasticRun
-from penstock.spark.run.place import Place
+from penstock.spark.run.place import Place, await_executor
 
 
 def road(out: Path, overwrite: bool = False) -> Topology:
@@ -116,3 +118,40 @@ def test_a_run_is_refused_before_it_starts_anything(tmp_path: Path) -> None:
     settings = Settings(history=str(tmp_path / "history.sqlite"))
     with pytest.raises(PenstockError, match="did you mean embedded"):
         ElasticRun(road(tmp_path / "out"), settings, Place("embeded")).__enter__()
+
+
+def cabs(folder: Path, **streams: str) -> Topology:
+    made = Topology("cabs", max_latency="5s")
+    made.source("trips", Streams(files=str(folder), schema="cab STRING", **streams))  # type: ignore[arg-type]
+    made.add("kept", "SELECT * FROM trips", "trips")
+    made.sink("out", "kept", Memory())
+    return made
+
+
+def test_a_source_with_nothing_to_read_is_told_and_strictly_refused(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    there = tmp_path / "trips"
+    strict = Place(strict=True)
+
+    def check(made: Topology, place: Place) -> None:
+        caplog.clear()
+        check_before_start(made, Settings(), place, tmp_path / "state")
+
+    check(cabs(there), Place())
+    assert "source 'trips': the folder" in caplog.text
+    with pytest.raises(InvalidInput, match=r"source 'trips': the folder .*trips does not exist"):
+        check(cabs(there), strict)
+    there.mkdir()
+    (there / "a.csv").write_text("")
+    check(cabs(there), strict)
+    with pytest.raises(InvalidInput, match=r"no file in .*trips fits the pattern '\*\.json'"):
+        check(cabs(there, pattern="*.json"), strict)
+    check(cabs(there, pattern="*.csv"), strict)
+    assert caplog.text == ""
+
+
+def test_a_cluster_on_which_no_executor_comes_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(handles, "executors", lambda session: [])
+    with pytest.raises(Infeasible, match="no executor of 8 slots and 1024 MB came within 0 s"):
+        await_executor(cast(Any, None), "spark://far:7077", Settings(slots=8), limit_s=0.0)

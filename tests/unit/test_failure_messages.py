@@ -117,6 +117,14 @@ def test_what_wraps_an_error_gives_way_to_it() -> None:
     assert first_line(FromSpark("plain words\nmore")) == "plain words"
 
 
+def test_what_the_jvm_raised_stands_for_the_call_that_failed() -> None:
+    text = (
+        "An error occurred while calling None.org.apache.spark.api.java.JavaSparkContext.\n"
+        ": org.apache.spark.SparkException: Could not parse Master URL: 'x'\n\tat org.apache"
+    )
+    assert first_line(RuntimeError(text)) == "SparkException: Could not parse Master URL: 'x'"
+
+
 @pytest.mark.parametrize(
     "line", ["f = F.udf(lambda v: v, 'double')", "c = F.col('a')"], ids=["udf", "column"]
 )

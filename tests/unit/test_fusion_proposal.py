@@ -108,3 +108,13 @@ def test_a_plan_that_cannot_be_read_is_refused(document: object, words: str) -> 
     with pytest.raises(InvalidInput) as refused:
         read_plan(document, "plan.json")
     assert words in str(refused.value)
+
+
+def test_a_plan_that_would_share_no_other_shuffle_is_kept_and_gains_nothing() -> None:
+    keys = {"clean": (), "speeds": ("vehicle",)}
+    streams = [(None, "clean"), ("clean", "speeds")]
+    graph = measured_graph([observation(5.0, 100.0)], keys, streams, frozenset({"speeds"}))
+    assert graph is not None
+    decision = propose_fusion(graph, [("clean",), ("speeds",)])
+    assert (decision.plan.groups, decision.plan.gain) == ((), 0.0)
+    assert decision.reasons[0].startswith("plan kept: no other operators would do better to share")

@@ -218,9 +218,23 @@ def _admission_line(record: AdmissionRecord) -> str:
 
 
 def _room_line(d: RoomDecision) -> str:
-    numbers = ", ".join(f"{name} {value:.4g}" for name, value in d.numbers.items())
     reasons = [*d.reasons, *([f"infeasible: {d.infeasible}"] if d.infeasible else [])]
-    return f"{d.room} ({d.policy}): {d.what} ({numbers}): {'; '.join(reasons)}"
+    said = "; ".join(reasons)
+    numbers = ", ".join(_named(name, value) for name, value in d.numbers.items())
+    line = f"{d.room} ({d.policy}): {d.what}" + (f": {said}" if said else "")
+    return line + (f" ({numbers})" if numbers else "")
+
+
+def _named(name: str, value: float) -> str:
+    """A figure in words.
+
+    >>> _named("expected_gain", 0.113), _named("present_cost", 451.0)
+    ('expected gain 11.3%', 'present cost 451')
+    """
+    words = name.replace("_", " ")
+    if math.isnan(value):
+        return f"{words} not known"
+    return f"{words} {value:.1%}" if name.endswith("gain") else f"{words} {value:.4g}"
 
 
 def _action_line(a: ActionRecord) -> str:

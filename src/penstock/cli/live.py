@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 import sys
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from penstock.cli.output import one_line
+from penstock.control.start_up import StartUp
 from penstock.control.step import clock_time
 
 if TYPE_CHECKING:
@@ -30,18 +31,28 @@ class LiveView:
         self._decisions: deque[str] = deque(maxlen=KEPT_DECISIONS)
         self._last: Step | None = None
         self._live: Any = None
+        self.notes: Callable[[], Sequence[str]] = tuple  # what sources say, once they run
+        self._noted: tuple[str, ...] = ()
+        self._start_up = StartUp()
+        self._counts = False  # whether start-up was over in the last period
 
     def step(self, step: Step) -> None:
         """One period has passed."""
         self._last = step
+        if step.observation is not None:
+            self._counts = self._start_up.counts(step.observation)
         if step.observation is not None and step.observation.latency is not None:
             self._done_rows += step.observation.latency.count
         if step.changes:
             self._decisions.append(one_line(step.line()))
+        before, self._noted = self._noted, tuple(one_line(note) for note in self.notes())
         if self._live is not None:
             self._live.update(self._table())
         else:
             print(self._line(step), file=sys.stderr, flush=True)
+            for note in self._noted:
+                if note not in before:
+                    print(f"  {note}", file=sys.stderr, flush=True)
 
     @contextmanager
     def shown(self) -> Iterator[None]:
@@ -82,7 +93,8 @@ class LiveView:
         latency = seen.latency
         return (
             f"latency {latency.mean_s:.1f} s (95%: {latency.p95_s:.1f} s) "
-            f"of {self._max_latency_s:g} s, in time {latency.in_time_share:.0%}"
+            f"of {self._max_latency_s:g} s, "
+            + (f"in time {latency.in_time_share:.0%}" if self._counts else "still starting up")
         )
 
     def _table(self) -> Any:
@@ -106,6 +118,8 @@ class LiveView:
             for component in seen.components:
                 grid.add_row(component.name, _work(component))
         parts: list[Any] = [grid]
+        if self._noted:
+            parts.append(Text("\n".join(self._noted), style="yellow"))
         if self._total_rows:
             parts.append(ProgressBar(total=self._total_rows, completed=self._done_rows))
         if self._decisions:

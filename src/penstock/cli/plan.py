@@ -14,8 +14,8 @@ from penstock.cli.output import JsonFlag, one_line, print_json
 from penstock.cli.plotting import MISSING, can_plot
 from penstock.cli.settings import HISTORY_HELP, history_place, with_settings
 from penstock.config import Settings
-from penstock.control.summary import seconds_text, share_text
 from penstock.errors import Infeasible, InvalidInput
+from penstock.model.number_text import seconds_text, share_text
 
 if TYPE_CHECKING:
     from penstock.control.records import ActionRecord, RunRecord

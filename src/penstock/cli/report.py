@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.cli.output import one_line
 from penstock.cli.plotting import MISSING, can_plot
-from penstock.control.summary import seconds_text, share_text
+from penstock.model.number_text import seconds_text, share_text
 
 if TYPE_CHECKING:
     from penstock.control.step import Step

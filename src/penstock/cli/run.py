@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -18,6 +17,7 @@ from penstock.cli.dashboard import (
     TokenOption,
     beside,
 )
+from penstock.cli.exit_codes import INTERRUPTED
 from penstock.cli.output import JsonFlag, print_json
 from penstock.cli.settings import with_settings
 from penstock.config import Settings
@@ -101,6 +101,14 @@ def run(
             "are others than it was begun with.",
         ),
     ] = False,
+    strict: Annotated[
+        bool,
+        typer.Option(
+            "--strict",
+            help="Refuse a source whose folder is not there or holds no file that fits, instead "
+            "of waiting for one.",
+        ),
+    ] = False,
     page: Annotated[bool, PageFlag] = False,
     port: Annotated[int, PortOption] = DEFAULT_PORT,
     token: Annotated[str | None, TokenOption] = None,
@@ -123,14 +131,16 @@ def run(
 
     place = Place(
         master, checkpoint, once=once, apart=apart, processors=given, plan=plan, apply=apply,
-        accept_changes=accept_changes,
+        accept_changes=accept_changes, strict=strict,
     )  # fmt: skip
     with beside(page, settings.history, port, token, private) as controls:
-        summary = run_watched(topology, settings, place, limit_s, controls)
+        summary, interrupted = run_watched(topology, settings, place, limit_s, controls)
     if as_json:
         print_json(summary)
     else:
         print(summary)
+    if interrupted:
+        raise typer.Exit(INTERRUPTED)
 
 
 def _processors(text: str | None, apart: bool) -> dict[str, int] | None:
@@ -169,8 +179,8 @@ def run_watched(
     place: Place,
     limit_s: float | None,
     controls: Controls,
-) -> RunSummary:
-    """Run under a live view; Ctrl-C ends the run, not the summary."""
+) -> tuple[RunSummary, bool]:
+    """Run under a live view; Ctrl-C ends the run, not the summary. Whether it did, comes second."""
     from penstock.cli.live import LiveView
     from penstock.spark.run.elastic import ElasticRun
     from penstock.spark.sources.running.kinds import running_sources
@@ -180,10 +190,14 @@ def run_watched(
     view = LiveView(topology.name, topology.max_latency_s, total)
     with view.shown(), ElasticRun(topology, settings, place, view.step) as running:
         controls.run = running
+        view.notes = running.source_notes
         for decision in running.plan:
             gain = decision.numbers.get("expected_gain")
             expected = "" if gain is None else f" (expected gain {gain:.0%})"
             print(f"{decision.room}: {decision.what}{expected}", file=sys.stderr)
-        with suppress(KeyboardInterrupt):  # the usual way to end a run without end
+        interrupted = False
+        try:
             running.wait(limit_s)
-        return running.finish()
+        except KeyboardInterrupt:  # the usual way to end a run without end
+            interrupted = True
+        return running.finish(), interrupted

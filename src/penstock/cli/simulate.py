@@ -13,8 +13,8 @@ import typer
 from penstock.cli.output import JsonFlag, one_line, print_json
 from penstock.cli.settings import with_settings
 from penstock.config import Settings
-from penstock.control.summary import seconds_text, share_text
 from penstock.errors import InvalidInput, Unavailable
+from penstock.model.number_text import seconds_text, share_text
 
 if TYPE_CHECKING:
     from penstock.control.step import Step

@@ -6,27 +6,10 @@ from dataclasses import dataclass
 
 from penstock.control.start_up import StartUp
 from penstock.control.step import Step
+from penstock.model.number_text import share_text
 from penstock.model.observation import Observation
 
 MOST_DECISIONS = 100  # lines of decisions in a summary, the newest; the history holds all of them
-
-
-def seconds_text(seconds: float) -> str:
-    """A latency for a person; a dash where there was none.
-
-    >>> seconds_text(2.0), seconds_text(math.nan)
-    ('2.00 s', '-')
-    """
-    return "-" if math.isnan(seconds) else f"{seconds:.2f} s"
-
-
-def share_text(share: float) -> str:
-    """A share for a person; a dash where there was nothing to have a share of.
-
-    >>> share_text(0.9871), share_text(math.nan)
-    ('98.7%', '-')
-    """
-    return "-" if math.isnan(share) else f"{share:.1%}"
 
 
 @dataclass(frozen=True)

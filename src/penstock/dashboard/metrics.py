@@ -20,6 +20,7 @@ from penstock.model.observation import Observation
 
 CONTENT_TYPE = CONTENT_TYPE_LATEST
 RUN = ("run", "topology")
+SILENT_PERIODS = 60  # a run that is this far behind the newest one was ended without a word
 LAST = 64  # decisions read back: enough to hold one of the acting policy among its shadows
 
 
@@ -99,11 +100,26 @@ class HistoryCollector(Collector):
 
     def _runs(self) -> dict[int, RunRecord]:
         runs = self._store.runs()
-        active = {number: record for number, record in runs.items() if record.ended_at_s is None}
+        last_s = {number: self._last_seen_s(number, runs[number]) for number in runs}
+        now_s = max(last_s.values(), default=0.0)
+        active = {
+            number: record
+            for number, record in runs.items()
+            if record.ended_at_s is None
+            and now_s - last_s[number] <= SILENT_PERIODS * record.period_s
+        }
         newest = max(runs, default=None)
-        if newest is not None:
-            active[newest] = runs[newest]
-        return active
+        return active if active or newest is None else {newest: runs[newest]}
+
+    def _last_seen_s(self, run: int, record: RunRecord) -> float:
+        """When anything was last heard of a run; one that was killed does not tell its end."""
+        if record.ended_at_s is not None:
+            return record.ended_at_s
+        end = position(self._store, run)
+        seen = self._store.read_observations(
+            run, Within(span=(end.observations - 1, end.observations))
+        )
+        return max([record.started_at_s, *(one.at_s for one in seen)])
 
     def _samples(self, run: int, record: RunRecord) -> Iterable[Sample]:
         end = position(self._store, run)

@@ -46,14 +46,19 @@ def propose_fusion(
         if sum(bool(graph.keys[place[o]]) for o in part.operators) > 1
     )
     proposal = Proposal(groups, before, decision.plan.cost)
-    if proposal.gain < least_gain:
-        kept = tuple(
-            Group(tuple(graph.names[p] for p in _positions(m)), graph.component_key(m))
-            for m in now
-            if sum(bool(graph.keys[p]) for p in _positions(m)) > 1
-        )
+    kept = tuple(
+        Group(tuple(graph.names[p] for p in _positions(m)), graph.component_key(m))
+        for m in now
+        if sum(bool(graph.keys[p]) for p in _positions(m)) > 1
+    )
+    # Operators without a key run where their rows come from, whatever component they are put in.
+    same = _shared(graph, groups) == _shared(graph, kept)
+    if proposal.gain < least_gain or same:
         reason = (
-            f"plan kept: the best other plan would save {max(0.0, proposal.gain):.1%} of its cost"
+            "plan kept: no other operators would do better to share a shuffle"
+            if same
+            else "plan kept: the best other plan would save "
+            f"{max(0.0, proposal.gain):.1%} of its cost"
         )
         return Decision(Proposal(kept, before, before), (reason, *decision.reasons))
     reason = f"expected gain {proposal.gain:.1%}: cost {before:.6g} -> {proposal.cost:.6g} rows"
@@ -73,3 +78,9 @@ def _partition(graph: OperatorGraph, parts: list[list[int]]) -> list[Members]:
 
 def _positions(members: Members) -> list[int]:
     return [p for p in range(members.bit_length()) if members >> p & 1]
+
+
+def _shared(graph: OperatorGraph, groups: Sequence[Group]) -> set[tuple[frozenset[str], object]]:
+    """Which operators with keys share a shuffle, and by what."""
+    keyed = {name for name, key in zip(graph.names, graph.keys, strict=True) if key}
+    return {(frozenset(keyed.intersection(one.operators)), one.key) for one in groups}

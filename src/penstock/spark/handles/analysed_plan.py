@@ -26,7 +26,8 @@ _RELATIONAL = frozenset(
 # What is another one in each run of the same program: ids of expressions, of nodes, of objects, and
 # of the variables of functions in SQL.
 _OF_THIS_RUN = re.compile(
-    r"#\d+L?|\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b|@[0-9a-f]{4,}|(?<=lambda x)_\d+"
+    r"#\d+L?|\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b"
+    r"|@[0-9a-f]{4,}|\b0x[0-9a-f]+\b|(?<=lambda [xyz])_\d+"
 )
 
 

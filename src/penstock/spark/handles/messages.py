@@ -19,6 +19,9 @@ _RAISED = re.compile(r"^(?P<kind>[A-Za-z_][\w.]*)(?:: (?P<said>.*))?$", re.MULTI
 # What Spark adds to an error of its own: the line of a script, or the text of a query.
 _CALLED_FROM = re.compile(r'^".*" was called from\n(?P<file>.+):(?P<line>\d+)$', re.MULTILINE)
 _SQL = re.compile(r"^== SQL .*==\n(?P<text>.+)$", re.MULTILINE)
+# py4j tells in its first line which call failed, and in the second what the JVM raised.
+_CALLING = "An error occurred while calling"
+_OF_JAVA = re.compile(r"^: (?:[\w.$]+\.)?(?P<said>\w+: .+)$", re.MULTILINE)
 _OF_SPARK = re.compile(r"^.*?(?P<said>\[[A-Z][A-Z0-9_.]+\] .*)$", re.MULTILINE)
 # What says that something failed, and not what.
 _ENGINES_OWN = (
@@ -51,7 +54,9 @@ def failure_of(error: BaseException) -> Failure:
     """What an exception says: of a user's function in a worker, the exception raised there."""
     text = str(error)
     if not isinstance(error, PySparkException):
-        said = f"{type(error).__name__}: {error}".strip().splitlines()[0].rstrip(": ")
+        of_java = _OF_JAVA.search(text) if text.startswith(_CALLING) else None
+        said = of_java["said"] if of_java is not None else f"{type(error).__name__}: {error}"
+        said = said.strip().splitlines()[0].rstrip(": ")
         return Failure(said, *(users_line(error.__traceback__) or (None, None)))
     ours = _OURS.search(text)
     if ours is not None or _TRACE in text:

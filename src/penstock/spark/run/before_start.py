@@ -1,6 +1,7 @@
 """What is refused before Spark is started, which takes seconds: a mistake is known at once."""
 
 import difflib
+import logging
 import os
 import re
 import socket
@@ -15,6 +16,9 @@ from penstock.spark.checkpoint.layout import begun, refuse_if_in_use
 from penstock.spark.cluster.standing import cluster_status
 from penstock.spark.run.place import EMBEDDED, STANDING, Place
 from penstock.spark.sinks.places import is_url, place_of
+from penstock.spark.sources.running.kinds import running_sources
+
+log = logging.getLogger(__name__)
 
 NAMES = (EMBEDDED, STANDING, "local", "yarn")
 ALLOWED = "local[N], embedded, cluster, spark://HOST:PORT, yarn, or k8s://URL"
@@ -29,6 +33,7 @@ def check_before_start(
     check_master(place.master)
     if place.master == STANDING:
         _check_room(settings)
+    _check_sources(topology, place.strict)
     check_folder(checkpoint, "checkpoint")
     refuse_if_in_use(checkpoint)
     _check_sinks(topology, begun(checkpoint))
@@ -91,6 +96,16 @@ def check_folder(folder: Path, whose: str) -> None:
         raise InvalidInput(f"{whose}: {folder} cannot be a folder, {there} is a file.")
     if not os.access(there, os.W_OK | os.X_OK):
         raise InvalidInput(f"{whose}: {folder} cannot be written, {there} is not writable.")
+
+
+def _check_sources(topology: Topology, strict: bool) -> None:
+    """Say what has nothing to read yet: streams may come later, or the place is misspelt."""
+    for name, source in running_sources(topology).items():
+        reason = source.nothing_there()
+        if reason is not None and strict:
+            raise InvalidInput(f"source {name!r}: {reason}; without --strict it would wait for it.")
+        if reason is not None:
+            log.warning("source %r: %s yet; it waits for the first stream", name, reason)
 
 
 def _check_sinks(topology: Topology, goes_on: bool) -> None:

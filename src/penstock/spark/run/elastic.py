@@ -166,6 +166,16 @@ class ElasticRun:
         """Streams that join and leave while the topology runs."""
         return self.running.streams
 
+    def source_notes(self) -> tuple[str, ...]:
+        """What sources say that a person should know: no stream yet, a file that is not read."""
+        notes = [
+            f"source {name}: {note}"
+            for name in self.running.inputs
+            for status in self.running.sources.fresh_statuses(name)
+            for note in status["notes"]
+        ]
+        return tuple(dict.fromkeys(notes))
+
     @property
     def steps(self) -> Sequence[Step]:
         """What the loop did: the newest periods; the history has all of them."""

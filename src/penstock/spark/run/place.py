@@ -1,21 +1,30 @@
 """Where a run takes place: its cluster, its session, and what it leaves there."""
 
+import time
 from collections.abc import Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from penstock.config import Settings
+from penstock.errors import Infeasible, Unavailable
+from penstock.spark import handles
 from penstock.spark.act.executors import executor_settings
 from penstock.spark.cluster.embedded import EmbeddedCluster
 from penstock.spark.cluster.standing import cluster_settings
+from penstock.spark.handles.messages import first_line
 from penstock.spark.run.plan_choice import PlanName
 from penstock.spark.run.session import build_session
 
 EMBEDDED = "embedded"
 STANDING = "cluster"  # the one of `penstock cluster up`
+
+
+FIRST_EXECUTOR_LIMIT_S = 120.0
 
 
 @dataclass(frozen=True)
@@ -31,6 +40,7 @@ class Place:
     processors: Mapping[str, int] | None = None  # that components apart begin with
     plan: PlanName = None  # None: as the checkpoint; "none", "auto", or a plan
     apply: bool = False  # carry state over to another plan, if the plan asks for it
+    strict: bool = False  # refuse sources that have nothing to read yet
     accept_changes: bool = False  # go on although operators make their state otherwise
 
 
@@ -56,9 +66,36 @@ def open_session(
         extra["spark.scheduler.mode"] = "FAIR"  # no component waits for another's tasks
     log_file = place.log_file or checkpoint.parent / f"{checkpoint.name}.spark.log"
     log_file.parent.mkdir(parents=True, exist_ok=True)
-    session = build_session(
-        name, master, key_groups=settings.key_groups, log_file=log_file,
-        quick_start=embedded, extra=extra,
-    )  # fmt: skip
+    try:
+        session = build_session(
+            name, master, key_groups=settings.key_groups, log_file=log_file,
+            quick_start=embedded, extra=extra,
+        )  # fmt: skip
+    except (PySparkException, Py4JError) as error:
+        raise Unavailable(
+            f"Spark does not start on {master}: {first_line(error)}; `penstock doctor` says what "
+            "is missing, --debug shows the whole trace."
+        ) from error
     resources.callback(session.stop)
+    if master.startswith("spark://") and not embedded:
+        await_executor(session, master, settings)
     return session
+
+
+def await_executor(
+    session: SparkSession,
+    master: str,
+    settings: Settings,
+    limit_s: float = FIRST_EXECUTOR_LIMIT_S,
+) -> None:
+    """Until the first executor is there: a standalone master would let a run wait for ever."""
+    deadline = time.monotonic() + limit_s
+    with suppress(Unavailable):  # nobody can tell; the run will show it
+        while not any(executor.active for executor in handles.executors(session)):
+            if time.monotonic() >= deadline:
+                raise Infeasible(
+                    f"no executor of {settings.slots} slots and {settings.executor_memory_mb} MB "
+                    f"came within {limit_s:g} s: no worker of {master} has as much free; end what "
+                    "else runs there, or give fewer --slots or a smaller --executor-memory-mb."
+                )
+            time.sleep(0.2)

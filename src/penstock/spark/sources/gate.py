@@ -272,6 +272,8 @@ class Gate:
         if self._away:
             notes.append(f"waiting for the {self._settings.backend} backend: {self._away}")
         table = self._table
+        if len(table) == 0:
+            notes.append("no stream has come yet")
         # Streams may still join where none did, unless only what was there at first is read.
         some = len(table) > 0 or self._poller.frozen
         finished = self._poller.polled and some and bool((table.state == GONE).all())

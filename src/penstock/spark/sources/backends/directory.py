@@ -1,5 +1,6 @@
 """A directory as one look sees it: names, sizes, and files that were renamed, by their inode."""
 
+import fnmatch
 import os
 import time
 from pathlib import Path
@@ -83,3 +84,19 @@ class Directory:
             return self.path / name
         moved = self.name_of(inode)
         return None if moved is None else self.path / moved
+
+
+def nothing_in(folder: Path, pattern: str) -> str | None:
+    """Why a folder has no file to read; None if it has one."""
+    if not folder.is_dir():
+        return (
+            f"the folder {folder} does not exist" if not folder.exists() else f"{folder} is a file"
+        )
+    if any(fits(name, pattern) for name in Directory(folder).names()):
+        return None
+    return f"no file in {folder} fits the pattern {pattern!r}"
+
+
+def fits(name: str, pattern: str) -> bool:
+    """Whether a file is a stream, by its name; hidden ones are still being made."""
+    return not name.startswith(".") and fnmatch.fnmatchcase(name, pattern)

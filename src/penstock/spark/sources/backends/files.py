@@ -10,7 +10,6 @@ directory, and then the file that replaced it. One that is cut off, rewritten fr
 with bytes unread is suspended; see `docs/source.md` for what makes it sound again.
 """
 
-import fnmatch
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -30,7 +29,7 @@ from penstock.spark.sources.backends.backend import (
     Positions,
     Ranges,
 )
-from penstock.spark.sources.backends.directory import Directory
+from penstock.spark.sources.backends.directory import Directory, fits
 from penstock.spark.sources.backends.fingerprints import SLACK, Fingerprints
 from penstock.spark.sources.backends.line_files import LineFiles
 
@@ -67,11 +66,7 @@ class FilesBackend(Backend):
         stamp = self._directory.stamp()
         if self._listed is not None and stamp is not None and stamp == self._listed[0]:
             return self._listed[1]
-        names = {
-            name
-            for name in self._directory.names()
-            if not name.startswith(".") and fnmatch.fnmatchcase(name, self._pattern)
-        }
+        names = {name for name in self._directory.names() if fits(name, self._pattern)}
         found = [Discovered(name) for name in sorted(names) if not _is_rotated(name, names)]
         self._listed = (stamp, found)
         return found

@@ -77,6 +77,10 @@ class RunningSource(ABC):
         """When the rows between two offsets arrived; nothing where that is not known."""
         return []
 
+    def nothing_there(self) -> str | None:
+        """Why there is nothing to read yet; None where there is something, or nobody knows."""
+        return None
+
     def sample(self, batches: int, rows: int, span_s: float) -> Any:
         """A reader of a few rows like its own, which uses nothing up; None: there is none."""
         return None

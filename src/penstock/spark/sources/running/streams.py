@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -10,6 +11,7 @@ from penstock.model.arrivals import Arrivals
 from penstock.model.sources import Streams
 from penstock.model.topology import Source
 from penstock.spark.sources.backends.classes import backend_class
+from penstock.spark.sources.backends.directory import nothing_in
 from penstock.spark.sources.frames import read_streams
 from penstock.spark.sources.offsets import Offset
 from penstock.spark.sources.running.generator import few
@@ -70,6 +72,13 @@ class RunningStreams(RunningSource):
         if start is not None and (start["log"], start["seq"]) == (end["log"], end["seq"]):
             return []
         return [Arrivals(*map(float, part)) for part in end["arrived"]]
+
+    def nothing_there(self) -> str | None:
+        """Of files: whether their folder is there, and any file that fits."""
+        found = self._streams
+        if found.files is None or not found.discover:
+            return None
+        return nothing_in(Path(found.files), found.pattern)
 
     def sample(self, batches: int, rows: int, span_s: float) -> Streams | None:
         """Generated ones can be generated again; others are read once, and not for exercise."""

@@ -1,0 +1,124 @@
+"""The tasks of a first hour, as the documents print them, twice in a row and in order."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from first_hour.newcomer import ROOT, Newcomer, printed_commands
+
+pytestmark = pytest.mark.spark
+
+FAILING = """
+from pyspark.sql import functions as F
+from penstock import Generator, Memory, Topology, constant
+
+road = Topology("road", max_latency="5s")
+road.source("reports", Generator(constant(50.0), rows=500))
+
+
+def looked_up(value):
+    raise ValueError("no such account")
+
+
+@road.operator("reports")
+def accounts(reports):
+    return reports.select(F.udf(looked_up, "double")("value").alias("account"))
+
+
+road.sink("out", "accounts", Memory())
+"""
+WINDOWED = """
+from penstock import Files, Generator, Topology, constant
+
+road = Topology("road", max_latency="5s")
+road.source("reports", Generator(constant(100.0), rows=300))
+road.add("moving", lambda rows: rows.withWatermark("at", "1 second"), "reports")
+road.add(
+    "counts",
+    "SELECT key, count(*) AS n FROM moving GROUP BY key, window(at, '2 seconds')",
+    "moving",
+)
+road.sink("out", "counts", Files("counts"))
+"""
+WAITING = """
+from penstock import Console, Streams, Topology
+
+cabs = Topology("cabs", max_latency="5s")
+cabs.source("trips", Streams(files="trips", pattern="*.json", schema="cab STRING"))
+cabs.add("kept", "SELECT * FROM trips", "trips")
+cabs.sink("out", "kept", Console())
+"""
+
+
+def readme_example() -> str:
+    (code,) = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+    return str(code)
+
+
+def test_the_readme_example_runs_in_both_ways_one_after_the_other(tmp_path: Path) -> None:
+    newcomer = Newcomer(tmp_path)
+    newcomer.writes("speeds.py", readme_example())
+    for line in ("python speeds.py", "penstock run speeds.py:road"):
+        done = newcomer.types(line)
+        assert done.code == 0
+        assert "20,000 rows" in done.out
+        assert re.search(r"^in time: .* within 5 s|^in time: nothing to count", done.out, re.M)
+        assert "start-up:" in done.out
+        assert "nan" not in done.out + done.err
+    assert newcomer.types("penstock history --changes").code == 0
+
+
+def test_a_failing_function_is_told_with_its_message_and_line(tmp_path: Path) -> None:
+    newcomer = Newcomer(tmp_path)
+    newcomer.writes("road.py", FAILING)
+    done = newcomer.types("penstock run road.py --checkpoint state")
+    assert done.code == 1
+    assert done.last_line == (
+        "penstock: query 'road' failed in batch 0: operator 'accounts': "
+        "ValueError: no such account (road.py, line 10)"
+    )
+    assert "Traceback" not in done.err
+    assert 'raise ValueError("no such account")' in (tmp_path / "state.spark.log").read_text()
+    debugged = newcomer.types("penstock run road.py --debug")
+    assert 'raise ValueError("no such account")' in debugged.err
+
+
+def test_a_changed_window_is_refused_and_the_same_program_goes_on(tmp_path: Path) -> None:
+    newcomer = Newcomer(tmp_path)
+    newcomer.writes("road.py", WINDOWED)
+    line = "penstock run road.py --checkpoint state"
+    assert newcomer.types(line).code == 0
+    assert newcomer.types(line).code == 0
+    newcomer.writes("road.py", WINDOWED.replace("2 seconds", "3 seconds"))
+    done = newcomer.types(line)
+    assert done.code == 2
+    assert "operator 'counts' makes its state otherwise" in done.last_line
+    assert "--accept-changes" in done.last_line
+
+
+def test_a_source_that_waits_says_so_and_ctrl_c_is_130(tmp_path: Path) -> None:
+    newcomer = Newcomer(tmp_path)
+    newcomer.writes("cabs.py", WAITING)
+    done = newcomer.types(
+        "penstock run cabs.py --period 1", lambda line: "no stream has come yet" in line
+    )
+    assert "source 'trips': the folder trips does not exist yet" in done.err
+    assert done.code == 130
+    assert "in time: no results" in done.out
+
+
+@pytest.mark.long
+def test_commands_of_the_documents_run_as_printed_twice_in_a_row(tmp_path: Path) -> None:
+    newcomer = Newcomer(tmp_path)
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
+    lines = ["penstock demo --out runs/demo", "penstock doctor"]
+    for name in ("plan", "last-resort", "simulator", "fusion"):
+        lines += printed_commands(ROOT / "docs" / f"{name}.md")
+    lines += ["penstock history --changes --history runs/demo/history.sqlite"]
+    for _ in range(2):
+        for line in lines:
+            done = newcomer.types(line)
+            # Exit code 3 is an answer: a plan that cannot be kept, a replay that is too far off.
+            assert done.code in ((0, 3) if " plan " in line else (0,)), line
+            assert "nan%" not in done.out

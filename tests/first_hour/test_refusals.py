@@ -1,0 +1,51 @@
+"""Mistakes of a first hour that need no Spark to be seen: one line each, with what to do."""
+
+from pathlib import Path
+
+import pytest
+
+from first_hour.newcomer import Newcomer
+
+ROAD = """
+from penstock import Files, Generator, Streams, Topology, constant
+
+road = Topology("road", max_latency="5s")
+road.source("reports", Generator(constant(50.0), rows=500))
+road.add("kept", "SELECT * FROM reports", "reports")
+road.sink("out", "kept", Files("out"))
+
+cabs = Topology("cabs", max_latency="5s")
+cabs.source("trips", Streams(files="trips", schema="cab STRING"))
+cabs.add("kept", "SELECT * FROM trips", "trips")
+cabs.sink("out", "kept", Files("cabs"))
+"""
+
+
+@pytest.fixture
+def newcomer(tmp_path: Path) -> Newcomer:
+    (tmp_path / "out" / "batch=0").mkdir(parents=True)
+    made = Newcomer(tmp_path)
+    made.writes("road.py", ROAD)
+    made.writes("typed.py", "from pyspark.sql import functions as F\nf = F.udf(abs, 'double')\n")
+    return made
+
+
+@pytest.mark.parametrize(
+    ("line", "code", "words"),
+    [
+        ("penstock run road.py:road --master embeded", 2, "did you mean embedded?"),
+        ("penstock run road.py:road --master spark://127.0.0.1:1", 1, "cannot be reached"),
+        ("penstock run road.py:road", 2, "batch=0 is there already and not of this run"),
+        ("penstock run road.py:road --checkpoint road.py", 2, "road.py is a file"),
+        ("penstock run road.py:cabs --strict", 2, "the folder trips does not exist"),
+        ("penstock run typed.py", 2, "typed.py, line 2: this needs Spark, which starts once"),
+    ],
+)
+def test_a_mistake_is_refused_in_one_line_before_spark_starts(
+    newcomer: Newcomer, line: str, code: int, words: str
+) -> None:
+    done = newcomer.types(line)
+    assert done.code == code
+    assert words in done.last_line
+    assert done.err.count("\n") == 1
+    assert not list(newcomer.folder.rglob("*.spark.log"))  # Spark was never started
