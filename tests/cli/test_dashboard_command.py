@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 
 from dashboard.histories import make
 from penstock.cli import app
+from penstock.cli.dashboard import beside
 from penstock.control.history.store import HistoryStore
 from penstock.dashboard.server import Dashboard
 
@@ -73,3 +74,26 @@ def test_a_taken_port_is_one_sentence(tmp_path: Path) -> None:
         result = CliRunner().invoke(app, words)
     assert result.exit_code == 1
     assert f"port {page.port} of 127.0.0.1 cannot be used" in result.stderr
+
+
+@pytest.mark.parametrize("private", [False, True])
+def test_the_page_beside_a_run_can_be_private(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], private: bool
+) -> None:
+    where = str(tmp_path / "h.sqlite")
+    with beside(True, where, 0, "a-long-token", private):
+        found = re.match(
+            r"page: http://127\.0\.0\.1:(\d+)/#token=a-long-token", capsys.readouterr().err
+        )
+        assert found
+        connection = http.client.HTTPConnection("127.0.0.1", int(found[1]), timeout=20)
+        connection.request("GET", "/api/runs")
+        assert connection.getresponse().status == (401 if private else 200)
+        connection.close()
+
+
+@pytest.mark.parametrize("command", ["run", "demo"])
+def test_commands_that_show_a_page_can_make_it_private(command: str) -> None:
+    assert (
+        "--private" in CliRunner().invoke(app, [command, "--help"], env={"COLUMNS": "200"}).stdout
+    )

@@ -3,6 +3,9 @@
 import http.client
 import json
 import re
+import select
+import socket
+import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,8 +13,10 @@ from typing import Any
 
 import pytest
 
+from contract.fakes import wait_until
 from dashboard.histories import MARKUP, START_S, decision, make, period, write
 from penstock.control.history.store import HistoryStore, RunHistory
+from penstock.dashboard import server
 from penstock.dashboard.series import thinned
 from penstock.dashboard.server import Dashboard, assets
 from penstock.errors import InvalidInput, Unavailable
@@ -373,3 +378,33 @@ def test_a_request_of_nonsense_leaves_the_server_running(site: Site) -> None:
             while raw.recv(4096):
                 pass
     assert site.get_json("/api/runs")[0] == 200
+
+
+def test_connections_that_ask_nothing_are_few_and_end(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(server, "MOST_CONNECTIONS", 8)
+    before = threading.active_count()
+    monkeypatch.setattr(server, "REQUEST_LIMIT_S", 600.0)
+    idle = [socket.create_connection(("127.0.0.1", site.page.port), 20) for _ in range(300)]
+    try:
+        assert wait_until(lambda: len(select.select(idle, [], [], 0)[0]) == 292, limit_s=30)
+        assert all(said.startswith(b"HTTP/1.1 503") for said in _answered(idle))
+        assert threading.active_count() <= before + 8
+    finally:
+        for one in idle:
+            one.close()
+    assert wait_until(lambda: threading.active_count() <= before), "a closed one is over"
+    monkeypatch.setattr(server, "REQUEST_LIMIT_S", 0.2)
+    with socket.create_connection(("127.0.0.1", site.page.port), 20) as slow:
+        slow.sendall(b"GET / HTTP/1.1\r\n")  # and then never a whole request
+        assert slow.recv(100) == b"", "it is ended, not waited for"
+    answer = site.ask("/api/events")  # one that is answered is not
+    assert answer.read(6) == b"event:"
+    assert wait_until(lambda: threading.active_count() <= before + 1)
+    assert answer.fp is not None
+
+
+def _answered(connections: list[socket.socket]) -> list[bytes]:
+    """What was said to some that asked nothing."""
+    return [one.recv(100) for one in select.select(connections, [], [], 0)[0]]

@@ -2,11 +2,14 @@
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
 import sys
 import time
+import urllib.error
+import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -214,3 +217,27 @@ def test_a_stale_state_is_not_taken_for_a_cluster(
     write_state(standing.state_directory() / "cluster.json", state)
     assert not standing.cluster_status().up
     assert not standing.cluster_down().changed
+
+
+def test_the_pages_of_the_cluster_need_its_secret() -> None:
+    with EmbeddedCluster(slots=1) as cluster:
+        assert cluster.status().up
+        state = cluster._running()
+        worker = (cluster.directory / "logs" / "worker.log").read_text()
+        ports = re.findall(r"WorkerWebUI.* started at http://[^:]+:(\d+)", worker)
+        assert ports, worker
+        secret = launch.read_secret(cluster.directory)
+        for page in (state.page_url, f"http://127.0.0.1:{ports[0]}"):
+            for token in (None, launch.page_authorization("another"), "Bearer x"):
+                assert _status_of(f"{page}/json/", token) == 403
+                assert _status_of(f"{page}/", token) == 403
+            assert _status_of(f"{page}/json/", launch.page_authorization(secret)) == 200
+
+
+def _status_of(url: str, token: str | None) -> int:
+    asking = urllib.request.Request(url, headers={} if token is None else {"Authorization": token})
+    try:
+        with urllib.request.urlopen(asking, timeout=10) as answer:
+            return int(answer.status)
+    except urllib.error.HTTPError as error:
+        return error.code

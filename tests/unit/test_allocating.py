@@ -217,3 +217,11 @@ def test_a_dry_run_moves_nothing() -> None:
     assert step.allocation is not None
     assert step.allocation.moves
     assert scene.history.allocations[0].dry_run
+
+
+def test_components_that_are_no_more_are_forgotten() -> None:
+    allocating = Allocating(MILP)
+    for number in range(20):
+        parts = (component(f"sum-{number}", [1.0, 1.0], ["1", "2"]),)
+        allocating.plan(observation(components=parts, nodes=nodes("1", "2")), 2, False)
+    assert list(allocating._load) == ["sum-19"]

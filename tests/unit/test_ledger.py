@@ -7,6 +7,7 @@ import pytest
 
 from penstock.model.arrivals import Arrivals
 from penstock.model.topology import Source
+from penstock.spark.measure.bounded import MOST_TAKEN, MOST_WAITING
 from penstock.spark.measure.ledger import (
     Ledger,
     LedgerEntry,
@@ -14,6 +15,7 @@ from penstock.spark.measure.ledger import (
     WrittenLedger,
     summarise,
 )
+from penstock.spark.measure.progress import Reports
 from penstock.spark.sources.running.kinds import running_source
 from penstock.workloads.generator import Generator
 from penstock.workloads.profiles import constant
@@ -118,3 +120,30 @@ def test_rows_behind_two_writers_count_once() -> None:
     for query in ("p", "q", "r"):
         ledger.record(LedgerEntry(query, 0, (Arrivals(100, 0.0, 10.0),), done_at_s=12.0))
     assert sum(entry.rows for entry in ledger.take()) == pytest.approx(200)
+
+
+def test_what_nobody_takes_and_halves_that_stay_alone_are_bounded() -> None:
+    ledger = Ledger({})
+    for batch in range(3 * MOST_TAKEN):
+        ledger.committed("q", 2 * batch, 1.0)  # whose offsets are never told
+        ledger.admitted("q", 2 * batch + 1, (progress(0, 1),))  # never committed
+        ledger.record(LedgerEntry("loud", batch, (), 1.0))
+    ledger.record(LedgerEntry("quiet", 7, (), 1.0))
+    assert max(len(ledger._done), len(ledger._arrived)) <= MOST_WAITING
+    taken = ledger.take()
+    assert [entry.batch_id for entry in taken if entry.query == "quiet"] == [7]
+    loud = [entry.batch_id for entry in taken if entry.query == "loud"]
+    assert loud == list(range(2 * MOST_TAKEN, 3 * MOST_TAKEN)), "the newest are kept"
+
+
+def test_reports_that_nobody_takes_are_bounded() -> None:
+    reports = Reports(Ledger({}))
+    reports.follow("id", "q", 0.0)
+    for batch in range(MOST_TAKEN + 50):
+        told = {
+            "id": "id", "batchId": batch, "timestamp": "2026-01-01T00:00:00Z", "durationMs": {},
+            "sources": [],
+        }  # fmt: skip
+        reports.receive(json.dumps(told))
+    assert len(reports.take()) == MOST_TAKEN
+    assert reports.take() == []

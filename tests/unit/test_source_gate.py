@@ -33,8 +33,12 @@ class Clock:
 
     def __init__(self) -> None:
         self.now_s = 1_000.0
+        self.set_by_s = 0.0
 
     def time(self) -> float:
+        return self.now_s + self.set_by_s
+
+    def monotonic(self) -> float:
         return self.now_s
 
 
@@ -303,3 +307,49 @@ def test_everything_overrides_the_bounds(tmp_path: Path, clock: Clock) -> None:
     world = World(tmp_path, clock, max_rows=10)
     world.shelf.rows = {"a": 5_000}
     assert world.admit(everything=True) == {"a": (0, 5_000)}
+
+
+def test_a_clock_that_is_set_back_stalls_nothing(tmp_path: Path, clock: Clock) -> None:
+    world = World(tmp_path, clock)
+    world.shelf.rows = {"a": 10}
+    assert world.admit() == {"a": (0, 10)}
+    before = world.status
+    clock.set_by_s = -3600.0
+    world.shelf.rows = {"a": 20, "b": 5}
+    assert world.admit() == {"a": (10, 20), "b": (0, 5)}, "found and admitted at once"
+    clock.now_s += 2.0
+    world.shelf.rows = {"a": 30, "b": 5}
+    clock.now_s += 0.3
+    made = world.gate.admit(None, False)
+    assert made is not None
+    assert all(first <= last <= clock.time() + 1e-3 for _, first, last in made.arrived)
+    after = world.status
+    assert after["at_s"] < before["at_s"], "told by the machine's clock"
+    assert len(after["decisions"]) > len(before["decisions"]), "lanes are decided every period"
+    world.shelf.away = True
+    assert world.admit() == {}
+    clock.set_by_s = -7200.0
+    world.shelf.away, world.shelf.rows = False, {"a": 40}
+    clock.now_s += 1.0
+    assert world.admit() == {"a": (30, 40)}, "tried again after the pause"
+
+
+@pytest.mark.parametrize("refused", ["write_status", "write_streams", "committed"])
+def test_a_file_that_only_tells_or_tidies_does_not_end_the_query(
+    tmp_path: Path, clock: Clock, refused: str, monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:  # fmt: skip
+    def refuse(*_: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    world = World(tmp_path, clock)
+    assert world.log is not None
+    place: Any = world.log if refused == "committed" else gate_module
+    monkeypatch.setattr(place, refused, refuse)
+    for rows in (10, 20, 30):
+        world.shelf.rows = {"a": rows}
+        assert world.admit() == {"a": (rows - 10, rows)}
+        clock.now_s += 5.0
+        world.gate.committed(world.gate.seq)
+    said = [line for line in caplog.messages if "No space left on device" in line]
+    assert len(said) == 1, "once, not every period"

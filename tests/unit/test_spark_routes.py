@@ -15,6 +15,7 @@ from penstock.model.topology import Topology
 from penstock.routing.balance import load_ratio, node_loads
 from penstock.routing.cost_sketch import empty_cost_sketch
 from penstock.routing.hashing import key_hashes
+from penstock.spark.routes import exchange as exchange_module
 from penstock.spark.routes.by_cost import SHAPE, sketch_as_json
 from penstock.spark.routes.costed import Costed, costed
 from penstock.spark.routes.exchange import KEPT_TABLES, RouteExchange
@@ -287,3 +288,30 @@ def test_a_table_that_cannot_be_kept_is_not_used(
         assert source.tables.version(version) == version
     source.batch(version, 1)
     assert source.tables.version(version) != version
+
+
+def test_reports_count_although_the_clock_was_set_back_and_a_table_could_not_be_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    now_ns = [10**19]
+    monkeypatch.setattr(exchange_module.time, "time_ns", lambda: now_ns[0])
+    source = Source(route("frequency-aware"), tmp_path)
+    clock = iter(range(0, 10**6, 10**4))
+    source.tables = RouteTableVersions(source.route, source.exchange, lambda: float(next(clock)))
+    versions = [source.tables.version(None)]
+    for number in range(4):
+        source.batch(versions[-1], number)
+        now_ns[0] += 10**9
+        if number == 1:
+            now_ns[0] -= 3600 * 10**9
+        if number == 2:
+            with monkeypatch.context() as full:
+
+                def refuse(*_: object) -> None:
+                    raise OSError(28, "No space left on device")
+
+                full.setattr(exchange_module, "write_atomically", refuse)
+                assert source.tables.version(versions[-1]) == versions[-1]
+                assert "No space left on device" in caplog.text
+        versions.append(source.tables.version(versions[-1]))
+    assert len(set(versions)) == len(versions), "every batch's reports made a new table"

@@ -26,6 +26,7 @@ PortOption = typer.Option(
 TokenOption = typer.Option(
     "--token", help="Password for acting from the page. Default: a random one, printed at start."
 )
+PrivateFlag = typer.Option("--private", help="Reading the page needs its password too.")
 
 
 def dashboard(
@@ -86,7 +87,9 @@ class Controls:
 
 
 @contextmanager
-def beside(shown: bool, where: str, port: int, token: str | None) -> Iterator[Controls]:
+def beside(
+    shown: bool, where: str, port: int, token: str | None, private: bool = False
+) -> Iterator[Controls]:
     """The page of a run that is about to begin, if it is wanted, from before its first period."""
     controls = Controls(token)
     if not shown:
@@ -95,19 +98,20 @@ def beside(shown: bool, where: str, port: int, token: str | None) -> Iterator[Co
     from penstock.control.history.store import HistoryStore
 
     HistoryStore(where).close()  # made now, so that the page has something to open
-    with served(where, port, controls=controls):
+    with served(where, port, controls=controls, private=private):
         yield controls
 
 
 @contextmanager
 def served(
-    where: str, port: int, token: str | None = None, controls: Controls | None = None
-) -> Iterator[str]:
+    where: str, port: int, token: str | None = None, controls: Controls | None = None,
+    private: bool = False,
+) -> Iterator[str]:  # fmt: skip
     """Serve a history during a `with` block; its address goes to stderr."""
     from penstock.control.history.store import HistoryStore
     from penstock.dashboard.server import Dashboard
 
-    private, acts = token is not None, None
+    private, acts = private or token is not None, None
     if controls is not None:
         token, acts = controls.token, controls.acts()
     with ExitStack() as things:

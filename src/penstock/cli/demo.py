@@ -9,7 +9,14 @@ from typing import Annotated
 
 import typer
 
-from penstock.cli.dashboard import DEFAULT_PORT, PageFlag, PortOption, TokenOption, beside
+from penstock.cli.dashboard import (
+    DEFAULT_PORT,
+    PageFlag,
+    PortOption,
+    PrivateFlag,
+    TokenOption,
+    beside,
+)
 from penstock.cli.output import JsonFlag, one_line, print_json
 from penstock.cli.settings import with_settings
 from penstock.config import Settings
@@ -26,6 +33,7 @@ def demo(
     page: Annotated[bool, PageFlag] = False,
     port: Annotated[int, PortOption] = DEFAULT_PORT,
     token: Annotated[str | None, TokenOption] = None,
+    private: Annotated[bool, PrivateFlag] = False,
     as_json: Annotated[bool, JsonFlag] = False,
     *,
     settings: Settings,
@@ -56,7 +64,7 @@ def demo(
     view = LiveView("toll road", topology.max_latency_s, gantries.rows)
     place = Place("embedded", out / "checkpoint", warm_up=True, plan="auto")
     with (
-        beside(page, settings.history, port, token) as controls,
+        beside(page, settings.history, port, token, private) as controls,
         ElasticRun(topology, settings, place, view.step) as running,
         view.shown(),
         directed(running, gantries),

@@ -13,6 +13,7 @@ from penstock.cli.dashboard import (
     Controls,
     PageFlag,
     PortOption,
+    PrivateFlag,
     TokenOption,
     beside,
 )
@@ -111,6 +112,7 @@ def run(
     page: Annotated[bool, PageFlag] = False,
     port: Annotated[int, PortOption] = DEFAULT_PORT,
     token: Annotated[str | None, TokenOption] = None,
+    private: Annotated[bool, PrivateFlag] = False,
     as_json: Annotated[bool, JsonFlag] = False,
     *,
     settings: Settings,
@@ -131,7 +133,7 @@ def run(
         master, checkpoint, once=once, apart=apart, processors=given, plan=plan, apply=apply,
         accept_changes=accept_changes, strict=strict,
     )  # fmt: skip
-    with beside(page, settings.history, port, token) as controls:
+    with beside(page, settings.history, port, token, private) as controls:
         summary, interrupted = run_watched(topology, settings, place, limit_s, controls)
     if as_json:
         print_json(summary)

@@ -99,7 +99,9 @@ class Allocating:
 
     def _smoothed(self, table: KeyGroupTable) -> KeyGroupTable:
         load = table.load.copy()
-        for component in dict.fromkeys(table.component):
+        there = dict.fromkeys(table.component)
+        self._load = {name: known for name, known in self._load.items() if name in there}
+        for component in there:
             rows = np.array([one == component for one in table.component])
             before = self._load.get(component)
             if before is not None and len(before) == int(rows.sum()):

@@ -1,6 +1,5 @@
 """The loop over something that runs, in a thread of its own: begun, watched, summed up, ended."""
 
-import time
 from collections.abc import Callable
 
 from penstock.config import Settings
@@ -74,4 +73,4 @@ class Controller:
             self._on_step(step)
 
     def _died(self, why: str) -> None:
-        self._history.failed(FailureRecord(time.time(), "loop", f"restarted: {why}"))
+        self._history.failed(FailureRecord(self._clock.now_s(), "loop", f"restarted: {why}"))

@@ -57,7 +57,7 @@ class Loop:
         while steps is None or taken < steps:
             elapsed_s = self._clock.now_s() - start_s
             period = max(period + 1, int(elapsed_s // self._period_s) + 1)
-            # Never longer than a period, should the machine's clock be set back.
+            # Never longer than a period, should a clock be set back.
             rest_s = min(self._period_s, period * self._period_s - elapsed_s)
             if not self._clock.wait_s(rest_s):
                 return

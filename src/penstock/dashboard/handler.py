@@ -68,8 +68,16 @@ class Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     server_version = "penstock"
     sys_version = ""
-    timeout = 60  # of a request that never comes to its end
+    timeout = 60  # of a reader that takes nothing; the server ends those that do not ask
     _answered = False  # whether the request at hand has got its first line already
+
+    def handle_one_request(self) -> None:
+        """The next request of a connection."""
+        self._awaits_request(True)
+        super().handle_one_request()
+
+    def _awaits_request(self, waiting: bool) -> None:
+        self.server.awaits(self.connection, waiting)  # type: ignore[attr-defined]
 
     def do_GET(self) -> None:
         """Look at something."""
@@ -114,6 +122,7 @@ class Handler(BaseHTTPRequestHandler):
         self._fail(f"{message or HTTPStatus(code).phrase}.", HTTPStatus(code))
 
     def _look(self, path: str, query: Mapping[str, str]) -> None:
+        self._awaits_request(False)
         store = self.shared.store
         if path == "/":
             return self._send_asset("index.html")
@@ -153,6 +162,7 @@ class Handler(BaseHTTPRequestHandler):
 
     def _act(self, path: str, query: Mapping[str, str]) -> None:
         body = self._body()
+        self._awaits_request(False)
         if not may_act(self.headers, self.shared.token):  # type: ignore[arg-type]
             raise Refused(HTTPStatus.UNAUTHORIZED, "actions need this server's token.")
         if path == "/api/session":

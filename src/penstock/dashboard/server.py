@@ -1,8 +1,11 @@
 """The page's server, on loopback, in threads of its own; from the standard library."""
 
 import logging
+import socket
 import threading
+import time
 from collections.abc import Mapping
+from contextlib import suppress
 from http.server import ThreadingHTTPServer
 from importlib.resources import files
 from types import TracebackType
@@ -14,6 +17,14 @@ from penstock.dashboard.safety import LOOPBACK
 from penstock.errors import Unavailable
 
 log = logging.getLogger(__name__)
+
+MOST_CONNECTIONS = 64  # at once; half of them may be live pages
+REQUEST_LIMIT_S = 10.0  # for a request to come to its end
+FULL = (
+    b"HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json; charset=utf-8\r\n"
+    b"Connection: close\r\nRetry-After: 10\r\nContent-Length: 44\r\n\r\n"
+    b'{"error": "too many connections are open."}\n'
+)
 
 
 def assets() -> dict[str, bytes]:
@@ -75,9 +86,52 @@ class Dashboard:
 
 
 class _Server(ThreadingHTTPServer):
+    """A thread for each connection: so their number has a bound, and each must ask in time."""
+
     daemon_threads = True
     block_on_close = False  # streams look every half second whether they should end
     allow_reuse_address = True
+
+    def __init__(self, address: tuple[str, int], handler: type[Handler]) -> None:
+        self._lock = threading.Lock()
+        self._open: dict[Any, float] = {}  # by connection: until when it has to have asked
+        super().__init__(address, handler)
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """Serve a connection in a thread of its own, unless there are too many."""
+        with self._lock:
+            full = len(self._open) >= MOST_CONNECTIONS
+            if not full:
+                self._open[request] = time.monotonic() + REQUEST_LIMIT_S
+        if not full:
+            super().process_request(request, client_address)
+            return
+        with suppress(OSError):
+            request.settimeout(0.0)  # whoever takes nothing must not hold up the others
+            request.send(FULL)
+        self.shutdown_request(request)
+
+    def shutdown_request(self, request: Any) -> None:
+        """A connection is over."""
+        with self._lock:
+            self._open.pop(request, None)
+        super().shutdown_request(request)
+
+    def awaits(self, request: socket.socket, waiting: bool) -> None:
+        """Whether a connection is to ask for something, or is being answered."""
+        with self._lock:
+            if request in self._open:
+                limit_s = REQUEST_LIMIT_S if waiting else float("inf")
+                self._open[request] = time.monotonic() + limit_s
+
+    def service_actions(self) -> None:
+        """Now and then: end connections that hold a thread and do not ask."""
+        now_s = time.monotonic()
+        with self._lock:
+            late = [request for request, until_s in self._open.items() if until_s < now_s]
+        for request in late:
+            with suppress(OSError):
+                request.shutdown(socket.SHUT_RDWR)  # its thread then finds that it has ended
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """A reader that went away is no news; the terminal belongs to the run."""

@@ -110,6 +110,11 @@ class Channel:
         self.refresh()
         return [entry for entry in self._log.entries if entry.sequence >= sequence]
 
+    def newest(self, count: int) -> list[Entry]:
+        """So many of the entries that were published last, oldest first."""
+        self.refresh()
+        return self._log.entries[-count:]
+
     def pieces(self, start: int, end: int) -> list[Piece]:
         """The files that hold a range of rows."""
         found = []

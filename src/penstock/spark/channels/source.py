@@ -25,6 +25,7 @@ from penstock.errors import InvalidInput
 from penstock.spark.channels.chunks import read_piece
 from penstock.spark.channels.header import FORMAT
 from penstock.spark.channels.log import Channel, Piece
+from penstock.spark.checkpoint.advisory_files import AdvisoryFiles
 from penstock.spark.routes.names import OFFSET
 from penstock.spark.routes.reading import RoutedReading
 from penstock.spark.sources.control import TaskOrders
@@ -107,6 +108,7 @@ class ChannelReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._max_rows, self._partitions = max_rows, partitions
         self._orders, self._whole = orders, whole
         self._routed = routed or RoutedReading(name)
+        self._advisory = AdvisoryFiles(f"reader {reader}")
         self._target: int | None = None
         self._opened: Channel | None = None
 
@@ -153,7 +155,8 @@ class ChannelReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def commit(self, end: dict[str, Any]) -> None:
         """The batches up to here are committed: they are never asked for again."""
-        self._channel().advance(self._reader, int(end["row"]))
+        with self._advisory.attempt("removing what was read"):
+            self._channel().advance(self._reader, int(end["row"]))
 
     def _within(self, first: int, most: int, end: int) -> int:
         """The last row allowed; the end of a published batch where none may be divided."""

@@ -180,10 +180,14 @@ def ask_master(state: ClusterState) -> ClusterStatus:
     """The master's own account of its workers and applications."""
     answer: dict[str, Any] = {}
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-    with contextlib.suppress(OSError, ValueError), opener.open(
-        f"{state.page_url}/json/", timeout=5
-    ) as page:  # fmt: skip
-        answer = json.load(page)
+    with contextlib.suppress(OSError, ValueError):
+        secret = launch.read_secret(Path(state.directory))
+        asking = urllib.request.Request(
+            f"{state.page_url}/json/",
+            headers={"Authorization": launch.page_authorization(secret)},
+        )
+        with opener.open(asking, timeout=5) as page:
+            answer = json.load(page)
     if not answer:
         return ClusterStatus(
             False, f"The master at {state.master_url} does not answer.", state.master_url

@@ -1,5 +1,7 @@
 """How a cluster's supervisor is launched: its directory, configuration, environment and state."""
 
+import base64
+import hmac
 import json
 import os
 import secrets
@@ -18,6 +20,7 @@ from penstock.spark.cluster.supervisor import ClusterState
 START_LIMIT_S = 90.0
 STOP_LIMIT_S = 30.0
 SECRET = "spark.authenticate.secret"
+PAGE_FILTER = "org.apache.spark.ui.JWSFilter"
 MB_PER_SLOT = 1024  # offered, not reserved: what is used is up to spark.executor.memory
 
 _LOG_SETTINGS = """\
@@ -87,7 +90,10 @@ def write_configuration(directory: Path) -> str:
         "spark.authenticate": "true",
         SECRET: secret,
         "spark.master.rest.enabled": "false",  # a second way in, which knows no secret
-        "spark.ui.killEnabled": "false",  # the page on loopback is for reading
+        "spark.ui.killEnabled": "false",  # the page is for reading
+        # Standalone Spark's pages cannot be switched off: nobody reads them without the secret.
+        "spark.ui.filters": PAGE_FILTER,
+        f"spark.{PAGE_FILTER}.param.secretKey": _base64(_page_key(secret)),
         "spark.master.ui.decommission.allow.mode": "DENY",
         "spark.worker.cleanup.enabled": "true",  # standing clusters see many applications
     }
@@ -97,6 +103,33 @@ def write_configuration(directory: Path) -> str:
     path.write_text(text, encoding="utf-8")
     (directory / "conf" / "log4j2.properties").write_text(_LOG_SETTINGS, encoding="utf-8")
     return secret
+
+
+def read_secret(directory: Path) -> str:
+    """The secret of a cluster, for whoever may read its directory."""
+    path = directory / "conf" / "spark-defaults.conf"
+    for line in path.read_text(encoding="utf-8").splitlines():
+        key, _, value = line.partition(" ")
+        if key == SECRET:
+            return value
+    raise Unavailable(f"{path} holds no secret; restart the cluster with `penstock cluster up`.")
+
+
+def page_authorization(secret: str) -> str:
+    """What a request to a page of the cluster's master or worker has to carry: a signed token."""
+    parts = ({"alg": "HS256"}, {"sub": "penstock"})
+    signed = ".".join(_base64(json.dumps(part).encode()) for part in parts)
+    signature = hmac.digest(_page_key(secret), signed.encode(), "sha256")
+    return f"Bearer {signed}.{_base64(signature)}"
+
+
+def _page_key(secret: str) -> bytes:
+    """A key of its own: who learns it must not be able to start executors."""
+    return hmac.digest(secret.encode(), b"pages", "sha256")
+
+
+def _base64(data: bytes) -> str:
+    return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
 
 
 def environment(directory: Path) -> dict[str, str]:

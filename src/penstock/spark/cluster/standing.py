@@ -80,7 +80,8 @@ def user_cluster() -> UserCluster:
     state = _live_state()
     if state is None:
         raise Unavailable(NONE_UP)
-    settings = embedded.session_settings(state.master_url, _secret_of(state))
+    secret = launch.read_secret(Path(state.directory))
+    settings = embedded.session_settings(state.master_url, secret)
     return UserCluster(state.slots, state.memory_mb, Path(state.directory), settings)
 
 
@@ -161,15 +162,6 @@ def _is_live(state: ClusterState) -> bool:
 def _forget(state: ClusterState) -> None:
     _state_path().unlink(missing_ok=True)
     shutil.rmtree(state.directory, ignore_errors=True)
-
-
-def _secret_of(state: ClusterState) -> str:
-    path = Path(state.directory) / "conf" / "spark-defaults.conf"
-    for line in path.read_text(encoding="utf-8").splitlines():
-        key, _, value = line.partition(" ")
-        if key == launch.SECRET:
-            return value
-    raise Unavailable(f"{path} holds no secret; restart the cluster with `penstock cluster up`.")
 
 
 def _state_path() -> Path:

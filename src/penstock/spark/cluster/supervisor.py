@@ -176,6 +176,7 @@ class Supervisor:
                     f"The cluster's {name} ended by itself; the end of its log: "
                     f"{last_lines(self._log(name))}"
                 )
+        self._gone.clear()  # executors that came to us and ended; a pid may be used again
 
     def _end_all(self) -> None:
         for name in ("worker", "master"):  # the worker's own shutdown ends its executors

@@ -2,9 +2,11 @@
 
 import time
 from collections.abc import Sequence
+from itertools import pairwise
 
 import numpy as np
 
+from penstock.control.clock import steady_s
 from penstock.model.observation import ComponentObservation, Observation
 from penstock.spark.channels.entries import Entry
 from penstock.spark.compile.apart_split import Part
@@ -18,6 +20,7 @@ from penstock.spark.measure.service_estimate import Batch, ServiceEstimate
 
 MOST_SCV = 50.0
 LEAST_ENTRIES = 3
+BULKS = 50  # that tell how rows come to a queue
 
 
 class ApartMeasurer:
@@ -31,19 +34,19 @@ class ApartMeasurer:
         self._published = running.published()
         self._flows = {part.component.name: Flow() for part in running.apart.parts}
         self._tasks: dict[str, int] = {}  # of the newest batch that was seen
-        self._at_s = time.time()
-        self._available = self._arrived(self._at_s)
+        self._at_s = steady_s()
+        self._available = self._arrived(time.time())
 
     def observe(self) -> Observation | None:
         """What happened since the last call."""
-        now_s = time.time()
+        now_s, wall_s = steady_s(), time.time()  # sources stamp by the machine's clock
         period_s = now_s - self._at_s
         if period_s <= 0:
             return None
         running, missing = self._running, list[str]()
         reports = self._running.reports.take()
         works = self._work.take(missing)
-        available, published = self._arrived(now_s), self._running.published()
+        available, published = self._arrived(wall_s), self._running.published()
         for name, service in self._services.items():
             for measured, work in self._work.paired(name, reports, works.get(name)):
                 tasks = sum(work.tasks.values()) * len(work.batches)
@@ -59,7 +62,7 @@ class ApartMeasurer:
             busy_s = 0.0 if mine is None else mine.total_busy_s
             self._flows[part.component.name].add(now_s, period_s, came, busy_s)
         components = tuple(
-            self._component(part, works.get(part.query), period_s, now_s)
+            self._component(part, works.get(part.query), period_s, wall_s)
             for part in running.apart.parts
         )
         missing += [
@@ -73,7 +76,7 @@ class ApartMeasurer:
             at_s=now_s,
             period_s=period_s,
             arrival_rate_per_s=arrived / period_s,
-            backlog_rows=float(max(0, running.backlog(now_s))),
+            backlog_rows=float(max(0, running.backlog(wall_s))),
             operators=operator_rates(running.built.queries, reports, period_s),
             components=components,
             nodes=nodes,
@@ -86,13 +89,13 @@ class ApartMeasurer:
         return {name: count[0] for name, count in counts.items() if count is not None}
 
     def _component(
-        self, part: Part, work: QueryWork | None, period_s: float, now_s: float
+        self, part: Part, work: QueryWork | None, period_s: float, wall_s: float
     ) -> ComponentObservation:
         name, running = part.component.name, self._running
         flow = self._flows[name]
         if work is not None:
             self._tasks[name] = sum(work.tasks.values())
-        waits = running.channel_backlog(name) + running.source_backlog(name, now_s)
+        waits = running.channel_backlog(name) + running.source_backlog(name, wall_s)
         service = self._services[part.query].service()
         return ComponentObservation(
             name=name,
@@ -116,13 +119,23 @@ class ApartMeasurer:
             return 0.0
         entries: list[Entry] = []
         for operator in dict.fromkeys(part.inputs.values()):
-            entries += self._running.published_since(operator, 0)
-        return scv_of_bulks(sorted(entries, key=lambda entry: entry.at_s)[-50:])
+            entries += since_clock_was_set(self._running.last_published(operator, BULKS))
+        return scv_of_bulks(sorted(entries, key=lambda entry: entry.at_s)[-BULKS:])
 
 
 def _foreign_rows(part: Part, read: int) -> int:
     """Rows of sources that do not report what arrived: those that its batches took."""
     return read if part.foreign else 0
+
+
+def since_clock_was_set(entries: Sequence[Entry]) -> Sequence[Entry]:
+    """Entries in the order of their publication, without those before the clock was set back."""
+    begins = [
+        place
+        for place, (before, entry) in enumerate(pairwise(entries), start=1)
+        if entry.at_s < before.at_s
+    ]
+    return entries[begins[-1] :] if begins else entries
 
 
 def scv_of_bulks(entries: Sequence[Entry]) -> float:

@@ -13,6 +13,7 @@ import numpy as np
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
+from penstock.control.clock import steady_s
 from penstock.errors import Unavailable
 from penstock.model.observation import (
     BatchObservation,
@@ -56,20 +57,22 @@ class AttachedMeasurer:
         self._followed: dict[str, _Followed] = {}
         self._intervals_s: dict[str, float] = {}
         self._nodes = NodeReader(session)
-        self._last_s = time.time()
+        self._last_s, self._last_wall_s = steady_s(), time.time()
 
     def observe(self) -> Observation | None:
         """What happened since the last call; None while no query runs."""
-        now_s = time.time()
+        now_s, wall_s = steady_s(), time.time()  # Spark stamps batches by the machine's clock
         period_s = now_s - self._last_s
         running = list(self._queries())
         if period_s <= 0 or not running:
             return None
         self._last_s = now_s
+        self._forget_ended(running)
         missing: list[str] = []
         nodes = self._nodes.take(missing)
         slots = sum(node.slots for node in nodes if not node.draining)
         followed = [self._follow(query, missing) for query in running]
+        self._last_wall_s = wall_s
         busy_s = [
             self._work(query, one, missing) for query, one in zip(running, followed, strict=True)
         ]
@@ -81,7 +84,7 @@ class AttachedMeasurer:
                 service_time_s=one.service_time_s,
                 parallelism=slots,
                 busy_s=busy,
-                backlog_rows=_waiting(one, now_s),
+                backlog_rows=_waiting(one, wall_s),
                 tasks=one.tasks,
             )
             for one, busy in zip(followed, busy_s, strict=True)
@@ -105,6 +108,12 @@ class AttachedMeasurer:
             return seen
         return with_state(seen, self._held_state(running))
 
+    def _forget_ended(self, running: Sequence[StreamingQuery]) -> None:
+        """A query that is started again has another run's number."""
+        for ended in self._followed.keys() - {str(query.runId) for query in running}:
+            del self._followed[ended]
+            self._intervals_s.pop(ended, None)
+
     def _follow(self, query: StreamingQuery, missing: list[str]) -> _Followed:
         run_id = str(query.runId)
         one = self._followed.get(run_id)
@@ -120,7 +129,7 @@ class AttachedMeasurer:
             if one.last.formed_s > since_s:
                 rows = sum(batch.rows for batch in counted)
                 one.rate_per_s = rows / (one.last.formed_s - since_s)
-        elif one.last is not None and one.last.ended_s < self._last_s and not _active(query):
+        elif one.last is not None and one.last.ended_s < self._last_wall_s and not _active(query):
             one.rate_per_s = 0.0  # it waits for rows
         if np.isnan(one.rate_per_s):
             missing.append(f"arrival rate of {one.name}: too few batches ended")
@@ -162,11 +171,11 @@ def _active(query: StreamingQuery) -> bool:
     return bool(status["isTriggerActive"]) and bool(status["isDataAvailable"])
 
 
-def _waiting(one: _Followed, now_s: float) -> float:
+def _waiting(one: _Followed, wall_s: float) -> float:
     """Rows that came since the newest ended batch was formed, and those that source has left."""
     if one.last is None or np.isnan(one.rate_per_s):
         return 0.0
-    return one.last.lag_rows + one.rate_per_s * max(0.0, now_s - one.last.formed_s)
+    return one.last.lag_rows + one.rate_per_s * max(0.0, wall_s - one.last.formed_s)
 
 
 def _batches(

@@ -43,7 +43,8 @@ def read_batches(
     for report in reports:
         before = found[-1] if found else last
         formed_s = datetime.fromisoformat(report["timestamp"]).timestamp()
-        if before is not None and formed_s <= before.formed_s:
+        # By number: the machine's clock may have been set back between two batches.
+        if before is not None and report["batchId"] <= before.batch_id:
             continue
         duration = report.get("durationMs", {})
         if "addBatch" not in duration:
@@ -51,7 +52,8 @@ def read_batches(
         gathered_s = 0.0
         if before is not None:
             # A query that waits for rows takes them at once: they wait for a batch or a trigger.
-            gathered_s = min(formed_s - before.formed_s, before.duration_s + interval_s)
+            between_s = max(0.0, formed_s - before.formed_s)
+            gathered_s = min(between_s, before.duration_s + interval_s)
         found.append(
             AttachedBatch(
                 query, report["batchId"], formed_s, duration.get("triggerExecution", 0) / 1e3,

@@ -16,6 +16,7 @@ import numpy as np
 
 from penstock.model.arrivals import Arrivals
 from penstock.model.observation import LatencyObservation
+from penstock.spark.measure.bounded import Halves, Untaken
 from penstock.spark.sources.offsets import source_of
 from penstock.spark.sources.running.source import RunningSource
 
@@ -65,14 +66,14 @@ class Ledger:
             name for names in self._read_by.values() for name in names
         )
         self._lock = threading.Lock()
-        self._done: dict[tuple[str, int], float] = {}
-        self._arrived: dict[tuple[str, int], tuple[Arrivals, ...]] = {}
-        self.entries: list[LedgerEntry] = []
+        self._done: Halves[float] = Halves()
+        self._arrived: Halves[tuple[Arrivals, ...]] = Halves()
+        self._entries: Untaken[LedgerEntry] = Untaken()
 
     def committed(self, query: str, batch_id: int, at_s: float) -> None:
         """The outputs of a batch are out."""
         with self._lock:
-            self._done[query, batch_id] = at_s
+            self._done.put(query, batch_id, at_s)
             self._join(query, batch_id)
 
     def admitted(self, query: str, batch_id: int, sources: tuple[SourceProgress, ...]) -> None:
@@ -85,7 +86,7 @@ class Ledger:
             for part in self._arrivals(source)
         )
         with self._lock:
-            self._arrived[query, batch_id] = arrivals
+            self._arrived.put(query, batch_id, arrivals)
             self._join(query, batch_id)
 
     def record(self, entry: LedgerEntry) -> None:
@@ -93,19 +94,17 @@ class Ledger:
         share = self._part(self._read_by.get(entry.query, ()))
         parts = tuple(replace(part, rows=part.rows * share) for part in entry.arrivals)
         with self._lock:
-            self.entries.append(replace(entry, arrivals=parts))
+            self._entries.add(entry.query, replace(entry, arrivals=parts))
 
     def take(self) -> list[LedgerEntry]:
         """The batches completed since the last call."""
         with self._lock:
-            entries, self.entries = self.entries, []
-        return entries
+            return self._entries.take()
 
     def _join(self, query: str, batch_id: int) -> None:
-        key = (query, batch_id)
-        if key in self._done and key in self._arrived:
-            entry = LedgerEntry(query, batch_id, self._arrived.pop(key), self._done.pop(key))
-            self.entries.append(entry)
+        if self._done.has(query, batch_id) and self._arrived.has(query, batch_id):
+            arrived, done_s = self._arrived.pop(query, batch_id), self._done.pop(query, batch_id)
+            self._entries.add(query, LedgerEntry(query, batch_id, arrived, done_s))
 
     def _share(self, query: str, name: str | None, read: Sequence[str | None]) -> float:
         """How much one reading of a source in a batch counts, among all readings of its rows.
@@ -142,10 +141,11 @@ class WrittenLedger(Ledger):
 
 def summarise(entries: list[LedgerEntry], max_latency_s: float) -> LatencyObservation | None:
     """Latency over batches, every row counted, rows of a batch evenly spread over its arrivals."""
+    # Below 0 where the machine's clock was set back meanwhile.
     spans = [
-        (part.rows, entry.done_at_s - part.last_s, entry.done_at_s - part.first_s)
-        for entry in entries
-        for part in entry.arrivals
+        (p.rows, max(0.0, e.done_at_s - p.last_s), max(0.0, e.done_at_s - p.first_s))
+        for e in entries
+        for p in e.arrivals
     ]
     count = sum(rows for rows, _, _ in spans)
     if count == 0:
@@ -155,7 +155,8 @@ def summarise(entries: list[LedgerEntry], max_latency_s: float) -> LatencyObserv
         for entry in entries
         for part in entry.arrivals
     )
-    mean_s = sum(p.rows * (e.done_at_s - p.mean_s) for e in entries for p in e.arrivals) / count
+    waited = (p.rows * max(0.0, e.done_at_s - p.mean_s) for e in entries for p in e.arrivals)
+    mean_s = sum(waited) / count
     return LatencyObservation(
         count=max(1, round(count)),
         mean_s=mean_s,

@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from penstock.spark.handles.plan_names import METRIC, PATH
+from penstock.spark.measure.bounded import Untaken
 from penstock.spark.measure.ledger import Ledger, SourceProgress
 from penstock.spark.sources.batch_choice import shed_rows_at
 from penstock.spark.sources.offsets import source_of
@@ -32,7 +33,7 @@ class Reports:
         self._ledger = ledger
         self._queries: dict[str, str] = {}
         self._formed_s: dict[str, float] = {}
-        self._reports: list[BatchReport] = []
+        self._reports: Untaken[BatchReport] = Untaken()
         self._lock = threading.Lock()
         self.latest: dict[str | None, int] = {}  # the newest batch reported by each query
 
@@ -44,8 +45,7 @@ class Reports:
     def take(self) -> list[BatchReport]:
         """The reports since the last call."""
         with self._lock:
-            reports, self._reports = self._reports, []
-        return reports
+            return self._reports.take()
 
     def receive(self, text: str) -> None:
         """A batch ended; its progress as JSON."""
@@ -54,7 +54,9 @@ class Reports:
         if name is None:
             return
         report = _report(name, progress)
-        before_s, self._formed_s[name] = self._formed_s[name], report.formed_s
+        # Not later than this batch, should the machine's clock have been set back.
+        before_s = min(self._formed_s[name], report.formed_s)
+        self._formed_s[name] = report.formed_s
         sources = tuple(
             SourceProgress(
                 json.dumps(source["startOffset"]) if source["startOffset"] else None,
@@ -66,7 +68,7 @@ class Reports:
             for source in progress["sources"]
         )
         with self._lock:
-            self._reports.append(report)
+            self._reports.add(name, report)
         self._ledger.admitted(name, report.batch_id, sources)
         self.latest[name] = report.batch_id
 

@@ -60,8 +60,8 @@ class RunningComponents(RunningQueries, Protocol):
     def published(self) -> dict[str, int]:
         """Rows in each channel since it was made."""
 
-    def published_since(self, operator: str, sequence: int) -> list[Entry]:
-        """What an operator published, from an entry of its channel on."""
+    def last_published(self, operator: str, count: int) -> list[Entry]:
+        """What an operator published last, as so many entries of its channel."""
 
     def channel_backlog(self, component: str) -> int:
         """Rows published for a component and not worked through yet."""

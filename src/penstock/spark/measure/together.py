@@ -13,6 +13,7 @@ import numpy as np
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
+from penstock.control.clock import steady_s
 from penstock.errors import Unavailable
 from penstock.model.observation import (
     BatchObservation,
@@ -78,15 +79,14 @@ class SparkMeasurer:
             running.routes_folder,
             {s.name: s.route.method for s in running.topology.sources if s.route is not None},
         )
-        now_s = time.time()
-        self._last = _Counters(now_s)
+        self._last = _Counters(steady_s())
         self._sources = SourceRates(running.inputs)
-        self._sources.take(now_s)
+        self._sources.take(time.time())
         self._shed = ShedRowsReporter()
 
     def observe(self) -> Observation | None:
         """What happened since the last call."""
-        now_s = time.time()
+        now_s, wall_s = steady_s(), time.time()  # sources stamp by the machine's clock
         period_s = now_s - self._last.at_s
         if period_s <= 0:
             return None
@@ -94,7 +94,7 @@ class SparkMeasurer:
         reports = running.reports.take()
         entries = running.ledger.take()
         works = self._work.take(missing)
-        reported_per_s, unseen_rows = self._sources.take(now_s)
+        reported_per_s, unseen_rows = self._sources.take(wall_s)
         if np.isnan(reported_per_s):
             missing.append("arrival rate: a source has not counted twice yet")
         arrival_rate_per_s = reported_per_s + self._foreign_rate(reports, period_s, missing)
@@ -121,7 +121,7 @@ class SparkMeasurer:
             at_s=now_s,
             period_s=period_s,
             arrival_rate_per_s=arrival_rate_per_s,
-            backlog_rows=max(0.0, running.backlog(now_s) + unseen_rows),
+            backlog_rows=max(0.0, running.backlog(wall_s) + unseen_rows),
             operators=operator_rates(running.built.queries, reports, period_s),
             components=tuple(components),
             nodes=nodes,

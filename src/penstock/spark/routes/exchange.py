@@ -9,7 +9,7 @@ import hashlib
 import json
 import os
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
@@ -73,15 +73,22 @@ class RouteExchange:
                 json.dump(content, stream)
             scratch.rename(self.path / "reports" / f"{name}.json")
 
-    def reports(self, kind: str, after: str) -> Iterator[tuple[str, Document]]:
-        """Reports of a kind whose names come after one, in order."""
-        with suppress(OSError):
-            for name in sorted(os.listdir(self.path / "reports")):
-                if name > after and name.split("-")[1:2] == [kind]:
-                    with suppress(OSError, json.JSONDecodeError):
-                        content = json.loads((self.path / "reports" / name).read_text("utf-8"))
-                        if isinstance(content, dict):
-                            yield name, content
+    def report_names(self, kind: str) -> list[str]:
+        """The reports of a kind that are there, in order."""
+        try:
+            names = sorted(os.listdir(self.path / "reports"))
+        except OSError:
+            return []
+        of_kind = [name for name in names if name.split("-")[1:2] == [kind]]
+        return [name for name in of_kind if not name.startswith(".")]  # those are being written
+
+    def reports(self, names: Iterable[str]) -> Iterator[tuple[str, Document]]:
+        """What some reports say, as far as they can be read."""
+        for name in names:
+            with suppress(OSError, json.JSONDecodeError):
+                content = json.loads((self.path / "reports" / name).read_text("utf-8"))
+                if isinstance(content, dict):
+                    yield name, content
 
     def _table(self, version: str) -> Path:
         return self.path / "tables" / f"{version}.json"

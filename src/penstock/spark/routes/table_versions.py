@@ -6,10 +6,10 @@ table itself is on the disk before that. So a batch repeated after a crash has t
 
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import replace
 
 from penstock.model.route import Route
+from penstock.spark.checkpoint.advisory_files import AdvisoryFiles
 from penstock.spark.routes.exchange import Document, RouteExchange
 from penstock.spark.routes.methods import method_of
 
@@ -30,10 +30,12 @@ class RouteTableVersions:
         self._route = route
         self._exchange = exchange
         self._method = method_of(route)
+        self._advisory = AdvisoryFiles(f"route {exchange.path.name}")
         self._clock = clock
         self._wanted_tasks = wanted_tasks
         self._version = ""
         self._document: Document = {}
+        self._read: set[str] = set()  # names of reports
         self._made_at_s = self._tidied_at_s = clock()
 
     def version(self, before: str | None) -> str:
@@ -61,12 +63,17 @@ class RouteTableVersions:
         else:
             first = self._method.first(self._route)
             self._keep(first, self._route.partitions, (), "")
+        until = str(self._document["reports_until"])
+        names = self._exchange.report_names(self._method.kind)
+        self._read = {name for name in names if name <= until}
         self._made_at_s = self._clock()
 
     def _renew(self, tasks: int) -> None:
         self._made_at_s = self._clock()
         after = str(self._document["reports_until"])
-        reports = list(self._exchange.reports(self._method.kind, after))
+        # By name and not by time: clocks are set back, and reporters have clocks of their own.
+        there = self._exchange.report_names(self._method.kind)
+        reports = list(self._exchange.reports([name for name in there if name not in self._read]))
         if not reports and tasks == self._document["tasks"]:
             return
         sized = replace(self._route, partitions=tasks)
@@ -76,8 +83,9 @@ class RouteTableVersions:
         reasons = made.reasons
         if tasks != self._document["tasks"]:
             reasons = (f"tasks in use {self._document['tasks']} -> {tasks}", *reasons)
-        with suppress(OSError):  # a table that cannot be kept is not used; the last one still is
+        with self._advisory.attempt("a new table"):  # the last one is used on
             self._keep(made.content, tasks, reasons, reports[-1][0] if reports else after)
+            self._read = set(there)
 
     def _keep(self, content: Document, tasks: int, reasons: tuple[str, ...], until: str) -> None:
         document: Document = {

@@ -210,6 +210,11 @@ class RunningApart(RunningTopology):
         with self._position:
             return self._channels[operator].since(sequence)
 
+    def last_published(self, operator: str, count: int) -> list[Entry]:
+        """What an operator published last, as so many entries of its channel."""
+        with self._position:
+            return self._channels[operator].newest(count)
+
     def channel_backlog(self, component: str) -> int:
         """Rows published for a component and not worked through yet."""
         reached, published = self.reached(), self.published()

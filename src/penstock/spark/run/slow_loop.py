@@ -4,11 +4,11 @@ It proposes; the plan changes at a start, because that needs the query to stand 
 """
 
 import logging
-import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from penstock.control.clock import steady_s
 from penstock.control.history.store import HistoryStore
 from penstock.fusion.order import StatelessOperator, decide_order
 from penstock.fusion.planner import Algorithm
@@ -84,7 +84,7 @@ class SlowLoop:
         decision = propose_fusion(graph, present, algorithm)
         plan = decision.plan
         made = RoomDecision.of_plan(
-            time.time(), ROOM, POLICY, Fusion(plan.groups),
+            steady_s(), ROOM, POLICY, Fusion(plan.groups),
             {"expected_gain": plan.gain, "present_cost": plan.present_cost, "cost": plan.cost},
             decision.reasons, decision.infeasible,
         )  # fmt: skip
@@ -106,7 +106,7 @@ class SlowLoop:
             if self._orders.get(names, Order(names)) != order:
                 gain = {"expected_gain": decision.plan.gain}
                 self._keep(
-                    RoomDecision.of_plan(time.time(), ORDER, POLICY, order, gain, decision.reasons)
+                    RoomDecision.of_plan(steady_s(), ORDER, POLICY, order, gain, decision.reasons)
                 )
             self._orders[names] = order
 
@@ -193,7 +193,7 @@ def carried_out(
     for room, change in changes:
         gain = _gain(expected_gains, groups) if room == ROOM else expected_gains.get(change)
         numbers = {} if gain is None else {"expected_gain": gain}
-        yield RoomDecision.of_plan(time.time(), room, APPLIED, change, numbers, built.notes)
+        yield RoomDecision.of_plan(steady_s(), room, APPLIED, change, numbers, built.notes)
 
 
 def _gain(expected_gains: Mapping[PlanChange, float], groups: Sequence[Group]) -> float | None:

@@ -118,7 +118,7 @@ class RunningTopology:
         self.epoch_s = self._checkpoint.epoch_s(time.time())
         announce(self.session, self._checkpoint.routes)
         announce_sources(self.session, self._checkpoint.sources)
-        self.sources = SourceWatch(self._checkpoint.sources, time.time())
+        self.sources = SourceWatch(self._checkpoint.sources, of_new_run=True)
         self.inputs = running_sources(self.topology, self.epoch_s, self.sources)
         self.controls = Controls(self._checkpoint.sources)
         self.controls.order(self._obeying("shed"), **AT_FULL_SERVICE)

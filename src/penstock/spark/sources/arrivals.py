@@ -23,6 +23,9 @@ class Sightings:
             self._last_s = np.concatenate([self._last_s, np.full(grown, now_s)])
             self._waiting = np.concatenate([self._waiting, np.zeros(grown, dtype=np.int64)])
         before = self._waiting[streams]
+        # What was seen later than now was seen before the machine's clock was set back.
+        self._first_s[streams] = np.minimum(self._first_s[streams], now_s)
+        self._last_s[streams] = np.minimum(self._last_s[streams], now_s)
         self._first_s[streams[before == 0]] = now_s
         self._last_s[streams[waiting > before]] = now_s
         self._waiting[streams] = waiting

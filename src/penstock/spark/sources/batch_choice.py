@@ -6,6 +6,7 @@ it goes into the partitions. On executors: rows that are shed are left out, and 
 a cheaper form a column says which of them are to use it.
 """
 
+import math
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -39,7 +40,7 @@ class BatchChoices:
     source: str
     operators: tuple[str, ...] = ()  # that have a cheaper form
     control: ControlFile = field(default_factory=lambda: ControlFile(None))
-    _formed_s: float = 0.0
+    _formed_s: float = -math.inf  # by the monotonic clock
 
     @classmethod
     def of(cls, options: Mapping[str, str], source: str) -> "BatchChoices":
@@ -60,21 +61,22 @@ class BatchChoices:
     def waits(self) -> bool:
         """Whether the next batch has to wait for its time.
 
-        All sources go by the same clock, so that the batch of one is the batch of all.
+        All sources go by the machine's one clock that is never set, so that the batch of one is
+        the batch of all.
         """
         interval_s = self.control.read().interval_s
-        if interval_s <= 0 or time.time() // interval_s != self._formed_s // interval_s:
+        if interval_s <= 0 or time.monotonic() // interval_s != self._formed_s // interval_s:
             return False
         # Spark asks again after some milliseconds; to answer late costs less than to answer often.
-        time.sleep(min(PATIENCE_S, interval_s - time.time() % interval_s))
-        return time.time() // interval_s == self._formed_s // interval_s
+        time.sleep(min(PATIENCE_S, interval_s - time.monotonic() % interval_s))
+        return time.monotonic() // interval_s == self._formed_s // interval_s
 
     def offset(self, start: Mapping[str, Any], dropped: Callable[[float], int]) -> dict[str, Any]:
         """The choice for a batch that begins at an offset, and all rows shed until its end.
 
         `dropped` says how many rows of the batch a share amounts to.
         """
-        self._formed_s = time.time()
+        self._formed_s = time.monotonic()
         orders, before = self.control.read(), start.get(OFFSET)
         cheaper = [name for name in self.operators if name in orders.cheaper]
         if before is None and not cheaper and orders.shed == 0:

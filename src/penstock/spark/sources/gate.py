@@ -15,6 +15,7 @@ import numpy as np
 from penstock.errors import Unavailable
 from penstock.forecast.metadata import StreamMetadata, metadata_from
 from penstock.model.observation import Floats, Ints
+from penstock.spark.checkpoint.advisory_files import AdvisoryFiles
 from penstock.spark.sources.arrivals import grouped
 from penstock.spark.sources.backends.backend import Backend, Latest
 from penstock.spark.sources.dead_letters import count_letters, letter_file, letter_files
@@ -56,15 +57,17 @@ class Gate:
         for entry in log.open(self._table.snapshot(0), seq):
             self._table.restore(entry)
         self.seq = seq
+        self._advisory = AdvisoryFiles(f"source {settings.source}")
         self._membership = Membership(settings, backend)
         self._began_s = time.time()
-        self._planner = LanePlanner(settings.limits, self._began_s)
+        self._planner = LanePlanner(settings.limits, time.monotonic())
         self._poller = StreamPoller(self._table, backend)
         self._metadata: StreamMetadata = metadata_from([])
         self._metadata_of: Ints = np.empty(0, dtype=np.int64)  # streams it has rows for
         self._failure = ""  # of the last decision
-        self._retry_s, self._pause_s, self._away = 0.0, FIRST_PAUSE_S, ""
-        self._status_s = 0.0
+        # What is waited for is counted by the clock that is never set.
+        self._retry_s, self._pause_s, self._away = -np.inf, FIRST_PAUSE_S, ""
+        self._status_s = -np.inf
         self._batch_rows = 0
         self._malformed = self._malformed_before()
         self._expires_s = np.inf
@@ -91,18 +94,18 @@ class Gate:
 
     def admit(self, most_rows: int | None, everything: bool) -> Admitted | None:
         """The next batch, in the log already; None when there is nothing to read."""
-        now_s = time.time()
-        if now_s < self._retry_s:
+        now_s, steady_s = time.time(), time.monotonic()
+        if steady_s < self._retry_s:
             return None
         try:
-            self._follow(now_s)
+            self._follow(now_s, steady_s)
             rows = self._table.present()
             latest = self._poller.poll(rows, now_s, self._membership.control.resumed)
             self._pause_s, self._away = FIRST_PAUSE_S, ""
         except Unavailable as reason:
             self._wait_for_backend(str(reason), now_s)
             return None
-        self._plan(rows, now_s)
+        self._plan(rows, now_s, steady_s)
         shares = self._shares(rows, most_rows, everything)
         try:
             made = self._batch(rows, shares, latest)
@@ -110,7 +113,7 @@ class Gate:
             self._wait_for_backend(str(reason), now_s)
             return None
         self._planner.sample(self._table, rows)
-        if made is not None or now_s - self._status_s > STATUS_PERIOD_S:
+        if made is not None or steady_s - self._status_s > STATUS_PERIOD_S:
             self._write_status(now_s)
         return made
 
@@ -123,7 +126,8 @@ class Gate:
                     self._malformed += count_letters(
                         letter_file(folder, self._log_number, known, lane)
                     )
-        self._log.committed(seq)
+        with self._advisory.attempt("removing the log's old segments"):
+            self._log.committed(seq)
 
     def _malformed_before(self) -> int:
         """Dead letters of batches that the log no longer holds."""
@@ -131,12 +135,12 @@ class Gate:
         files = letter_files(folder, self._log_number)
         return sum(count_letters(f) for seq, f in files if seq <= self.seq and seq not in later)
 
-    def _follow(self, now_s: float) -> None:
+    def _follow(self, now_s: float, steady_s: float) -> None:
         """Streams join and leave."""
         table, membership = self._table, self._membership
         if self._poller.frozen:
             return
-        changed = membership.refresh(now_s) or self._behind
+        changed = membership.refresh(steady_s) or self._behind
         self._planner.limits = membership.control.applied(self._settings.limits)
         if not changed and now_s < self._expires_s:
             return
@@ -158,14 +162,14 @@ class Gate:
         self._metadata_of = np.empty(0, dtype=np.int64)
         self._behind = False
 
-    def _plan(self, rows: Ints, now_s: float) -> None:
+    def _plan(self, rows: Ints, now_s: float, steady_s: float) -> None:
         """Lanes for the streams that are read; a decision that fails changes nothing."""
         table = self._table
         read = rows[(table.state[rows] != GONE) & ~table.suspended[rows]]
         if len(read) == 0:
             return
         try:
-            decided = self._planner.place(table, read, self._known(read), now_s)
+            decided = self._planner.place(table, read, self._known(read), now_s, steady_s)
             self._failure = "" if decided else self._failure
         except Exception as error:  # noqa: BLE001 - whatever it is, rows must flow
             self._failure = f"lanes are not decided anew: {error}"
@@ -173,7 +177,8 @@ class Gate:
             self._planner.keep(table, read)
             return
         if decided:
-            write_streams(self._log.directory, table, self._planner)
+            with self._advisory.attempt("its table of streams"):
+                write_streams(self._log.directory, table, self._planner)
 
     def _known(self, read: Ints) -> StreamMetadata:
         """What is known of the streams that are read."""
@@ -255,13 +260,13 @@ class Gate:
         if not self._away:
             log.warning("source %s waits: %s", self._settings.source, reason)
         self._away = reason
-        self._retry_s = now_s + self._pause_s
+        self._retry_s = time.monotonic() + self._pause_s
         self._pause_s = min(2 * self._pause_s, LONGEST_PAUSE_S)
         self._write_status(now_s)
 
     def _write_status(self, now_s: float) -> None:
         """The status, for whoever looks on; that it cannot be written must not end the query."""
-        self._status_s = now_s
+        self._status_s = time.monotonic()
         notes = [f"{place}: {said}" for place, said in self._membership.notes.items()]
         notes += [self._failure] if self._failure else []
         if self._away:
@@ -278,7 +283,5 @@ class Gate:
             "malformed_rows": self._malformed,
             "finished": finished, "notes": notes, **summary(table, self._planner),
         }  # fmt: skip
-        try:
+        with self._advisory.attempt("its status"):
             write_status(self._log.directory, status)
-        except OSError as error:
-            log.warning("source %s: status: %s", self._settings.source, error)

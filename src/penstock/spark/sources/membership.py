@@ -37,12 +37,12 @@ class Membership:
         self.wanted: dict[str, dict[str, Any]] = {}
         self.notes: dict[str, str] = {}  # what could not be read, by place
 
-    def refresh(self, now_s: float) -> bool:
-        """Look again; True if what is wanted has changed."""
+    def refresh(self, steady_s: float) -> bool:
+        """Look again, at a time of the monotonic clock; True if what is wanted has changed."""
         # What was read before a backend turns out to be away is not read again: remember it.
         self._changed |= self._look_at_control()
         self._changed |= self._look_at_declared()
-        self._changed |= self._look_around(now_s)
+        self._changed |= self._look_around(steady_s)
         changed, self._changed = self._changed, False
         if changed:
             self.wanted = self._merged()
@@ -57,11 +57,11 @@ class Membership:
                     wanted[name] = {**wanted.get(name, {}), **meta}
         return wanted
 
-    def _look_around(self, now_s: float) -> bool:
-        due = now_s - self._looked_s >= self._settings.discovery_period_s
+    def _look_around(self, steady_s: float) -> bool:
+        due = steady_s - self._looked_s >= self._settings.discovery_period_s
         if not self._settings.discover or not due:
             return False
-        self._looked_s = now_s
+        self._looked_s = steady_s
         discovered = self._backend.discover()
         if discovered is self._discovered:
             return False

@@ -26,19 +26,19 @@ PREFIX = "lane-"
 class LanePlanner:
     """Keeps rates and queues, and decides when a period is over."""
 
-    def __init__(self, limits: Limits, now_s: float) -> None:
+    def __init__(self, limits: Limits, steady_s: float) -> None:
         self.limits = limits
         self.decisions: deque[AdmissionRecord] = deque(maxlen=DECISIONS_KEPT)
         self.redirected = 0  # streams that changed lanes, in all
         self._queues: dict[int, deque[float]] = {}
         self._rates: Floats = np.empty((0, 0))
         self._counted: Ints = np.empty(0, dtype=np.int64)  # rows arrived by the last period's end
-        self._last_s = now_s
+        self._last_s = steady_s  # periods are counted by the clock that is never set
         self._number = 0
 
-    def due(self, now_s: float) -> bool:
+    def due(self, steady_s: float) -> bool:
         """Whether a period is over."""
-        return now_s - self._last_s >= self.limits.period_s
+        return steady_s - self._last_s >= self.limits.period_s
 
     def sample(self, table: StreamTable, rows: Ints) -> None:
         """What waits in each lane after a batch was formed."""
@@ -54,11 +54,14 @@ class LanePlanner:
         newest: Floats = np.nan_to_num(self._rates[rows, -1])
         return newest
 
-    def place(self, table: StreamTable, rows: Ints, metadata: StreamMetadata, now_s: float) -> bool:
+    def place(
+        self, table: StreamTable, rows: Ints, metadata: StreamMetadata, now_s: float,
+        steady_s: float,
+    ) -> bool:  # fmt: skip
         """Give every stream a lane, anew when a period is over; True if it was decided anew."""
         homeless = rows[table.lane[rows] == NO_LANE]
-        if self.due(now_s) or (len(homeless) and len(homeless) == len(rows)):
-            self._measure(table, now_s)
+        if self.due(steady_s) or (len(homeless) and len(homeless) == len(rows)):
+            self._measure(table, steady_s)
             self._decide(table, rows, metadata, now_s)
             return True
         if len(homeless):
@@ -81,8 +84,8 @@ class LanePlanner:
         quiet = np.argsort(load, kind="stable")
         table.lane[homeless] = lanes[quiet[np.arange(len(homeless)) % len(lanes)]]
 
-    def _measure(self, table: StreamTable, now_s: float) -> None:
-        elapsed_s = max(now_s - self._last_s, 1e-3)
+    def _measure(self, table: StreamTable, steady_s: float) -> None:
+        elapsed_s = max(steady_s - self._last_s, 1e-3)
         known, count = len(self._counted), len(table)
         arrived = table.taken + table.waiting
         rate = np.full(count, np.nan)
@@ -93,7 +96,7 @@ class LanePlanner:
         grown[:known] = self._rates
         self._rates = np.concatenate([grown, rate[:, None]], axis=1)[:, -PERIODS_KEPT:]
         self._counted = arrived
-        self._last_s = now_s
+        self._last_s = steady_s
 
     def _decide(
         self, table: StreamTable, rows: Ints, metadata: StreamMetadata, now_s: float

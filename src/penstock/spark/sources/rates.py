@@ -30,6 +30,7 @@ class SourceRates:
             before, since_s = self._counted.setdefault(source, (rows, at_s))
             if at_s > since_s:
                 self._rate_per_s[source] = max(0, rows - before) / (at_s - since_s)
+            if at_s != since_s:  # also when the machine's clock was set back between two counts
                 self._counted[source] = (rows, at_s)
         unseen = sum(
             self._rate_per_s.get(source, 0.0) * max(0.0, now_s - at_s)

@@ -11,28 +11,28 @@ from penstock.spark.sources.status import read_status
 class SourceWatch:
     """Follows the sources of one run, whose files are below a folder."""
 
-    def __init__(self, folder: Path, since_s: float = 0.0) -> None:
+    def __init__(self, folder: Path, of_new_run: bool = False) -> None:
+        """With `of_new_run`, what has been said by now is of readers that are no more."""
         self.folder = folder
-        self._since_s = since_s  # what was said before is of a reader that is no more
+        # Known by what it says: the clock may be set back between two runs, and within one.
+        self._earlier = {str(log): read_status(log) for log in self._logs()} if of_new_run else {}
         self._decided: dict[str, tuple[float, int]] = {}  # by log: the runner, its newest decision
         self._counted: dict[str, tuple[float, int, int]] = {}  # began, last count, sum before it
 
     def statuses(self, source: str) -> list[dict[str, Any]]:
         """What each reader of a source said last; a source read twice has two."""
-        logs = self.folder / source / LOGS
-        found = [read_status(path) for path in sorted(logs.glob("*"), key=lambda p: p.name)]
+        found = map(read_status, self._logs(source))
         return [status for status in found if status is not None]
 
     def fresh_statuses(self, source: str) -> list[dict[str, Any]]:
         """What readers of this run said; a reader of an earlier one is no more."""
-        return [s for s in self.statuses(source) if s["at_s"] >= self._since_s]
+        found = map(self._fresh, self._logs(source))
+        return [status for status in found if status is not None]
 
     def status_at(self, source: str, log: int, seq: int) -> dict[str, Any] | None:
         """What the reader of a log says, with the entry up to which it is `reached`."""
-        status = read_status(self.folder / source / LOGS / str(log))
-        if status is None or status["at_s"] < self._since_s:
-            return None
-        return {**status, "reached": seq}
+        status = self._fresh(self.folder / source / LOGS / str(log))
+        return None if status is None else {**status, "reached": seq}
 
     def arrived(self) -> dict[str, tuple[int, float]]:
         """Rows that came to each source since this run began, and when it counted them.
@@ -40,9 +40,9 @@ class SourceWatch:
         Counts never fall. A source looks once a batch, so one may be older than the question.
         """
         total: dict[str, tuple[int, float]] = {}
-        for path in sorted(self.folder.glob(f"*/{LOGS}/*")):
-            status = read_status(path)
-            if status is None or status["at_s"] < self._since_s:
+        for path in self._logs():
+            status = self._fresh(path)
+            if status is None:
                 continue
             began, last, before = self._counted.get(str(path), (status["began_s"], 0, 0))
             arrived = int(status["arrived_rows"])
@@ -57,11 +57,22 @@ class SourceWatch:
     def observe(self) -> tuple[SourceObservation, ...]:
         """Every source with the decisions it made since the last call."""
         found = []
-        for path in sorted(self.folder.glob(f"*/{LOGS}/*")):
-            status = read_status(path)
-            if status is not None and status["at_s"] >= self._since_s:
+        for path in self._logs():
+            status = self._fresh(path)
+            if status is not None:
                 found.append(self._observed(str(path), status))
         return tuple(found)
+
+    def _logs(self, source: str = "*") -> list[Path]:
+        return sorted(self.folder.glob(f"{source}/{LOGS}/*"))
+
+    def _fresh(self, log: Path) -> dict[str, Any] | None:
+        """What the reader of a log says; None where it was said before this run."""
+        status = read_status(log)
+        if status is not None and status == self._earlier.get(str(log)):
+            return None
+        self._earlier.pop(str(log), None)
+        return status
 
     def _observed(self, log: str, status: dict[str, Any]) -> SourceObservation:
         began, newest = self._decided.get(log, (0.0, 0))
