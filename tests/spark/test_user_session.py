@@ -183,4 +183,6 @@ def test_without_a_cluster_it_says_what_to_start(
 def test_pages_and_examples_use_no_room_of_spark(folder: str) -> None:
     named = re.compile(r"(from|import) penstock\.(spark|control)\b|`penstock\.(spark|control)\.")
     texts = [*(ROOT / folder).rglob("*.md"), *(ROOT / folder).rglob("*.py"), ROOT / "README.md"]
-    assert not [str(path) for path in texts if named.search(path.read_text())]
+    for_contributors = {ROOT / "docs" / "architecture.md", ROOT / "docs" / "extending.md"}
+    found = [path for path in texts if named.search(path.read_text(encoding="utf-8"))]
+    assert set(found) <= for_contributors
