@@ -7,9 +7,12 @@ from pathlib import Path
 from types import TracebackType
 
 import pyspark
+from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
 from penstock.model.user_code import is_users
+
+SPARK_ERRORS = (PySparkException, Py4JError)  # whatever Spark may raise in the driver
 
 _OURS = re.compile(r"^penstock\.errors\.\w+: (.+)$", re.MULTILINE)
 _TRACE = "Traceback (most recent call last):"

@@ -6,8 +6,6 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from py4j.protocol import Py4JError
-from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from penstock.config import Settings
@@ -16,7 +14,7 @@ from penstock.spark import handles
 from penstock.spark.act.executors import executor_settings
 from penstock.spark.cluster.embedded import EmbeddedCluster
 from penstock.spark.cluster.standing import cluster_settings
-from penstock.spark.handles.messages import first_line
+from penstock.spark.handles.messages import SPARK_ERRORS, first_line
 from penstock.spark.run.plan_choice import PlanName
 from penstock.spark.run.session import build_session
 
@@ -71,7 +69,7 @@ def open_session(
             name, master, key_groups=settings.key_groups, log_file=log_file,
             quick_start=embedded, extra=extra,
         )  # fmt: skip
-    except (PySparkException, Py4JError) as error:
+    except SPARK_ERRORS as error:
         raise Unavailable(
             f"Spark does not start on {master}: {first_line(error)}; `penstock doctor` says what "
             "is missing, --debug shows the whole trace."
