@@ -93,7 +93,7 @@ def test_a_changed_window_is_refused_and_the_same_program_goes_on(tmp_path: Path
     newcomer.writes("road.py", WINDOWED.replace("2 seconds", "3 seconds"))
     done = newcomer.types(line)
     assert done.code == 2
-    assert "operator 'counts' makes its state otherwise" in done.last_line
+    assert "operator 'counts' computes its state differently" in done.last_line
     assert "--accept-changes" in done.last_line
 
 

@@ -60,10 +60,10 @@ def test_a_changed_window_is_refused_and_the_same_one_goes_on(
         with RunningTopology(made, session, tmp_path, ONCE, accept_changes=accept) as running:
             running.wait(120)
     changed = RunningTopology(road(by_window(4)), session, tmp_path, ONCE)
-    with pytest.raises(InvalidTopology, match="operator 'counts' makes its state otherwise"):
+    with pytest.raises(InvalidTopology, match="operator 'counts' computes its state differently"):
         changed.__enter__()
     late = RunningTopology(road(by_window(3), "9 seconds"), session, tmp_path, ONCE)
-    with pytest.raises(InvalidTopology, match="operator 'moving' makes its state otherwise"):
+    with pytest.raises(InvalidTopology, match="operator 'moving' computes its state differently"):
         late.__enter__()
 
 

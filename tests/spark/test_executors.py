@@ -140,11 +140,10 @@ def test_attach_follows_a_query_it_knows_nothing_of(session: SparkSession, tmp_p
 
 def key_groups_seen(controller: Attached) -> set[str]:
     return {
-        component.name
+        name
         for step in controller.steps
         if step.observation is not None
-        for component in step.observation.components
-        if component.key_groups is not None
+        for name in step.observation.key_groups
     }
 
 

@@ -24,9 +24,9 @@ _RELATIONAL = frozenset(
 
 
 # What is another one in each run of the same program: ids of expressions, of nodes, of objects, of
-# the variables of functions in SQL, and seeds that nobody chose.
+# frames that SQL names, of the variables of functions in SQL, and seeds that nobody chose.
 _OF_THIS_RUN = re.compile(
-    r"#\d+L?|\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b"
+    r"#\d+L?|\b_pyspark_[0-9a-f]{32}\b|\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b"
     r"|@[0-9a-f]{4,}|\b0x[0-9a-f]+\b|(?<=lambda [xyz])_\d+"
     r"|(?<=\brand\()-?\d+|(?<=\brandn\()-?\d+|Some\(-?\d{10,}\)"
 )
