@@ -56,6 +56,7 @@ def readme_example() -> str:
     return str(code)
 
 
+@pytest.mark.long
 def test_the_readme_example_runs_in_both_ways_one_after_the_other(tmp_path: Path) -> None:
     newcomer = Newcomer(tmp_path)
     newcomer.writes("speeds.py", readme_example())
