@@ -70,6 +70,7 @@ def test_the_readme_example_runs_in_both_ways_one_after_the_other(tmp_path: Path
     assert newcomer.types("penstock history --changes").code == 0
 
 
+@pytest.mark.long  # in every run: spark/test_user_failures
 def test_a_failing_function_is_told_with_its_message_and_line(tmp_path: Path) -> None:
     newcomer = Newcomer(tmp_path)
     newcomer.writes("road.py", FAILING)
@@ -85,6 +86,7 @@ def test_a_failing_function_is_told_with_its_message_and_line(tmp_path: Path) ->
     assert 'raise ValueError("no such account")' in debugged.err
 
 
+@pytest.mark.long  # in every run: spark/test_changed_operators
 def test_a_changed_window_is_refused_and_the_same_program_goes_on(tmp_path: Path) -> None:
     newcomer = Newcomer(tmp_path)
     newcomer.writes("road.py", WINDOWED)

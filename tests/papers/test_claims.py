@@ -14,6 +14,8 @@ from experiments.claim import Claim
 from experiments.command import PAPERS
 from penstock.workloads.admission_streams import WORKLOADS
 
+QUICK = ("routing", "fusion")  # in every run; the others take half a minute of a core
+
 FOLDER = Path(experiments.__file__).parent
 CLAIMS = {
     "admission": ("A1", "A2", "A3", "A4", "A5", "A6"),
@@ -82,7 +84,10 @@ OF_PAPER: dict[str, Callable[[Answers], None]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("paper", PAPERS)
+@pytest.mark.parametrize(
+    "paper",
+    [p if p in QUICK else pytest.param(p, marks=pytest.mark.long) for p in PAPERS],
+)
 def test_every_claim_is_answered_with_parts_and_figures(paper: str, tmp_path: Path) -> None:
     claims = {one.id: one for one in import_module(f"experiments.{paper}").run(tmp_path, [1], True)}
     assert tuple(claims) == CLAIMS[paper]

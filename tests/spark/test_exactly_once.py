@@ -26,6 +26,7 @@ def seed(request: pytest.FixtureRequest) -> int:
     return chosen
 
 
+@pytest.mark.long  # the soak kills a driver in every run
 def test_driver_killed_at_random_moments(tmp_path: Path, seed: int, kills: int) -> None:
     moments = random.Random(seed)
     for _ in range(kills):

@@ -30,6 +30,7 @@ def moments(request: pytest.FixtureRequest) -> random.Random:
     return random.Random(chosen)
 
 
+@pytest.mark.long  # the soak kills a driver whose source is routed in every run
 def test_killed_while_routes_change(
     tmp_path: Path, moments: random.Random, request: pytest.FixtureRequest
 ) -> None:

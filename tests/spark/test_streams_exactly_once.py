@@ -78,6 +78,7 @@ class Writers:
                     self.broken.append((name, bad))
 
 
+@pytest.mark.long  # the soak kills runner and driver of streams that join in every run
 def test_every_record_once_and_in_order(tmp_path: Path, request: pytest.FixtureRequest) -> None:
     seed = int(os.environ.get("PENSTOCK_TEST_SEED", random.randrange(2**32)))
     print(f"PENSTOCK_TEST_SEED={seed}")
