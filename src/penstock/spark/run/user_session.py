@@ -47,13 +47,13 @@ def session(
     from one to as many as the cluster can hold. `settings` are Spark's and win over ours.
     """
     cluster = user_cluster()
+    given = {**_settings(cluster, executors, slots), **(settings or {})}
     running = SparkSession.getActiveSession()
     if running is not None and running.sparkContext.master != cluster.settings["spark.master"]:
         raise InvalidInput(
             f"a session on {running.sparkContext.master} is open, and a program has one at a time; "
             "stop() it before penstock.session()."
         )
-    given = {**_settings(cluster, executors, slots), **(settings or {})}
     for variable, value in _environment().items():
         os.environ.setdefault(variable, value)
     start_driver_jvm(given)
