@@ -76,8 +76,7 @@ def test_bad_arguments_are_refused_with_a_sentence(
         build(sliding(**changes), session, Reading(0.0))
     text = str(error.value)
     assert said in text
-    assert text.startswith("query 'slid' failed in batch 1: operator 'slid': aggregate 'total': up")
-    assert "raised RuntimeError: no such road, at key (key=7) (test_window_topologies.py" in text
+    assert text.startswith("operator 'slid': ")
     assert "\n" not in text
 
 
@@ -156,7 +155,7 @@ def test_a_users_mistake_stops_the_query_and_a_mended_one_goes_on(
     assert text.startswith(
         "query 'slid' failed in batch 1: operator 'slid': aggregate 'total': update raised"
     )
-    assert "RuntimeError: no such road, at key (key=7). (test_window_topologies.py, line" in text
+    assert "RuntimeError: no such road, at key (key=7)." in text
     assert "\n" not in text
     commits = sorted((tmp_path / "checkpoint/queries/slid/commits").glob("[0-9]*"))
     assert [file.name for file in commits] == ["0"]  # the batch before it stands
