@@ -35,7 +35,7 @@ def newcomer(tmp_path: Path) -> Newcomer:
     [
         ("penstock run road.py:road --master embeded", 2, "did you mean embedded?"),
         ("penstock run road.py:road --master spark://127.0.0.1:1", 1, "cannot be reached"),
-        ("penstock run road.py:road", 2, "batch=0 is there already and not of this run"),
+        ("penstock run road.py:road", 2, "batch=0 exists already and this run starts from scratch"),
         ("penstock run road.py:road --checkpoint road.py", 2, "road.py is a file"),
         ("penstock run road.py:cabs --strict", 2, "the folder trips does not exist"),
         ("penstock run typed.py", 2, "typed.py, line 2: this needs Spark, which starts once"),
