@@ -112,4 +112,4 @@ def test_what_other_rooms_decide_is_in_the_history_and_on_the_page(
     ]
     assert shown[0]["numbers"] == {"gain": [0.25]}
     printed = CliRunner().invoke(app, ["history", "--history", where, "--show", "elsewhere"]).stdout
-    assert f"{room} (measured): a, b > c (gain 0.25): cheaper" in printed
+    assert f"{room} (measured): a, b > c: cheaper (gain 25.0%)" in printed
