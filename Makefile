@@ -7,16 +7,21 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
 
-.PHONY: help setup demo test test-kafka soak check bench bench-elastic reproduce docs clean
+.PHONY: help setup lock demo test test-kafka soak check bench bench-elastic reproduce docs clean
 
 help: ## Show what there is
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
 setup: $(STAMP) ## Make .venv with the package, and Java 17 if there is none
 
-$(STAMP): pyproject.toml scripts/setup.sh
+$(STAMP): pyproject.toml requirements.lock scripts/setup.sh
 	scripts/setup.sh $(VENV)
 	touch $@
+
+lock: $(STAMP) ## Renew requirements.lock: the newest versions that pyproject.toml allows, with their hashes
+	$(BIN)/pip install --quiet uv
+	$(BIN)/uv pip compile --quiet --upgrade --universal --generate-hashes --no-header \
+		--python-version 3.11 --extra dev pyproject.toml --output-file requirements.lock
 
 demo: $(STAMP) ## A toll road under a load that goes 1 -> 4 -> 1
 	$(BIN)/penstock demo $(ARGS)

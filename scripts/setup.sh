@@ -69,4 +69,8 @@ if ! "$python" -c 'import ensurepip, venv' 2>/dev/null; then
 fi
 
 [ -x "$venv/bin/python" ] || "$python" -m venv "$venv"
-"$venv/bin/pip" install --quiet --disable-pip-version-check --editable '.[dev]'
+# Every package at the version and with the hash that requirements.lock names, so that a machine set
+# up next year gets what was tested; make lock renews it.
+pip_install() { "$venv/bin/pip" install --quiet --disable-pip-version-check "$@"; }
+pip_install --require-hashes --requirement requirements.lock
+pip_install --no-deps --no-build-isolation --editable .

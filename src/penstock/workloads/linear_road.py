@@ -92,7 +92,7 @@ class Windows:
 
 def linear_road(
     reports: Generator, tolls: Sink, accidents: Sink, traffic: Sink | None = None, *,
-    max_latency: str = "5s", windows: Windows = Windows(),  # noqa: B008 - frozen
+    max_latency: str = "5s", windows: Windows = Windows(),
     kind: type[Topology] = Topology,
 ) -> Topology:  # fmt: skip
     """One gadget; without a sink for traffic, that operator is left out."""
@@ -106,7 +106,7 @@ def linear_road(
 
 def road_network(
     roads: Sequence[Expressway], sinks: Callable[[str], Sink], *, max_latency: str = "10s",
-    windows: Windows = Windows(),  # noqa: B008 - frozen
+    windows: Windows = Windows(),
     kind: type[Topology] = Topology,
 ) -> Topology:  # fmt: skip
     """Gadgets joined where one expressway begins and another ends; the first leads nowhere back.

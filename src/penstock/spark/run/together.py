@@ -68,7 +68,7 @@ class RunningTopology:
         topology: Topology,
         session: SparkSession,
         checkpoint: Path,
-        pace: Pace = Pace(),  # noqa: B008 - frozen
+        pace: Pace = Pace(),
         measured: bool = True,
         choice: PlanChoice = PlanChoice(),  # noqa: B008 - frozen
         accept_changes: bool = False,
