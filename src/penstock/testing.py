@@ -43,6 +43,13 @@ class BackendContract:
         assert [stream.name for stream in first.discover()] == list(self.streams)
         assert [stream.name for stream in again.discover()] == list(self.streams)
 
+    def test_a_system_without_streams_says_so(self) -> None:
+        """Whoever starts a run is told, as its place may be misspelt."""
+        empty = self.make()
+        assert (empty.nothing_there() is None) == (len(empty.discover()) > 0)
+        self._fill(1, 1)
+        assert self.make().nothing_there() is None
+
     def test_all_records_are_read_in_order(self) -> None:
         """From where reading begins to where the streams reach."""
         self._fill(40, 7)

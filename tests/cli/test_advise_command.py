@@ -40,7 +40,7 @@ def test_the_answer_is_json_on_stdout(tmp_path: Path) -> None:
     answer = json.loads(result.stdout)
     assert invoke("scaling", given(tmp_path, DOCUMENT), "--json").stdout == result.stdout
     assert answer["parallelism"] == {"reports": 2, "tolls": 1}
-    assert answer["reasons"][0].startswith("reports: 1 -> 2")
+    assert answer["reasons"][0].startswith("too busy: reports 1 -> 2 (")
 
 
 def test_a_dash_reads_stdin(tmp_path: Path) -> None:

@@ -75,6 +75,17 @@ def add(client: Any, key: str, first: int, count: int) -> None:
     pipeline.execute()
 
 
+def test_a_server_without_a_stream_that_fits_says_so(
+    server: redis_server.RedisServer, client: Any
+) -> None:
+    client.set("s:text", "not a stream")
+    add(client, "other", 0, 1)
+    said = backend(server).nothing_there()
+    assert said == f"no key of Redis at {server.url} fits the pattern 's:*' and holds a stream yet"
+    add(client, "s:one", 0, 1)
+    assert backend(server).nothing_there() is None
+
+
 def test_ranges_of_any_size_give_every_entry_once_and_in_order(
     server: redis_server.RedisServer, client: Any
 ) -> None:

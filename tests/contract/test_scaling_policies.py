@@ -3,6 +3,7 @@
 import copy
 import math
 import pickle
+import re
 from dataclasses import replace
 
 import pytest
@@ -145,6 +146,21 @@ def test_zero_load_is_answered_and_never_scales_out(name: str, sharing: str) -> 
     assert decision.infeasible is None
     assert 1 <= decision.plan.processors <= given.current.processors
     assert all(count >= 1 for count in decision.plan.parallelism.values())
+
+
+@every_policy
+@both_sharings
+@pytest.mark.parametrize("rate", [0.0, 1.0, 150.0, 3000.0])
+@pytest.mark.parametrize("latency_s", [0.2, 1.5, 30.0])
+def test_reasons_begin_with_plain_words(
+    name: str, sharing: str, rate: float, latency_s: float
+) -> None:
+    given = context(sharing, [rate] * 12, latency_s=latency_s, max_processors=16)
+    decision = make(name).decide(given)
+    first, *_ = decision.reasons
+    plain = re.match(r"[a-z ,'-]*", first)
+    assert plain is not None
+    assert len(plain[0].split()) >= 2, first
 
 
 def gone(seen: Observation, what: str) -> Observation:

@@ -75,6 +75,15 @@ def values(first: int, count: int) -> list[bytes]:
     return [json.dumps({"seq": seq}).encode() for seq in range(first, first + count)]
 
 
+def test_brokers_without_a_topic_that_fits_say_so(
+    broker: kafka_broker.KafkaBroker, topics: Topics
+) -> None:
+    said = backend(broker, "tolls", "fines-*").nothing_there()
+    assert said == f"Kafka at {broker.servers} has no topic yet that is or fits 'tolls', 'fines-*'"
+    topics.create("fines-a", 1)
+    assert backend(broker, "tolls", "fines-*").nothing_there() is None
+
+
 def test_ranges_of_any_size_give_every_record_once_and_in_order(
     broker: kafka_broker.KafkaBroker, topics: Topics
 ) -> None:

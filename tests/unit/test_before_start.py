@@ -151,6 +151,41 @@ def test_a_source_with_nothing_to_read_is_told_and_strictly_refused(
     assert caplog.text == ""
 
 
+@pytest.mark.parametrize(
+    ("where", "words"),
+    [
+        ({"redis": "redis://127.0.0.1:1/0"}, "Redis at redis://127.0.0.1:1/0 cannot be reached"),
+        (
+            {"kafka": "127.0.0.1:1", "topics": ["tolls"]},
+            "Kafka at 127.0.0.1:1 cannot be reached: nothing is listening",
+        ),
+    ],
+)
+def test_a_broker_that_is_away_is_told_and_strictly_refused(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, where: dict[str, Any], words: str
+) -> None:
+    pytest.importorskip("redis" if "redis" in where else "confluent_kafka")
+    made = Topology("cabs", max_latency="5s")
+    made.source("trips", Streams(**where, schema="cab STRING"))
+    made.add("kept", "SELECT * FROM trips", "trips")
+    made.sink("out", "kept", Memory())
+    check_before_start(made, Settings(), Place(), tmp_path / "state")
+    assert f"source 'trips': {words}" in caplog.text
+    assert "the run waits for the first stream" in caplog.text
+    with pytest.raises(InvalidInput, match=f"source 'trips': {words}.*; without --strict"):
+        check_before_start(made, Settings(), Place(strict=True), tmp_path / "state")
+
+
+def test_options_that_a_source_refuses_are_refused_before_spark_starts(tmp_path: Path) -> None:
+    pytest.importorskip("redis")
+    made = Topology("cabs", max_latency="5s")
+    made.source("trips", Streams(redis="127", schema="cab STRING"))
+    made.add("kept", "SELECT * FROM trips", "trips")
+    made.sink("out", "kept", Memory())
+    with pytest.raises(InvalidInput, match="source 'trips': redis is '127'"):
+        check_before_start(made, Settings(), Place(), tmp_path / "state")
+
+
 def test_a_cluster_on_which_no_executor_comes_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(handles, "executors", lambda session: [])
     with pytest.raises(Infeasible, match="no executor of 8 slots and 1024 MB came within 0 s"):

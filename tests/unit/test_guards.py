@@ -39,7 +39,7 @@ def test_bounds_clamp_and_say_so(wanted: int, allowed: int) -> None:
     assert guarded.plan.processors == allowed
     assert bool(guarded.reasons) == (wanted != allowed)
     if wanted == 9:
-        assert guarded.reasons == ("bounds: 9 processors wanted, maximum 8",)
+        assert guarded.reasons == ("no more than 8 processors are allowed (9 wanted)",)
 
 
 @pytest.mark.parametrize(("wanted", "allowed"), [(4, 4), (6, 6), (7, 6), (3, 3), (2, 3)])

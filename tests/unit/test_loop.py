@@ -129,7 +129,8 @@ def test_cooldown_counts_from_acts_that_were_done() -> None:
     scene = Scene(FakePolicy(2, 3, 3), several(3), guards=(Cooldown(out_s=8, in_s=8),))
     scene.loop.run(steps=3)
     assert scene.actuator.acted == [SetExecutors(2), SetExecutors(3)]
-    assert scene.history.decisions[1].guard_reasons[0].startswith("cooldown: last act 5 s ago")
+    reason = scene.history.decisions[1].guard_reasons[0]
+    assert reason.startswith("cooldown, too soon after the last change (5 s ago;")
     failing = Scene(
         FakePolicy(2), several(2), FakeActuator(fail_with="no room"), guards=(Cooldown(99, 99),)
     )
@@ -242,7 +243,8 @@ def test_a_cooldown_begins_when_a_long_act_ends() -> None:
 def test_one_line_for_a_person() -> None:
     scene = Scene(FakePolicy(9), several(1))
     assert scene.loop.step().line(UTC) == (
-        "00:16:40 executors 1 -> 8 (fake): wants 9; bounds: 9 processors wanted, maximum 8"
+        "00:16:40 executors 1 -> 8 (fake): wants 9; no more than 8 processors are allowed "
+        "(9 wanted)"
     )
 
 

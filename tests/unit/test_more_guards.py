@@ -46,7 +46,9 @@ def test_scaling_in_takes_the_highest_recent_suggestion() -> None:
     recent = replace(context(), suggested=((60.0, 4), (80.0, 3), (100.0, 1)))
     guarded = window.check(plan(1), recent)
     assert guarded.plan.processors == 3
-    assert "3 processors were suggested within 30 s" in guarded.reasons[0]
+    assert (
+        "suggested a short while ago (3 within the scale-down window of 30 s)" in guarded.reasons[0]
+    )
     assert window.check(plan(6), recent).plan == plan(6)
     assert window.check(plan(2), replace(recent, suggested=((100.0, 2),))).plan == plan(2)
 
@@ -55,7 +57,7 @@ def test_a_backlog_is_worked_off_within_the_time_given() -> None:
     # 1,100 rows wait, 500 may; 600 rows of 0.02 s within 10 s are 1.2 processors beside the 2.
     guarded = CatchUp(10.0).check(plan(2), context(backlog=1100.0))
     assert guarded.plan.processors == 4
-    assert "600 rows are behind" in guarded.reasons[0]
+    assert "work them off in time (600 rows within 10 s)" in guarded.reasons[0]
     assert CatchUp(1.0).check(plan(2), context(backlog=1100.0)).plan.processors == 8
     assert CatchUp(10.0).check(plan(2), context(backlog=400.0)).plan == plan(2)
     assert CatchUp(10.0).check(plan(6), context(backlog=1100.0)).plan == plan(6)

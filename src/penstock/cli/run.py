@@ -105,8 +105,8 @@ def run(
         bool,
         typer.Option(
             "--strict",
-            help="Refuse a source whose folder is not there or holds no file that fits, instead "
-            "of waiting for one.",
+            help="Refuse a source that has no stream yet (no such folder, no file, key or topic "
+            "that fits, a broker that is away) instead of waiting for one.",
         ),
     ] = False,
     page: Annotated[bool, PageFlag] = False,

@@ -173,8 +173,8 @@ class Allocating:
             then = float(cluster.problem.node_loads(plan.placement).max())
             if now > HEAVY_LOAD >= then:
                 held.append(
-                    f"a better placement brings the heaviest node from {now:.3g} to {then:.3g} "
-                    "points, so no executor is added yet"
+                    "no executor is added yet, as a better placement is enough "
+                    f"(heaviest node {now:.3g} -> {then:.3g} points)"
                 )
                 return ScalingChange()
             slots = float(usable[0].slots) if usable else 1.0
@@ -196,10 +196,12 @@ class Allocating:
                 return None
         before = distance(problem, problem.home).load_distance
         if before <= self.rules.tolerance:
-            return f"load distance {before:.3g} is within the tolerance {self.rules.tolerance:g}"
+            numbers = f"load distance {before:.3g} is within the tolerance"
+            return f"balanced well enough ({numbers} {self.rules.tolerance:g})"
         after = plan.distance.load_distance
         if after > (1 - LEAST_GAIN) * before:
-            return f"load distance {before:.3g} cannot be brought below {after:.3g} in one round"
+            numbers = f"load distance {before:.3g}, at best {after:.3g}"
+            return f"no better balance can be had in one round ({numbers})"
         return None
 
 

@@ -89,12 +89,14 @@ class LastResort:
         bound_s = self._max_latency_s
         allowed = seen.arrival_rate_per_s * bound_s
         if seen.backlog_rows > allowed:
-            return f"backlog {seen.backlog_rows:.0f} rows, {bound_s:g} s allow {allowed:.0f}"
+            numbers = f"backlog {seen.backlog_rows:.0f}, {bound_s:g} s allow {allowed:.0f}"
+            return f"too many rows wait ({numbers})"
         if seen.latency is None:
             return "" if seen.arrival_rate_per_s == seen.backlog_rows == 0 else None
         share = seen.latency.in_time_share
         if share < KEPT_SHARE:
-            return f"{share:.0%} of results within {bound_s:g} s (p95 {seen.latency.p95_s:.3g} s)"
+            numbers = f"{share:.0%} within {bound_s:g} s, p95 {seen.latency.p95_s:.3g} s"
+            return f"results are late ({numbers})"
         return ""
 
     def _situation(self, seen: Observation, processors: int, late: str) -> Situation:

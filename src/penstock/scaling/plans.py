@@ -45,11 +45,18 @@ def _rank(urgency: float) -> float:
     return urgency if math.isfinite(urgency) else -math.inf
 
 
-def change(what: str, before: int, after: int, because: str) -> str:
-    """One line: what changes, from what, to what, because of which numbers.
+def change(what: str, before: int, after: int, because: str, numbers: str = "") -> str:
+    """One line: why in plain words, what changes from what to what, and by which numbers.
 
-    >>> change("parser", 2, 3, "load 0.95 is above 0.9")
-    'parser: 2 -> 3, load 0.95 is above 0.9'
+    >>> change("parser", 2, 3, "too busy", "load 0.95 is above 0.9")
+    'too busy: parser 2 -> 3 (load 0.95 is above 0.9)'
     """
     step = f"{before} -> {after}" if after != before else f"stays at {before}"
-    return f"{what}: {step}, {because}"
+    return f"{because}: {what} {step}" + (f" ({numbers})" if numbers else "")
+
+
+def load_in_words(before: int, wanted: int) -> str:
+    """Why another number is wanted, where it is by the load."""
+    if wanted == before:
+        return "as many as the load needs"
+    return "too busy" if wanted > before else "more than the load needs"

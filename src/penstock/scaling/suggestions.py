@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from penstock.model.decision import Decision, ScalingPlan
 from penstock.scaling.activity import NOTHING, SCALE_IN, SCALE_OUT
-from penstock.scaling.plans import change, separate_plan, shared_plan
+from penstock.scaling.plans import change, load_in_words, separate_plan, shared_plan
 from penstock.scaling.policies.policy import ScalingContext
 
 
@@ -47,8 +47,9 @@ class Suggestion(NamedTuple):
 
     def line(self, given: int) -> str:
         """For a person."""
-        because = f"activity level {self.level:.3g} by {self.why}"
-        return change(self.name, self.current, given, because)
+        numbers = f"activity level {self.level:.3g} by {self.why}"
+        because = load_in_words(self.current, self.wanted)
+        return change(self.name, self.current, given, because, numbers)
 
 
 def grown_plan(context: ScalingContext, suggestions: Sequence[Suggestion]) -> Decision[ScalingPlan]:
@@ -64,20 +65,24 @@ def grown_plan(context: ScalingContext, suggestions: Sequence[Suggestion]) -> De
     sentence = None
     if plan.processors >= context.limits.max_processors and need > context.limits.max_processors:
         sentence = (
-            f"{need} processors are needed for what is expected, "
-            f"{context.limits.max_processors} are allowed"
+            "what is expected needs more processors than are allowed "
+            f"({need} of {context.limits.max_processors})"
         )
     return Decision(plan, lines, sentence)
 
 
 def pooled_plan(
-    context: ScalingContext, wanted: int, load: float, because: str
+    context: ScalingContext, wanted: int, load: float, numbers: str
 ) -> Decision[ScalingPlan]:
     """Processors shared in time, within the limits."""
     plan = shared_plan(context, wanted)
-    line = change("processors", max(1, context.current.processors), plan.processors, because)
+    before = max(1, context.current.processors)
+    because = load_in_words(before, wanted)
+    line = change("processors", before, plan.processors, because, numbers)
     most = context.limits.max_processors
     sentence = None
     if load >= most:
-        sentence = f"the expected load of {load:.3g} needs more than the {most} processors allowed"
+        sentence = (
+            f"what is expected needs more than the {most} processors allowed (load {load:.3g})"
+        )
     return Decision(plan, (line,), sentence)

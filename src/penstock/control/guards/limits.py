@@ -17,8 +17,8 @@ class Bounds:
         allowed = min(max(suggested.processors, low), high)
         if allowed == suggested.processors:
             return Guarded(suggested)
-        which = f"maximum {high}" if suggested.processors > high else f"minimum {low}"
-        reason = f"bounds: {suggested.processors} processors wanted, {which}"
+        which = f"no more than {high}" if suggested.processors > high else f"at least {low}"
+        reason = f"{which} processors are allowed ({suggested.processors} wanted)"
         return Guarded(resized(suggested, allowed, context.sharing), (reason,))
 
 
@@ -37,7 +37,9 @@ class LargestStep:
         )
         if allowed == suggested.processors:
             return Guarded(suggested)
-        reason = f"step: {now} -> {suggested.processors} processors cut to {now} -> {allowed}"
+        reason = (
+            f"one step at a time: processors {now} -> {allowed} ({suggested.processors} wanted)"
+        )
         return Guarded(resized(suggested, allowed, context.sharing), (reason,))
 
 
@@ -58,7 +60,9 @@ class Cooldown:
         if age_s >= wait_s or age_s < 0:  # below 0 the machine's clock was set back
             return Guarded(suggested)
         return held(
-            context, f"cooldown: last act {age_s:.0f} s ago, scaling {which} waits {wait_s:g} s"
+            context,
+            f"cooldown, too soon after the last change ({age_s:.0f} s ago; scaling {which} waits "
+            f"{wait_s:g} s)",
         )
 
 
@@ -85,7 +89,10 @@ class NeedsObservation:
             return "input rate or backlog is not known"
         age_s = context.now_s - newest.at_s
         if age_s > self.stale_after_s:
-            return f"the newest observation is {age_s:.0f} s old, more than {self.stale_after_s:g}"
+            return (
+                f"the newest observation is too old ({age_s:.0f} s; at most "
+                f"{self.stale_after_s:g} s)"
+            )
         return None
 
 
@@ -107,6 +114,6 @@ class BacklogFirst:
             return Guarded(suggested)
         return held(
             context,
-            f"no scaling in: backlog {newest.backlog_rows:.0f} rows, the bound of "
-            f"{context.limits.max_latency_s:g} s allows {allowed_rows:.0f}",
+            f"no scaling in: too many rows wait (backlog {newest.backlog_rows:.0f}; the bound of "
+            f"{context.limits.max_latency_s:g} s allows {allowed_rows:.0f})",
         )

@@ -27,8 +27,8 @@ class Quota:
             return Guarded(suggested)
         return held(
             context,
-            f"quota: {used:.0f} processor-seconds were used within {self.window_s:g} s, "
-            f"{self.processor_s:g} are allowed",
+            f"the quota is used up ({used:.0f} processor-seconds within {self.window_s:g} s; "
+            f"{self.processor_s:g} are allowed)",
         )
 
 
@@ -47,7 +47,11 @@ class ExcludedTimes:
         for start, end in self.spans:
             inside = start <= minute < end if start < end else minute >= start or minute < end
             if inside:
-                return held(context, f"excluded time: {_clock(start)} to {_clock(end)} UTC")
+                return held(
+                    context,
+                    "nothing changes at this time of day: excluded time "
+                    f"({_clock(start)} to {_clock(end)} UTC)",
+                )
         return Guarded(suggested)
 
 

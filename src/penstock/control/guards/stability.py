@@ -31,8 +31,8 @@ class UtilisationBand:
             return Guarded(suggested)
         return held(
             context,
-            f"utilisation {used:.2f} is within {self.low:g} to {self.high:g} and results are in "
-            "time",
+            "processors are well used and results are in time "
+            f"(utilisation {used:.2f} is within {self.low:g} to {self.high:g})",
         )
 
 
@@ -53,7 +53,8 @@ class ScaleDownWindow:
         if highest <= suggested.processors:
             return Guarded(suggested)
         reason = (
-            f"scale-down window: {highest} processors were suggested within {self.window_s:g} s"
+            "more processors were suggested a short while ago "
+            f"({highest} within the scale-down window of {self.window_s:g} s)"
         )
         return Guarded(resized(suggested, highest, context.sharing), (reason,))
 
@@ -79,8 +80,8 @@ class CatchUp:
         if raised <= suggested.processors:
             return Guarded(suggested)
         reason = (
-            f"catch-up: {behind:.0f} rows are behind, {raised} processors work them off within "
-            f"{self.within_s:g} s"
+            f"catch-up, rows are behind: {raised} processors work them off in time "
+            f"({behind:.0f} rows within {self.within_s:g} s)"
         )
         return Guarded(resized(suggested, raised, context.sharing), (reason,))
 

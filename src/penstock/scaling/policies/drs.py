@@ -125,7 +125,7 @@ class Drs:
     def _best_split(self, context: ScalingContext, inputs: Inputs) -> Decision[ScalingPlan]:
         # (6) asks for the best steady state; a backlog is gone the sooner the better that is.
         found = inputs.model.assign(inputs.steady, context.limits.max_processors)
-        why = f"the best of at most {context.limits.max_processors} processors"
+        why = f"the best split of at most {context.limits.max_processors} processors"
         return self._decided(context, inputs, found, why)
 
     def _keep_bound(self, context: ScalingContext, inputs: Inputs) -> Decision[ScalingPlan]:
@@ -135,14 +135,14 @@ class Drs:
         if not above and expected > bound and _refuted(inputs, bound):
             seen, thought = _seconds(inputs.newest_s), _seconds(expected)
             line = f"latency {seen} is within the bound, though {inputs.model.name} says {thought}"
-            return hold(context, f"{line}: the measurement counts")
+            return hold(context, f"results are in time ({line}: the measurement counts)")
         if above or (self.predictive and expected > bound):
             return self._add(context, inputs, above)
         if inputs.measured_s < self._low_s(context, inputs):
             return self._remove(context, inputs)
         if context.sharing == "space":
             return self._rebalance(context, inputs)
-        return hold(context, f"latency {_seconds(inputs.measured_s)} is within the bound")
+        return hold(context, f"results are in time (latency {_seconds(inputs.measured_s)})")
 
     def _low_s(self, context: ScalingContext, inputs: Inputs) -> float:
         """T_min.
@@ -169,7 +169,8 @@ class Drs:
         elif found.infeasible:
             found = replace(found, infeasible=_infeasible(context, inputs, found))
         seen = inputs.measured_s if above else inputs.expected_s
-        why = f"{'measured' if above else 'expected'} {_seconds(seen)} is above the bound"
+        late = f"{'measured' if above else 'expected'} {_seconds(seen)} is above the bound"
+        why = f"results {'are' if above else 'would be'} late ({late})"
         if found.processors > current or found.infeasible:
             return self._decided(context, inputs, found, why)
         if above and current < limits.max_processors:
@@ -187,35 +188,35 @@ class Drs:
         if found.infeasible is None and found.processors < limits.min_processors:
             found = inputs.model.assign(inputs.network, limits.min_processors)
         if found.infeasible or found.processors >= context.current.processors:
-            return hold(context, f"latency {_seconds(inputs.measured_s)}, fewer would not do")
-        low = f"measured {_seconds(inputs.measured_s)} is below T_min"
+            return hold(context, f"fewer would not do (latency {_seconds(inputs.measured_s)})")
+        low = f"fewer are enough (measured {_seconds(inputs.measured_s)} is below T_min)"
         return self._decided(context, inputs, found, low)
 
     def _rebalance(self, context: ScalingContext, inputs: Inputs) -> Decision[ScalingPlan]:
         found = inputs.model.assign(inputs.network, context.current.processors)
         best = inputs.correction.corrected_s(found.latency_s)
         if found.infeasible or best > (1 - _LEAST_GAIN) * inputs.expected_s:
-            return hold(context, f"latency {_seconds(inputs.measured_s)} is within the bound")
-        why = f"a better split: {_seconds(inputs.expected_s)} -> {_seconds(best)} expected"
+            return hold(context, f"results are in time (latency {_seconds(inputs.measured_s)})")
+        why = f"a better split ({_seconds(inputs.expected_s)} -> {_seconds(best)} expected)"
         return self._decided(context, inputs, found, why)
 
     def _decided(
         self, context: ScalingContext, inputs: Inputs, found: Allocation, why: str
     ) -> Decision[ScalingPlan]:
         if inputs.gaps and found.processors < context.current.processors:
-            line = f"no scale-in while not measured: {', '.join(inputs.gaps)}"
+            line = f"no scale-in while something is not measured ({', '.join(inputs.gaps)})"
             return hold(context, line, infeasible=found.infeasible)
         plan = ScalingPlan(dict(found.named(inputs.network)), found.processors)
         lines = [change("processors", context.current.processors, plan.processors, why)]
         if context.sharing == "space":
             running = context.current.parallelism
             lines += [
-                f"{name}: {running.get(name, 0)} -> {count}"
+                f"{name} {running.get(name, 0)} -> {count}"
                 for name, count in plan.parallelism.items()
                 if running.get(name, 0) != count
             ]
         expected = inputs.correction.corrected_s(found.latency_s)
-        lines.append(f"{inputs.model.name} expects {_seconds(expected)}, {inputs.correction}")
+        lines.append(f"{_seconds(expected)} expected ({inputs.model.name}, {inputs.correction})")
         return Decision(plan, tuple(lines), found.infeasible)
 
 

@@ -20,7 +20,7 @@ from penstock.errors import InvalidInput
 from penstock.model.decision import Decision, ScalingPlan
 from penstock.scaling.demand import Demands, demands
 from penstock.scaling.offered import offered_rates, propagated, routing_ratios
-from penstock.scaling.plans import change, hold, separate_plan, shared_plan
+from penstock.scaling.plans import change, hold, load_in_words, separate_plan, shared_plan
 from penstock.scaling.policies.options import option
 from penstock.scaling.policies.policy import ScalingContext
 
@@ -88,9 +88,10 @@ class Ds2:
             total = _summed(needs.values())
             before = max(1, context.current.processors)
             floor = sum(low.values()) if found.complete and low else None
-            wanted, because = self._wanted(before, total, floor, context.limits.max_latency_s)
+            wanted, numbers = self._wanted(before, total, floor, context.limits.max_latency_s)
             plan = shared_plan(context, wanted)
-            line = change("processors", before, plan.processors, because)
+            because = load_in_words(before, wanted)
+            line = change("processors", before, plan.processors, because, numbers)
             return Decision(plan, (line,), _refusal(context, total.load))
         return self._separate(context, found, needs, low)
 
@@ -101,17 +102,24 @@ class Ds2:
         needs: Mapping[str, _Need],
         low: Mapping[str, float],
     ) -> Decision[ScalingPlan]:
-        wanted, because, urgency = {}, {}, {}
+        wanted, numbers, urgency = {}, {}, {}
         for demand in found:
             need = needs[demand.name]
             floor = low.get(demand.name) if found.complete else None
-            wanted[demand.name], because[demand.name] = self._wanted(
+            wanted[demand.name], numbers[demand.name] = self._wanted(
                 demand.parallelism, need, floor, context.limits.max_latency_s
             )
             urgency[demand.name] = (need.load + need.lag_load) / demand.parallelism
         plan = separate_plan(context, wanted, urgency)
         lines = tuple(
-            change(d.name, d.parallelism, plan.parallelism[d.name], because[d.name]) for d in found
+            change(
+                d.name,
+                d.parallelism,
+                plan.parallelism[d.name],
+                load_in_words(d.parallelism, wanted[d.name]),
+                numbers[d.name],
+            )
+            for d in found
         )
         return Decision(plan, lines, _refusal(context, sum(n.load for n in needs.values())))
 
@@ -125,12 +133,12 @@ class Ds2:
         numbers = f"load {need.load:.3g}, catch-up {need.lag_load:.3g}"
         target = self._target(need, self.target_utilisation, restart=True)
         if before < self._target(need, most, restart=False) - 1e-9:
-            return max(before, _whole(target)), f"{numbers}: capacity {before} is too little"
+            return max(before, _whole(target)), numbers
         if behind or floor is None or before <= self._target(need, least, restart=True):
             return before, numbers
         smallest = math.ceil(before * (1 - self.max_scale_down_share) - 1e-9)
         after = max(1, smallest, _whole(max(target, floor)))
-        return min(before, after), f"{numbers}: capacity {before} is too much"
+        return min(before, after), numbers
 
     def _target(self, need: _Need, utilisation: float, restart: bool) -> float:
         pause = need.load * self.restart_s / self.catch_up_s if restart else 0.0
@@ -191,4 +199,4 @@ def _refusal(context: ScalingContext, load: float) -> str | None:
     most = context.limits.max_processors
     if load < most:
         return None
-    return f"a load of {load:.3g} needs more than the {most} processors allowed"
+    return f"the load needs more than the {most} processors allowed (load {load:.3g})"

@@ -65,9 +65,9 @@ class Incremental:
 
     def _shared(self, context: ScalingContext, found: Demands) -> Decision[ScalingPlan]:
         before = max(1, context.current.processors)
-        after, because = self._step(before, found.load, found.gaps)
+        after, because, numbers = self._step(before, found.load, found.gaps)
         plan = shared_plan(context, after)
-        line = change("processors", before, plan.processors, because)
+        line = change("processors", before, plan.processors, because, numbers)
         return Decision(plan, (line,), _overload(found.load, plan.processors, context))
 
     def _separate(self, context: ScalingContext, found: Demands) -> Decision[ScalingPlan]:
@@ -77,42 +77,47 @@ class Incremental:
             if not demand.known:
                 gaps = (*gaps, f"demand of {demand.name}")
             load = demand.load if demand.known else 0.0
-            wanted[demand.name], because[demand.name] = self._step(demand.parallelism, load, gaps)
+            wanted[demand.name], *because[demand.name] = self._step(demand.parallelism, load, gaps)
         ratio = {
             demand.name: demand.load / demand.parallelism if demand.known else 0.0
             for demand in found
         }
         plan = separate_plan(context, wanted, ratio)
         lines = tuple(
-            change(
-                demand.name, demand.parallelism, plan.parallelism[demand.name], because[demand.name]
-            )
-            for demand in found
+            change(d.name, d.parallelism, plan.parallelism[d.name], *because[d.name]) for d in found
         )
         refused = [
-            f"{demand.name} needs more than its {plan.parallelism[demand.name]} processors for a "
-            f"load of {demand.load:.3g}, and all {context.limits.max_processors} are given out"
+            f"{demand.name} needs more than its {plan.parallelism[demand.name]} processors, and "
+            f"all {context.limits.max_processors} are given out (load {demand.load:.3g})"
             for demand in found
             if plan.parallelism[demand.name] < wanted[demand.name]
             and demand.load >= plan.parallelism[demand.name]
         ]
         return Decision(plan, lines, "; ".join(refused) or None)
 
-    def _step(self, before: int, load: float, gaps: tuple[str, ...]) -> tuple[int, str]:
+    def _step(self, before: int, load: float, gaps: tuple[str, ...]) -> tuple[int, str, str]:
+        """How many next, why, and by which numbers."""
         ratio = load / before
+        found = f"load ratio {ratio:.3g}"
         if ratio > self.max_ratio:
-            return before + self.step, f"load ratio {ratio:.3g} is above {self.max_ratio:g}"
+            return before + self.step, "too busy", f"{found} is above {self.max_ratio:g}"
         if gaps:
-            return before, f"no scale-in while not measured: {', '.join(gaps)}"
-        if ratio >= self.min_ratio or before <= self.step:
-            return before, f"load ratio is {ratio:.3g}"
+            return before, "no scale-in while something is not measured", ", ".join(gaps)
+        if ratio >= self.min_ratio:
+            return before, "as many as the load needs", found
+        if before <= self.step:
+            return before, "fewer are not possible", found
         after = load / (before - self.step)
         if after > self.max_ratio:
-            return before, f"load ratio {ratio:.3g} would become {after:.3g}"
-        return before - self.step, f"load ratio {ratio:.3g} is below {self.min_ratio:g}"
+            return before, "fewer would be too busy", f"{found} would become {after:.3g}"
+        return (
+            before - self.step,
+            "more than the load needs",
+            f"{found} is below {self.min_ratio:g}",
+        )
 
 
 def _overload(load: float, processors: int, context: ScalingContext) -> str | None:
     if load < processors or processors < context.limits.max_processors:
         return None
-    return f"a load of {load:.3g} needs more than the {processors} processors allowed"
+    return f"the load needs more than the {processors} processors allowed (load {load:.3g})"

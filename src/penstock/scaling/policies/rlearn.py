@@ -49,9 +49,9 @@ class Rlearn:
         if shared:
             rate = self._mean_rate(context, WHOLE)
             before = max(1, context.current.processors)
-            wanted, because = _looked_up(knowledge, WHOLE, rate, before, complete)
+            wanted, *because = _looked_up(knowledge, WHOLE, rate, before, complete)
             plan = shared_plan(context, wanted)
-            line = change("processors", before, plan.processors, because)
+            line = change("processors", before, plan.processors, *because)
             return Decision(plan, (line,), _refusal(context, wanted))
         return self._separate(context, knowledge, complete)
 
@@ -62,12 +62,12 @@ class Rlearn:
         before = {demand.name: demand.parallelism for demand in demands(context)}
         for name, running in before.items():
             rates[name] = self._mean_rate(context, name)
-            wanted[name], because[name] = _looked_up(
+            wanted[name], *because[name] = _looked_up(
                 knowledge, name, rates[name], running, complete
             )
         plan = separate_plan(context, wanted, rates)
         lines = tuple(
-            change(name, running, plan.parallelism[name], because[name])
+            change(name, running, plan.parallelism[name], *because[name])
             for name, running in before.items()
         )
         return Decision(plan, lines, _refusal(context, sum(wanted.values())))
@@ -88,19 +88,21 @@ class Rlearn:
 
 def _looked_up(
     knowledge: Knowledge, name: str, rate_per_s: float, before: int, complete: bool
-) -> tuple[int, str]:
+) -> tuple[int, str, str]:
+    """How many next, why, and by which numbers."""
+    rate = f"{rate_per_s:.4g} rows/s"
     if not math.isfinite(rate_per_s):
-        return before, "its rate was not measured"
+        return before, "its rate was not measured", ""
     found = knowledge.best_degree(name, rate_per_s)
     if found is None:
-        return before, f"nothing learnt about {rate_per_s:.4g} rows/s"
+        return before, "nothing learnt about this load", rate
     if found < before and not complete:
-        return before, "no scale-in: not all was measured"
-    return found, f"learnt for {rate_per_s:.4g} rows/s"
+        return before, "no scale-in while something is not measured", rate
+    return found, "learnt for this load", rate
 
 
 def _refusal(context: ScalingContext, wanted: int) -> str | None:
     most = context.limits.max_processors
     if wanted <= most:
         return None
-    return f"{wanted} processors were learnt to be needed, {most} are allowed"
+    return f"more processors were learnt to be needed than are allowed ({wanted} of {most})"

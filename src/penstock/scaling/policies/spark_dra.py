@@ -66,12 +66,14 @@ class SparkDra:
             wanted = before + added
             if tasks is not None:
                 wanted = max(before, min(wanted, math.ceil(tasks / slots) * slots))
-            because = f"tasks wait for slots: {added} more asked for"
+            because, numbers = "tasks wait for slots", f"{added} more asked for"
         else:
             wanted = before - self._idle_slots(context)
             because = "nothing waits" if wanted == before else "executors idle for too long"
+            numbers = ""
         plan = shared_plan(context, wanted)
-        return Decision(plan, (change("processors", before, plan.processors, because),))
+        line = change("processors", before, plan.processors, because, numbers)
+        return Decision(plan, (line,))
 
     def _separate(self, context: ScalingContext, newest: Observation) -> Decision[ScalingPlan]:
         wanted, waiting = {}, {}

@@ -20,4 +20,4 @@ class Static:
 
     def decide(self, context: ScalingContext) -> Decision[ScalingPlan]:
         """The current plan."""
-        return hold(context, "static: the plan is never changed")
+        return hold(context, "a static plan is never changed")

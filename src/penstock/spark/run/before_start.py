@@ -9,7 +9,13 @@ from contextlib import closing
 from pathlib import Path
 
 from penstock.config import Settings
-from penstock.errors import Infeasible, InvalidInput, Unavailable
+from penstock.errors import (
+    Infeasible,
+    InvalidInput,
+    InvalidTopology,
+    PenstockError,
+    Unavailable,
+)
 from penstock.model.sinks import Files, ToChannel
 from penstock.model.topology import Topology
 from penstock.spark.checkpoint.layout import begun, refuse_if_in_use
@@ -101,11 +107,16 @@ def check_folder(folder: Path, whose: str) -> None:
 def _check_sources(topology: Topology, strict: bool) -> None:
     """Say what has nothing to read yet: streams may come later, or the place is misspelt."""
     for name, source in running_sources(topology).items():
-        reason = source.nothing_there()
+        try:
+            reason = source.nothing_there()
+        except PenstockError as error:
+            raise InvalidTopology(f"source {name!r}: {error}") from error
         if reason is not None and strict:
-            raise InvalidInput(f"source {name!r}: {reason}; without --strict it would wait for it.")
+            raise InvalidInput(
+                f"source {name!r}: {reason}; without --strict the run would wait for a stream."
+            )
         if reason is not None:
-            log.warning("source %r: %s yet; it waits for the first stream", name, reason)
+            log.warning("source %r: %s; the run waits for the first stream", name, reason)
 
 
 def _check_sinks(topology: Topology, goes_on: bool) -> None:

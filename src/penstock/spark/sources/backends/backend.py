@@ -188,6 +188,13 @@ class Backend(ABC):
     def discover(self) -> Sequence[Discovered]:
         """The streams there are now, in a stable order; called every discovery period."""
 
+    def nothing_there(self) -> str | None:
+        """Why there is no stream to read yet, in one clause; None where there is one.
+
+        Asked once, by the driver, before a run starts: a place may be misspelt.
+        """
+        return None if self.discover() else "there is no stream yet"
+
     def first(self, streams: Sequence[str]) -> Positions:
         """Where reading begins in streams that were never read; also of streams not there yet.
 

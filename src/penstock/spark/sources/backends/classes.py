@@ -31,7 +31,8 @@ def backend_class(kind: str) -> type[Backend]:
                 "PYTHONPATH for the driver and the executors."
             ) from error
         raise Unavailable(
-            f"backend {kind!r} needs the package {error.name or module!r}, which is not installed."
+            f"backend {kind!r} needs the package {error.name or module!r}, which is not installed: "
+            f"pip install 'penstock[{kind}]'."
         ) from error
     if not (isinstance(found, type) and issubclass(found, Backend)):
         raise InvalidInput(

@@ -90,11 +90,13 @@ def nothing_in(folder: Path, pattern: str) -> str | None:
     """Why a folder has no file to read; None if it has one."""
     if not folder.is_dir():
         return (
-            f"the folder {folder} does not exist" if not folder.exists() else f"{folder} is a file"
+            f"{folder} is a file, not a folder"
+            if folder.exists()
+            else f"the folder {folder} does not exist yet"
         )
     if any(fits(name, pattern) for name in Directory(folder).names()):
         return None
-    return f"no file in {folder} fits the pattern {pattern!r}"
+    return f"no file in {folder} fits the pattern {pattern!r} yet"
 
 
 def fits(name: str, pattern: str) -> bool:

@@ -29,7 +29,7 @@ from penstock.spark.sources.backends.backend import (
     Positions,
     Ranges,
 )
-from penstock.spark.sources.backends.directory import Directory, fits
+from penstock.spark.sources.backends.directory import Directory, fits, nothing_in
 from penstock.spark.sources.backends.fingerprints import SLACK, Fingerprints
 from penstock.spark.sources.backends.line_files import LineFiles
 
@@ -70,6 +70,10 @@ class FilesBackend(Backend):
         found = [Discovered(name) for name in sorted(names) if not _is_rotated(name, names)]
         self._listed = (stamp, found)
         return found
+
+    def nothing_there(self) -> str | None:
+        """Whether the folder is there, and any file that fits."""
+        return nothing_in(self._directory.path, self._pattern)
 
     def first(self, streams: Sequence[str]) -> Positions:
         """The start of the file that has the name now; (0, 0) where there is none yet."""

@@ -85,6 +85,14 @@ class KafkaBackend(Backend):
         ]
         return [Discovered(name) for name in names]
 
+    def nothing_there(self) -> str | None:
+        """Whether any topic is one of those named or fits a pattern."""
+        self._away = True  # whoever starts a run is not to wait for librdkafka's time-out
+        if self.discover():
+            return None
+        wanted = ", ".join(map(repr, self._topics))
+        return f"Kafka at {self._place.servers} has no topic yet that is or fits {wanted}"
+
     @contextmanager
     def _asking(self) -> Iterator[None]:
         """Brokers that were away are knocked at first, so that other sources need not wait."""

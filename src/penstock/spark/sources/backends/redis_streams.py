@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from penstock.errors import InvalidInput, Unavailable
+from penstock.masking import masked_url
 from penstock.model.observation import Floats, Ints
 from penstock.spark.sources.backends.backend import (
     Advance,
@@ -92,6 +93,13 @@ class RedisBackend(Backend):
             found = connect(self._place).scan_iter(self._keys, SCAN_COUNT, _type="stream")
             keys = set(found)
         return [Discovered(name) for name in sorted(filter(None, map(_name, keys)))]
+
+    def nothing_there(self) -> str | None:
+        """Whether any key fits and holds a stream."""
+        if self.discover():
+            return None
+        place = masked_url(self._place.url)
+        return f"no key of Redis at {place} fits the pattern {self._keys!r} and holds a stream yet"
 
     def first(self, streams: Sequence[str]) -> Positions:
         """The oldest entry there is, or the place after the newest."""

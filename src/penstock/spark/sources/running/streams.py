@@ -1,17 +1,17 @@
 """Many streams as one source in a run, known by what their runner reports."""
 
 import json
+from contextlib import closing
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
+from penstock.errors import Unavailable
 from penstock.model.arrivals import Arrivals
 from penstock.model.sources import Streams
 from penstock.model.topology import Source
-from penstock.spark.sources.backends.classes import backend_class
-from penstock.spark.sources.backends.directory import nothing_in
+from penstock.spark.sources.backends.classes import backend_class, make_backend
 from penstock.spark.sources.frames import read_streams
 from penstock.spark.sources.offsets import Offset
 from penstock.spark.sources.running.generator import few
@@ -74,11 +74,17 @@ class RunningStreams(RunningSource):
         return [Arrivals(*map(float, part)) for part in end["arrived"]]
 
     def nothing_there(self) -> str | None:
-        """Of files: whether their folder is there, and any file that fits."""
-        found = self._streams
-        if found.files is None or not found.discover:
+        """What its system says; streams that are generated or only declared need nothing there."""
+        streams = self._streams
+        if streams.generators is not None or not streams.discover:
             return None
-        return nothing_in(Path(found.files), found.pattern)
+        with closing(make_backend(streams.kind, streams.backend_options)) as backend:
+            try:
+                return backend.nothing_there()
+            except Unavailable as error:
+                return str(error).rstrip(".")
+            except Exception:  # noqa: BLE001 - a user's class; its runner will say what and where
+                return None
 
     def sample(self, batches: int, rows: int, span_s: float) -> Streams | None:
         """Generated ones can be generated again; others are read once, and not for exercise."""
