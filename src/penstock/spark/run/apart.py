@@ -23,6 +23,7 @@ from penstock.spark.compile.builder import BuiltQuery, BuiltTopology
 from penstock.spark.compile.reading import Reading
 from penstock.spark.measure.batch_arrivals import BatchArrivals
 from penstock.spark.measure.ledger import Ledger, LedgerEntry, WrittenLedger
+from penstock.spark.run.query_restarts import NOT_CONNECTED
 from penstock.spark.run.together import Pace, RunningTopology
 from penstock.spark.sinks.batch_writer import BatchWriter, ChannelSide
 from penstock.spark.sources.offsets import Offset
@@ -31,7 +32,6 @@ from penstock.spark.sources.running.kinds import running_sources
 POOL = "spark.scheduler.pool"
 START_LIMIT_S = 60.0
 ATTEMPTS = 4
-NOT_CONNECTED = "connect back"  # Spark's words for a Python process that came up too late
 STARTING = ("Initializing", "Getting offsets")  # what a query says before its sources answered
 
 

@@ -1,6 +1,7 @@
-"""A query whose source runner died is started again, from its checkpoint, by itself.
+"""A query whose source runner died or came up too late is started again by itself.
 
-A source's runner is one process; when it is killed, Spark ends the query at its next word to it.
+A source's runner is one process; when it is killed, Spark ends the query at its next word to it. On
+a machine that is very busy it may also take longer to start than the 10 s that Spark waits for it.
 Nothing is lost by that: offsets, admission log and commits are on the disk. Other failures are the
 user's to see, and are not touched.
 """
@@ -19,8 +20,9 @@ log = logging.getLogger(__name__)
 
 MOST_RESTARTS, WINDOW_S = 10, 600.0
 POLL_S = 0.25
+NOT_CONNECTED = "connect back"  # Spark's words for a Python process that came up too late
 # What the driver's side of a connection to a process that is gone says.
-SIGNS = ("java.io.EOFException", "java.net.SocketException", "Broken pipe", "Connection reset")
+GONE = ("java.io.EOFException", "java.net.SocketException", "Broken pipe", "Connection reset")
 
 
 class QueryRestarts:
@@ -50,8 +52,7 @@ class QueryRestarts:
         if self._ended.is_set() or query.isActive:
             return False
         often = len(self._times) == MOST_RESTARTS and time.monotonic() - self._times[0] < WINDOW_S
-        cause = handles.failure_cause(query)
-        return not often and cause is not None and any(sign in cause for sign in SIGNS)
+        return not often and _what_happened(query) is not None
 
     def _watch(self) -> None:
         while not self._ended.wait(POLL_S):
@@ -59,9 +60,17 @@ class QueryRestarts:
                 for place, query in enumerate(self._queries()):
                     if self.will_restart(query):
                         log.warning(
-                            "query %s: its source runner died; restarting the query", query.name
+                            "query %s: %s; restarting the query", query.name, _what_happened(query)
                         )
                         if self._restart(place):
                             self._times.append(time.monotonic())
             except Exception as error:  # noqa: BLE001 - looking on must go on
                 log.warning("checking whether queries need a restart failed: %s", error)
+
+
+def _what_happened(query: StreamingQuery) -> str | None:
+    """Why a query ended, if it is brought back from that."""
+    cause = handles.failure_cause(query) or ""
+    if NOT_CONNECTED in cause:
+        return "a Python process took longer to start than Spark waits, on a machine that is busy"
+    return "its source runner died" if any(sign in cause for sign in GONE) else None
