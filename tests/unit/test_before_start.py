@@ -12,10 +12,12 @@ from penstock.errors import Infeasible, InvalidInput, PenstockError, Unavailable
 from penstock.spark import handles
 from penstock.spark.checkpoint.layout import Checkpoint
 from penstock.spark.cluster.embedded import ClusterStatus
+from penstock.spark.handles import WorkerInfo
 from penstock.spark.run import before_start
 from penstock.spark.run.before_start import check_before_start
 from penstock.spark.run.elastic import ElasticRun
-from penstock.spark.run.place import Place, await_executor
+from penstock.spark.run.first_executor import await_executor, refuse_what_cannot_fit
+from penstock.spark.run.place import Place
 
 
 def road(out: Path, overwrite: bool = False) -> Topology:
@@ -186,7 +188,43 @@ def test_options_that_a_source_refuses_are_refused_before_spark_starts(tmp_path:
         check_before_start(made, Settings(), Place(), tmp_path / "state")
 
 
+def workers(*sizes: tuple[int, int]) -> list[WorkerInfo]:
+    return [WorkerInfo(slots, 0, memory_mb, 0) for slots, memory_mb in sizes]
+
+
+@pytest.mark.parametrize(
+    ("there", "settings", "words"),
+    [
+        (workers((4, 8192)), Settings(slots=8), "1 executors of 8 slots and 1024 MB cannot fit"),
+        (workers((4, 512)), Settings(), "the largest of its 1 workers has 4 slots and 512 MB"),
+        (
+            workers((4, 8192), (4, 8192)),
+            Settings(slots=3, executors_min=3, executors_max=3),
+            "which has room for 2",
+        ),
+    ],
+)
+def test_what_cannot_fit_on_the_workers_is_refused_at_once(
+    there: list[WorkerInfo], settings: Settings, words: str
+) -> None:
+    with pytest.raises(Infeasible, match=words):
+        refuse_what_cannot_fit(there, "spark://far:7077", settings)
+
+
+def test_workers_that_are_busy_or_not_known_are_waited_for() -> None:
+    refuse_what_cannot_fit(workers((2, 2048)), "spark://far:7077", Settings())
+    refuse_what_cannot_fit(None, "spark://far:7077", Settings(slots=8))
+
+
 def test_a_cluster_on_which_no_executor_comes_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(handles, "executors", lambda session: [])
-    with pytest.raises(Infeasible, match="no executor of 8 slots and 1024 MB came within 0 s"):
-        await_executor(cast(Any, None), "spark://far:7077", Settings(slots=8), limit_s=0.0)
+    said: list[tuple[WorkerInfo, ...]] = [()]
+    monkeypatch.setattr(handles, "standalone_workers", lambda session, host, port: said[-1])
+    none = cast(Any, None)
+    with pytest.raises(Infeasible, match="came within 0 s: no worker of spark://far:7077 is known"):
+        await_executor(none, "spark://far:7077", Settings(), limit_s=0.0)
+    said.append(tuple(workers((4, 8192))))
+    with pytest.raises(Infeasible, match="0 of 4 slots of spark://far:7077 are free"):
+        await_executor(none, "spark://far:7077", Settings(), limit_s=0.0)
+    with pytest.raises(Infeasible, match="1 executors of 8 slots and 1024 MB cannot fit"):
+        await_executor(none, "spark://far:7077", Settings(slots=8), limit_s=60.0)

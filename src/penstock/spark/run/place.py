@@ -1,28 +1,24 @@
 """Where a run takes place: its cluster, its session, and what it leaves there."""
 
-import time
 from collections.abc import Mapping
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
 from pyspark.sql import SparkSession
 
 from penstock.config import Settings
-from penstock.errors import Infeasible, Unavailable
-from penstock.spark import handles
+from penstock.errors import Unavailable
 from penstock.spark.act.executors import executor_settings
 from penstock.spark.cluster.embedded import EmbeddedCluster
 from penstock.spark.cluster.standing import cluster_settings
 from penstock.spark.handles.messages import SPARK_ERRORS, first_line
+from penstock.spark.run.first_executor import await_executor
 from penstock.spark.run.plan_choice import PlanName
 from penstock.spark.run.session import build_session
 
 EMBEDDED = "embedded"
 STANDING = "cluster"  # the one of `penstock cluster up`
-
-
-FIRST_EXECUTOR_LIMIT_S = 120.0
 
 
 @dataclass(frozen=True)
@@ -78,22 +74,3 @@ def open_session(
     if master.startswith("spark://") and not embedded:
         await_executor(session, master, settings)
     return session
-
-
-def await_executor(
-    session: SparkSession,
-    master: str,
-    settings: Settings,
-    limit_s: float = FIRST_EXECUTOR_LIMIT_S,
-) -> None:
-    """Until the first executor is there: a standalone master would let a run wait for ever."""
-    deadline = time.monotonic() + limit_s
-    with suppress(Unavailable):  # nobody can tell; the run will show it
-        while not any(executor.active for executor in handles.executors(session)):
-            if time.monotonic() >= deadline:
-                raise Infeasible(
-                    f"no executor of {settings.slots} slots and {settings.executor_memory_mb} MB "
-                    f"came within {limit_s:g} s: no worker of {master} has as much free; end what "
-                    "else runs there, or give fewer --slots or a smaller --executor-memory-mb."
-                )
-            time.sleep(0.2)
