@@ -4,7 +4,18 @@ from typing import Any
 
 import pytest
 
-from penstock.spark.measure.attached_batches import AttachedBatch, latency_of, read_batches
+from penstock.spark.measure.attached_batches import (
+    AttachedBatch,
+    QueryRate,
+    latency_of,
+    read_batches,
+    shares_of_rows,
+)
+
+RATES = {"q": QueryRate(10.0)}
+FILES = {"description": "FileStreamSource[file:/data/in]"}
+TOPIC = {"description": "KafkaV2[Subscribe[orders]]"}
+OTHER = {"description": "RateStreamV2[rowsPerSecond=10]"}
 
 
 def report(batch: int, second: float, took_s: float, rows: int, **source: Any) -> dict[str, Any]:
@@ -23,7 +34,7 @@ def test_rows_wait_for_the_batch_before_and_are_served_in_their_own() -> None:
     )
     assert first.gathered_s == 0
     assert second.gathered_s == pytest.approx(2.0)
-    seen = latency_of([second], 10.0, max_latency_s=4.0)
+    seen = latency_of([second], RATES, max_latency_s=4.0)
     assert seen is not None
     assert seen.mean_s == pytest.approx(4.0)  # 3 s of service after 0 to 2 s of waiting
     assert seen.max_s == pytest.approx(5.0)
@@ -57,8 +68,46 @@ def test_offsets_by_partition_tell_the_lag() -> None:
 
 def test_what_waits_at_the_source_is_late_by_as_much() -> None:
     batch = AttachedBatch("q", 1, 0.0, 1.0, 10, lag_rows=50, gathered_s=0.0)
-    seen = latency_of([batch], 10.0, max_latency_s=4.0)
+    seen = latency_of([batch], RATES, max_latency_s=4.0)
     assert seen is not None
     assert seen.mean_s == pytest.approx(6.0)
     assert seen.in_time_share == 0
-    assert latency_of([], 10.0, 4.0) is None
+    assert latency_of([], RATES, 4.0) is None
+
+
+def newest(query: str, *sources: dict[str, Any]) -> AttachedBatch:
+    told = report(0, 0, 1.0, sum(source["numInputRows"] for source in sources))
+    told["sources"] = list(sources)
+    (batch,) = read_batches(query, [told], None, 0.0)
+    return batch
+
+
+def test_a_source_that_two_queries_read_is_counted_once() -> None:
+    both = {name: newest(name, {**FILES, "numInputRows": 10}) for name in ("a", "b")}
+    assert shares_of_rows(both) == {"a": 0.5, "b": 0.5}
+    rates = {name: QueryRate(10.0, 0.5) for name in both}
+    seen = latency_of(list(both.values()), rates, max_latency_s=4.0)
+    assert seen is not None
+    assert seen.count == 10
+
+
+def test_what_is_not_shared_is_counted_by_whoever_reads_it() -> None:
+    found = {
+        "a": newest("a", {**FILES, "numInputRows": 10}, {**TOPIC, "numInputRows": 30}),
+        "b": newest("b", {**TOPIC, "numInputRows": 30}),
+        "c": newest("c", {**OTHER, "numInputRows": 5}),
+        "d": newest("d", {**OTHER, "numInputRows": 5}),  # another generator with as many
+    }
+    assert shares_of_rows(found) == {"a": 25 / 40, "b": 0.5, "c": 1.0, "d": 1.0}
+
+
+def test_a_source_that_one_query_reads_twice_is_counted_once() -> None:
+    joined = newest("a", {**FILES, "numInputRows": 10}, {**FILES, "numInputRows": 10})
+    assert shares_of_rows({"a": joined}) == {"a": 0.5}
+
+
+def test_a_query_is_behind_by_its_own_rate() -> None:
+    slow = AttachedBatch("slow", 1, 0.0, 1.0, 10, lag_rows=50, gathered_s=0.0)
+    seen = latency_of([slow], {"slow": QueryRate(10.0), "q": QueryRate(990.0)}, 4.0)
+    assert seen is not None
+    assert seen.mean_s == pytest.approx(6.0)

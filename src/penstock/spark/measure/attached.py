@@ -21,7 +21,13 @@ from penstock.model.observation import (
     Observation,
 )
 from penstock.spark import handles
-from penstock.spark.measure.attached_batches import AttachedBatch, latency_of, read_batches
+from penstock.spark.measure.attached_batches import (
+    AttachedBatch,
+    QueryRate,
+    latency_of,
+    read_batches,
+    shares_of_rows,
+)
 from penstock.spark.measure.attached_state import HeldState, with_state
 from penstock.spark.measure.nodes import NodeReader
 
@@ -32,6 +38,7 @@ class _Followed:
 
     name: str
     last: AttachedBatch | None = None
+    last_filled: AttachedBatch | None = None  # the newest with rows
     last_job: int = -1
     rate_per_s: float = float("nan")
     service_time_s: float = float("nan")
@@ -90,17 +97,18 @@ class AttachedMeasurer:
             for one, busy in zip(followed, busy_s, strict=True)
         )
         batches = [batch for one in followed for batch in one.new]
-        rate_per_s = float(np.nansum([one.rate_per_s for one in followed]))
+        rates = _rates(followed)
+        share = {name: one.share for name, one in rates.items()}
         if any(np.isnan(c.service_time_s) for c in components):
             missing.append("service times: no batch has been measured yet")
         seen = Observation(
             at_s=now_s,
             period_s=period_s,
-            arrival_rate_per_s=rate_per_s,
-            backlog_rows=sum(component.backlog_rows for component in components),
+            arrival_rate_per_s=float(np.nansum([r.rate_per_s * r.share for r in rates.values()])),
+            backlog_rows=sum(c.backlog_rows * share[c.name] for c in components),
             components=components,
             nodes=nodes,
-            latency=latency_of(batches, rate_per_s, self._max_latency_s),
+            latency=latency_of(batches, rates, self._max_latency_s),
             batches=_batches(batches, sum(busy_s), slots),
             missing=tuple(missing),
         )
@@ -124,6 +132,8 @@ class AttachedMeasurer:
         one.new = read_batches(one.name, reports, before, self._interval_s(query))
         if one.new:
             one.last = one.new[-1]
+            filled = (batch for batch in reversed(one.new) if batch.rows > 0)
+            one.last_filled = next(filled, one.last_filled)
             since_s = before.formed_s if before is not None else one.new[0].formed_s
             counted = one.new if before is not None else one.new[1:]
             if one.last.formed_s > since_s:
@@ -164,6 +174,13 @@ class AttachedMeasurer:
             one.service_time_s = one.unpaired_busy_s / rows
             one.unpaired_busy_s = 0.0
         return busy_s
+
+
+def _rates(followed: Sequence[_Followed]) -> dict[str, QueryRate]:
+    """Of each query, with the part of its rows that no other query counts."""
+    newest = {one.name: one.last_filled for one in followed if one.last_filled is not None}
+    shares = shares_of_rows(newest)
+    return {one.name: QueryRate(one.rate_per_s, shares.get(one.name, 1.0)) for one in followed}
 
 
 def _active(query: StreamingQuery) -> bool:

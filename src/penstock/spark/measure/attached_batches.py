@@ -5,8 +5,11 @@ rows of a batch arrived after the batch before it was formed; they are taken to 
 """
 
 import json
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+import math
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
@@ -15,6 +18,8 @@ import numpy as np
 from penstock.model.observation import LatencyObservation
 
 POINTS = 50  # of each batch's even spread of latencies
+# Descriptions that name a place: whoever reads from it reads the same rows.
+_PLACES = re.compile(r"(FileStreamSource|Kafka\w*|Kinesis\w*|Delta\w*)\[.+\]")
 
 
 @dataclass(frozen=True)
@@ -28,6 +33,7 @@ class AttachedBatch:
     rows: int
     lag_rows: int  # waiting at sources that report their newest offset
     gathered_s: float  # since when its rows may have waited, before it was formed
+    rows_of: Mapping[str, int] = field(default_factory=dict)  # by source; see `sources_of`
 
     @property
     def ended_s(self) -> float:
@@ -58,30 +64,71 @@ def read_batches(
             AttachedBatch(
                 query, report["batchId"], formed_s, duration.get("triggerExecution", 0) / 1e3,
                 report.get("numInputRows", 0), sum(map(_lag, report.get("sources", []))),
-                gathered_s,
+                gathered_s, sources_of(query, report.get("sources", [])),
             )
         )  # fmt: skip
     return found
 
 
+def sources_of(query: str, sources: Sequence[Mapping[str, Any]]) -> dict[str, int]:
+    """Rows by source, each once, though a query may read a source twice.
+
+    What does not say where it reads from (a rate, a source of the user's own) is another source in
+    every query.
+    """
+    found: dict[str, int] = {}
+    for number, source in enumerate(sources):
+        place = str(source.get("description", ""))
+        key = place if _PLACES.match(place) else f"{query}/{number}"
+        found[key] = max(found.get(key, 0), int(source.get("numInputRows", 0)))
+    return found
+
+
+def shares_of_rows(newest: Mapping[str, AttachedBatch]) -> dict[str, float]:
+    """By query: the part of its rows that is its own to count, by its newest batch with rows.
+
+    A row that several queries read is counted once: each of them counts its part.
+    """
+    readers = Counter(source for batch in newest.values() for source in batch.rows_of)
+    return {
+        query: sum(rows / readers[source] for source, rows in batch.rows_of.items()) / batch.rows
+        if batch.rows_of
+        else 1.0
+        for query, batch in newest.items()
+    }
+
+
+@dataclass(frozen=True)
+class QueryRate:
+    """What the rows of a query's batches are seen by."""
+
+    rate_per_s: float = math.nan
+    share: float = 1.0  # of its rows that it counts; see `shares_of_rows`
+
+
 def latency_of(
-    batches: Sequence[AttachedBatch], rate_per_s: float, max_latency_s: float
+    batches: Sequence[AttachedBatch], rates: Mapping[str, QueryRate], max_latency_s: float
 ) -> LatencyObservation | None:
     """Latency of the rows of some batches; None when there were none."""
     filled = [batch for batch in batches if batch.rows > 0]
     if not filled:
         return None
     steps = (np.arange(POINTS) + 0.5) / POINTS
-    behind = [batch.lag_rows / rate_per_s if rate_per_s > 0 else 0.0 for batch in filled]
+    of = [rates[batch.query] for batch in filled]
+    behind = [
+        batch.lag_rows / one.rate_per_s if one.rate_per_s > 0 else 0.0
+        for batch, one in zip(filled, of, strict=True)
+    ]
+    rows = [batch.rows * one.share for batch, one in zip(filled, of, strict=True)]
     newest_s = np.array([b.duration_s + late for b, late in zip(filled, behind, strict=True)])
     spread_s = np.array([batch.gathered_s for batch in filled])
     latency_s = (newest_s[:, None] + spread_s[:, None] * steps).ravel()
-    weight = np.repeat([batch.rows / POINTS for batch in filled], POINTS)
+    weight = np.repeat(np.array(rows) / POINTS, POINTS)
     order = np.argsort(latency_s)
     reached = np.cumsum(weight[order]) / weight.sum()
     p95 = latency_s[order][min(int(np.searchsorted(reached, 0.95)), len(order) - 1)]
     return LatencyObservation(
-        count=sum(batch.rows for batch in filled),
+        count=round(sum(rows)),
         mean_s=float(np.average(latency_s, weights=weight)),
         p95_s=float(p95),
         max_s=float((newest_s + spread_s).max()),
