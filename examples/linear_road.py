@@ -9,7 +9,11 @@ from penstock.workloads.linear_road import Expressway, linear_road, road_network
 REPORTS = Generator(steps([(10, 500), (10, 2_000)]), keys=2_000, rows=20_000)
 
 road = linear_road(
-    REPORTS, Files("out/tolls"), Files("out/accidents"), Files("out/traffic"), kind=Topology
+    REPORTS,
+    Files("out/tolls", overwrite=True),
+    Files("out/accidents", overwrite=True),
+    Files("out/traffic", overwrite=True),
+    kind=Topology,
 )
 network = road_network(
     [
@@ -17,6 +21,6 @@ network = road_network(
         Expressway("east", "b", "c", REPORTS),
         Expressway("south", "b", "d", REPORTS),
     ],
-    lambda name: Files(f"out/{name}"),
+    lambda name: Files(f"out/{name}", overwrite=True),
     kind=Topology,
 )

@@ -8,7 +8,7 @@ from penstock.workloads.video_logos import video_logos
 
 video = video_logos(
     steps([(20, 4), (20, 12), (20, 4)]),
-    Files("out/logos"),
+    Files("out/logos", overwrite=True),
     max_latency="10s",
     frames=400,
     waits_s=(0.1, 0.15, 0.0),

@@ -31,4 +31,4 @@ def answers(requests):
     return requests.mapInArrow(timed, requests.schema)
 
 
-lookups.sink("out", "answers", Files("out"))
+lookups.sink("out", "answers", Files("out", overwrite=True))

@@ -36,7 +36,7 @@ road.add(
     "GROUP BY key, window(at, '5 seconds')",
     "timed",
 )
-road.sink("out", "means", Files("out/means"))
+road.sink("out", "means", Files("out/means", overwrite=True))
 
 if __name__ == "__main__":
     print(road.run(shed_at_most=0.3, resort_after_s=5.0, resort_undo_after_s=10.0))

@@ -19,4 +19,4 @@ shops.source(
     ),
 )
 shops.add("large", "SELECT shop, id, cents FROM orders WHERE cents >= 10000", upstream="orders")
-shops.sink("out", "large", Files("out/large"))
+shops.sink("out", "large", Files("out/large", overwrite=True))

@@ -26,7 +26,7 @@ cabs.source(
     ),
 )
 cabs.add("fast", "SELECT cab, at, speed FROM reports WHERE speed > 100", "reports")
-cabs.sink("out", "fast", Files("out/cabs"))
+cabs.sink("out", "fast", Files("out/cabs", overwrite=True))
 
 
 def report(client, count):

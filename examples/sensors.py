@@ -16,7 +16,7 @@ sensors.source(
 sensors.add(
     "hot", "SELECT sensor, seq, celsius FROM readings WHERE celsius > 30", upstream="readings"
 )
-sensors.sink("out", "hot", Files("out/hot"))
+sensors.sink("out", "hot", Files("out/hot", overwrite=True))
 
 if __name__ == "__main__":
     with sensors.start(checkpoint="state") as run:

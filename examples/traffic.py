@@ -8,7 +8,7 @@ from penstock.workloads.traffic import traffic
 
 city = traffic(
     constant(1_000),
-    Files("out/traffic"),
+    Files("out/traffic", overwrite=True),
     window_aggregate,
     window="6s",
     slide="100ms",

@@ -1,7 +1,7 @@
 """Someone who types what the documents print, in a clean folder, and reads what comes."""
 
+import os
 import re
-import shlex
 import signal
 import subprocess
 import sys
@@ -11,8 +11,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-LIMIT_S = 400.0
-PROGRAMS = {"penstock": [sys.executable, "-m", "penstock"], "python": [sys.executable]}
+LIMIT_S = 900.0
+PROGRAMS = {
+    "penstock": f'"{sys.executable}" -m penstock "$@"',
+    "python": f'"{sys.executable}" "$@"',
+}
+TYPED = (*PROGRAMS, "eval", "mkdir")
+MARK = "-- what the shell holds now --"
+KEEP = f"echo -n '{MARK}'; env -0"
 
 
 @dataclass(frozen=True)
@@ -31,17 +37,27 @@ class Done:
 
 
 class Newcomer:
-    """Runs commands one after the other; each is printed with its time and its text."""
+    """Types commands into one shell; each is printed with its time and its text."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        programs = folder / ".programs"
+        programs.mkdir()
+        for name, command in PROGRAMS.items():
+            (programs / name).write_text(f"#!/bin/sh\nexec {command}\n")
+            (programs / name).chmod(0o700)
+        self.environment = {
+            **os.environ,
+            "PATH": f"{programs}:{os.environ['PATH']}",
+            "XDG_RUNTIME_DIR": str(folder),  # where a cluster that stays is found again
+        }
 
     def types(self, line: str, interrupt_when: Callable[[str], bool] | None = None) -> Done:
         """Type a command; Ctrl-C is pressed once a line of its standard error says so."""
-        program, *words = shlex.split(line, comments=True)
         began_s = time.monotonic()
         running = subprocess.Popen(
-            [*PROGRAMS[program], *words], cwd=self.folder, text=True,
+            ["bash", "-c", f"{line}\n{KEEP}" if line.startswith("eval") else f"exec {line}"],
+            cwd=self.folder, env=self.environment, text=True,
             stdout=subprocess.PIPE, stderr=subprocess.PIPE,
         )  # fmt: skip
         seen = ""
@@ -57,6 +73,9 @@ class Newcomer:
         except BaseException:
             running.kill()
             raise
+        if line.startswith("eval"):  # holds for what is typed after it
+            out, _, kept = out.partition(MARK)
+            self.environment = dict(one.split("=", 1) for one in kept.split("\0") if one)
         done = Done(running.returncode, out, seen + err, time.monotonic() - began_s)
         said = f"{done.out}{done.err}[{done.took_s:.1f} s, exit code {done.code}]"
         sys.stdout.write(f"\n$ {line}\n{said}\n")  # pytest -s shows it
@@ -68,7 +87,7 @@ class Newcomer:
 
 
 def printed_commands(document: Path) -> list[str]:
-    """The commands of `penstock` in a document's blocks for the shell, in their order."""
+    """The commands in a document's blocks for the shell, in their order; what make does is left."""
     blocks = re.findall(r"```bash\n(.*?)```", document.read_text(encoding="utf-8"), re.DOTALL)
     lines = [line.strip() for block in blocks for line in block.splitlines()]
-    return [line for line in lines if line.startswith("penstock ")]
+    return [line for line in lines if line.startswith(TYPED)]
