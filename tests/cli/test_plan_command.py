@@ -46,6 +46,17 @@ def history(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     return "h.sqlite"
 
 
+def test_a_run_that_is_too_short_says_how_long_it_must_be_and_which_one_is(history: str) -> None:
+    Path("brief.toml").write_text(SCENARIO.replace('"2m"', '"25s"'), encoding="utf-8")
+    assert penstock("simulate", "brief.toml", "--history", history).exit_code == 0
+    result = penstock("plan", "--history", history)
+    assert result.exit_code == 2
+    assert "a replay needs at least 6: record at least " in result.stderr
+    assert "record more often (penstock run --period 1s)" in result.stderr
+    assert result.stderr.endswith("Run 1 of this history is long enough: --run 1.\n")
+    assert penstock("plan", "--history", history, "--run", "1").exit_code == 0
+
+
 def test_a_plan_is_a_table_with_its_error_and_advice_and_a_figure(history: str) -> None:
     result = penstock("plan", "--history", history)
     assert (result.exit_code, result.stderr) == (0, "")

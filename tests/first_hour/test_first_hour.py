@@ -160,6 +160,52 @@ def _works(reader: Newcomer, line: str) -> None:
     assert "Traceback" not in done.err
 
 
+# What somebody has after some minutes: a steady load, one that doubles, and one with a window.
+RECORDED = """
+from penstock import Generator, Memory, Topology, constant, steps
+
+
+def road(name, rate):
+    made = Topology(name, max_latency="5s")
+    made.source("reports", Generator(rate, keys=50))
+    made.add("kept", "SELECT * FROM reports WHERE value > 0.1", "reports")
+    return made
+
+
+steady = road("steady", constant(200))
+steady.sink("out", "kept", Memory())
+doubled = road("doubled", steps([(25, 150), (60, 300)]))
+doubled.sink("out", "kept", Memory())
+windowed = road("windowed", constant(200))
+windowed.add("moving", lambda rows: rows.withWatermark("at", "1 second"), "kept")
+windowed.add(
+    "counts", "SELECT key, count(*) AS n FROM moving GROUP BY key, window(at, '2 seconds')",
+    "moving",
+)
+windowed.sink("out", "counts", Memory())
+"""
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", ["steady", "doubled", "windowed"])
+def test_a_history_of_a_minute_is_planned_from_or_told_what_it_lacks(
+    tmp_path: Path, name: str
+) -> None:
+    newcomer = Newcomer(tmp_path)
+    newcomer.writes("roads.py", RECORDED)
+    assert newcomer.types(f"penstock run roads.py:{name} --for 60s --period 1s").code == 0
+    done = newcomer.types("penstock plan --policy drs,ds2,incremental")
+    assert "nan" not in done.out + done.err
+    if done.code == 0:
+        assert re.search(r"^advice: ", done.out, re.M)
+    else:  # on a machine with much else on it
+        assert done.code == 3
+        assert re.search(
+            r"--skip \d+s would bring it within that|what helps is a longer run|the nearest is",
+            done.last_line,
+        )
+
+
 PLAIN = """
 from pyspark.sql import SparkSession
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
 PROMISE = 0.95  # of results within the bound is what advice must keep
 MOST_RATE = 1_000.0
+MOST_TRIED = 20  # runs that are looked through for one that is long enough
 # The recorded run itself says how often was decided, and how large its executors were.
 OWN = (
     "period", "policy", "executors-min", "executors-max", "slots", "history", "shadow", "dry-run",
@@ -113,7 +115,11 @@ def plan(
     bound_s = None if max_latency is None else parse_duration_s(max_latency, "--max-latency")
     policies = _known(policies_named(policy))
     whole = _read(history, number)
-    recorded = replace(whole, observations=periods_after(whole.run, whole.observations, skip_s))
+    try:
+        periods = periods_after(whole.run, whole.observations, skip_s)
+    except InvalidInput as error:
+        raise InvalidInput(f"{error}{_another(history, whole.number, skip_s)}") from error
+    recorded = replace(whole, observations=periods)
     fidelity, replay = replayed(recorded.run, recorded.observations, recorded.actions, seed)
     _refuse_if_poor(fidelity, tolerance, whole, recorded, seed)
     scenario = scenario_of(
@@ -187,6 +193,21 @@ def _read(history: str | None, number: int | None) -> Recording:
         return Recording(
             wanted, runs[wanted], store.read_observations(wanted), store.read_actions(wanted)
         )
+
+
+def _another(history: str | None, refused: int, skip_s: float | None) -> str:
+    """A run of the same history that is long enough, if the newest ones hold one."""
+    from penstock.control.history.store import HistoryStore
+    from penstock.sim.replay import periods_after
+
+    with HistoryStore(history_place(history), create=False) as store:
+        for number, run in sorted(store.runs().items(), reverse=True)[:MOST_TRIED]:
+            with suppress(InvalidInput):
+                if number != refused and periods_after(
+                    run, store.read_observations(number), skip_s
+                ):
+                    return f" Run {number} of this history is long enough: --run {number}."
+    return ""
 
 
 def _executors(recorded: Recording, fewest: int | None, most: int | None) -> tuple[int, int] | None:

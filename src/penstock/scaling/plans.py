@@ -51,7 +51,8 @@ def change(what: str, before: int, after: int, because: str, numbers: str = "") 
     >>> change("parser", 2, 3, "too busy", "load 0.95 is above 0.9")
     'too busy: parser 2 -> 3 (load 0.95 is above 0.9)'
     """
-    step = f"{before} -> {after}" if after != before else f"stays at {before}"
+    stay = "stay" if what.endswith("s") else "stays"
+    step = f"{before} -> {after}" if after != before else f"{stay} at {before}"
     return f"{because}: {what} {step}" + (f" ({numbers})" if numbers else "")
 
 

@@ -139,10 +139,15 @@ def periods_after(
         start_s = began_s(observations) + skip_s
         left = [o for o in observations if o.at_s - o.period_s >= start_s - 1e-6]
         what = f"the first {skip_s:g} s"
-    if len(observations) >= LEAST_PERIODS > len(left):
+    if len(left) < LEAST_PERIODS:
+        period_s = sorted(o.period_s for o in observations)[len(observations) // 2]
+        lost_s = (len(observations) - len(left)) * period_s
+        least_s = math.ceil(lost_s + LEAST_PERIODS * period_s)
+        longer = f"record at least {least_s} s" if left else "record a longer run"
         raise InvalidInput(
             f"the run of {run.topology!r} holds {len(left)} periods after {what}; a replay needs "
-            f"at least {LEAST_PERIODS}: record a longer run, or leave out less with --skip."
+            f"at least {LEAST_PERIODS}: {longer}, record more often (penstock run --period 1s), or "
+            "leave out less with --skip."
         )
     return left
 
