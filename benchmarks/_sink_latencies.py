@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 
 from penstock.config import Settings
 from penstock.control.start_up import StartUp
+from penstock.model.number_text import seconds_text, share_text
 from penstock.model.observation import Floats, Ints, LatencyObservation, Observation
 
 PERIOD_S = Settings().period_s  # as a loop looks that nobody set otherwise
@@ -43,9 +44,9 @@ class InTime:
 
     def __str__(self) -> str:
         return (
-            f"{self.share:.3f} in time and mean {self.mean_s:.2f} s, counted after a start-up of "
-            f"{self.startup_s:.0f} s ({self.startup_rows} rows, worst {self.startup_worst_s:.2f} s)"
-            f", {self.rows} rows, lost {self.lost}, twice {self.twice}"
+            f"{share_text(self.share)} in time and mean {seconds_text(self.mean_s)}, counted after "
+            f"a start-up of {self.startup_s:.0f} s ({self.startup_rows} rows, worst "
+            f"{self.startup_worst_s:.2f} s), {self.rows} rows, lost {self.lost}, twice {self.twice}"
         )
 
 

@@ -109,11 +109,15 @@ def test_a_topology_spark_refuses_is_one_sentence(
     ("spec", "words"),
     [
         ("other.py:", "'other.py:' names no topology; write FILE.py:NAME"),
-        ("empty.py", "does not say which topology; write FILE.py:NAME; it has none"),
+        ("empty.py", "empty.py holds no topology; it needs one"),
+        ("exits.py", "exits.py ends the program (sys.exit) as it is read"),
         ("two.py", "write FILE.py:NAME; it has road, rail"),
         ("missing.py:road", "missing.py is not a file"),
-        ("empty.py:road", "has no topology named 'road'; it has none"),
-        ("broken.py:road", "broken.py failed: ZeroDivisionError"),
+        ("empty.py:road", "empty.py holds no topology; it needs one"),
+        (
+            "broken.py:road",
+            "broken.py failed: ZeroDivisionError: division by zero (broken.py, line 1)",
+        ),
         ("other.py:rail", "has no topology named 'rail'; it has road"),
         ("notes.txt:road", "its name must end in .py"),
     ],
@@ -124,6 +128,7 @@ def test_files_that_hold_no_topology_are_refused(
     monkeypatch.chdir(tmp_path)
     Path("empty.py").write_text("")
     Path("broken.py").write_text("1 / 0")
+    Path("exits.py").write_text("import sys; sys.exit(3)")
     Path("other.py").write_text(
         "from penstock import Topology\nroad = Topology('r', max_latency=1)"
     )

@@ -9,15 +9,13 @@ import pytest
 from pyspark.sql import SparkSession
 
 import penstock
-from penstock.config import Settings
 from penstock.control.actions import SetExecutors
 from penstock.control.history.store import HistoryStore
-from penstock.errors import Infeasible, InvalidInput
+from penstock.errors import InvalidInput
 from penstock.spark import handles
 from penstock.spark.act.executors import SparkExecutors, executor_settings
 from penstock.spark.cluster.embedded import EmbeddedCluster
 from penstock.spark.run.attached import Attached
-from penstock.spark.run.first_executor import await_executor, refuse_what_cannot_fit
 from spark.sessions import KeptSession, plain_session
 
 pytestmark = pytest.mark.spark
@@ -170,16 +168,3 @@ def test_settings_refuse_impossible_numbers() -> None:
     for initial, maximum, slots in ((0, 2, 1), (3, 2, 1), (1, 1, 0)):
         with pytest.raises(InvalidInput, match="executors"):
             executor_settings(initial, maximum, slots)
-
-
-def test_the_master_says_what_its_workers_have_room_for(
-    session: SparkSession, cluster: EmbeddedCluster
-) -> None:
-    host, _, port = cluster.master_url.removeprefix("spark://").rpartition(":")
-    (worker,) = handles.standalone_workers(session, host, int(port))
-    assert worker.slots == cluster.status().slots
-    assert 0 <= worker.free_slots < worker.slots  # one executor at least is there
-    assert 0 < worker.free_memory_mb < worker.memory_mb
-    await_executor(session, cluster.master_url, Settings(slots=1))
-    with pytest.raises(Infeasible, match=f"the largest of its 1 workers has {worker.slots} slots"):
-        refuse_what_cannot_fit((worker,), cluster.master_url, Settings(slots=worker.slots + 1))

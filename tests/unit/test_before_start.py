@@ -1,8 +1,11 @@
 """What a run refuses before Spark is started."""
 
+import http.server
+import json
 import socket
+import threading
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 import pytest
 
@@ -12,8 +15,8 @@ from penstock.errors import Infeasible, InvalidInput, PenstockError, Unavailable
 from penstock.spark import handles
 from penstock.spark.checkpoint.layout import Checkpoint
 from penstock.spark.cluster.embedded import ClusterStatus
-from penstock.spark.handles import WorkerInfo
-from penstock.spark.run import before_start
+from penstock.spark.cluster.master_page import Worker, workers_of
+from penstock.spark.run import before_start, first_executor
 from penstock.spark.run.before_start import check_before_start
 from penstock.spark.run.elastic import ElasticRun
 from penstock.spark.run.first_executor import await_executor, refuse_what_cannot_fit
@@ -39,6 +42,9 @@ def check(folder: Path, settings: Settings | None = None, **place: str) -> None:
     [
         ("embeded", "master is 'embeded'; did you mean embedded? allowed: local[N], embedded"),
         ("locall[2]", "master is 'locall[2]'"),
+        ("local[0]", r"master is 'local\[0\]'"),
+        ("local[two]", r"master is 'local\[two\]'"),
+        ("spark://127.0.0.1:99999", "write spark://HOST:PORT"),
         ("spark://nowhere", "write spark://HOST:PORT"),
     ],
 )
@@ -188,8 +194,8 @@ def test_options_that_a_source_refuses_are_refused_before_spark_starts(tmp_path:
         check_before_start(made, Settings(), Place(), tmp_path / "state")
 
 
-def workers(*sizes: tuple[int, int]) -> list[WorkerInfo]:
-    return [WorkerInfo(slots, 0, memory_mb, 0) for slots, memory_mb in sizes]
+def workers(*sizes: tuple[int, int]) -> list[Worker]:
+    return [Worker(slots, 0, memory_mb) for slots, memory_mb in sizes]
 
 
 @pytest.mark.parametrize(
@@ -205,7 +211,7 @@ def workers(*sizes: tuple[int, int]) -> list[WorkerInfo]:
     ],
 )
 def test_what_cannot_fit_on_the_workers_is_refused_at_once(
-    there: list[WorkerInfo], settings: Settings, words: str
+    there: list[Worker], settings: Settings, words: str
 ) -> None:
     with pytest.raises(Infeasible, match=words):
         refuse_what_cannot_fit(there, "spark://far:7077", settings)
@@ -218,13 +224,53 @@ def test_workers_that_are_busy_or_not_known_are_waited_for() -> None:
 
 def test_a_cluster_on_which_no_executor_comes_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(handles, "executors", lambda session: [])
-    said: list[tuple[WorkerInfo, ...]] = [()]
-    monkeypatch.setattr(handles, "standalone_workers", lambda session, host, port: said[-1])
+    said: list[list[Worker] | None] = [None, workers((4, 8192))]
+    monkeypatch.setattr(first_executor, "workers_of", lambda master: said.pop(0))
     none = cast(Any, None)
-    with pytest.raises(Infeasible, match="came within 0 s: no worker of spark://far:7077 is known"):
+    with pytest.raises(Infeasible, match="no executor of 8 slots and 1024 MB came within 0 s: no "):
+        await_executor(none, "spark://far:7077", Settings(slots=8), limit_s=0.0)
+    with pytest.raises(Infeasible, match="came within 0 s: 0 of 4 slots of spark://far:7077 are"):
         await_executor(none, "spark://far:7077", Settings(), limit_s=0.0)
-    said.append(tuple(workers((4, 8192))))
-    with pytest.raises(Infeasible, match="0 of 4 slots of spark://far:7077 are free"):
-        await_executor(none, "spark://far:7077", Settings(), limit_s=0.0)
-    with pytest.raises(Infeasible, match="1 executors of 8 slots and 1024 MB cannot fit"):
-        await_executor(none, "spark://far:7077", Settings(slots=8), limit_s=60.0)
+
+
+class Page(http.server.BaseHTTPRequestHandler):
+    """The page of a master as Spark 4.3 writes it, cut to what is read."""
+
+    told: ClassVar[object] = None
+
+    def do_GET(self) -> None:
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(json.dumps(self.told).encode())
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+def test_the_page_of_a_master_is_read_before_spark_starts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    worker = {"cores": 4, "coresfree": 1, "memory": 2048, "state": "ALIVE"}
+    with (
+        http.server.HTTPServer(("127.0.0.1", 0), Page) as page,
+        socket.create_server(("127.0.0.1", 0)) as listening,
+    ):
+        threading.Thread(target=page.serve_forever, daemon=True).start()
+        monkeypatch.setenv("SPARK_MASTER_WEBUI_PORT", str(page.server_port))
+        master = f"spark://127.0.0.1:{listening.getsockname()[1]}"
+        dead = {**worker, "cores": 64, "state": "DEAD"}
+        Page.told = {"url": master, "workers": [worker, dead]}
+        assert workers_of(master) == (Worker(4, 1, 2048),)
+        check(tmp_path, Settings(), master=master)
+        with pytest.raises(Infeasible, match="the largest of its 1 workers has 4 slots and 2048"):
+            check(tmp_path, Settings(slots=8), master=master)
+        for other in ({"url": "spark://127.0.0.1:1", "workers": [worker]}, ["x"], {"workers": 3}):
+            Page.told = other
+            assert workers_of(master) is None
+        page.shutdown()
+
+
+def test_a_checkpoint_in_the_folder_of_a_sink_is_refused(tmp_path: Path) -> None:
+    for checkpoint in (tmp_path / "out", tmp_path / "out" / "state"):
+        with pytest.raises(InvalidInput, match=r"the checkpoint .* is in its folder"):
+            check_before_start(road(tmp_path / "out"), Settings(), Place(), checkpoint)

@@ -21,6 +21,7 @@ from penstock.cli.exit_codes import INTERRUPTED
 from penstock.cli.output import JsonFlag, print_json
 from penstock.cli.settings import with_settings
 from penstock.config import Settings
+from penstock.errors import InvalidInput
 
 if TYPE_CHECKING:
     from penstock.control.summary import RunSummary
@@ -123,6 +124,10 @@ def run(
 
     limit_s = None if duration is None else parse_duration_s(duration, "--for")
     given = _processors(processors, apart)
+    if checkpoint == Path():
+        raise InvalidInput(
+            "--checkpoint names the folder you are in; give the checkpoint a folder of its own."
+        )
     topology = load_topology(spec)
     if explained:
         _explain(topology, settings, as_json, apart, plan)
@@ -144,7 +149,6 @@ def run(
 
 
 def _processors(text: str | None, apart: bool) -> dict[str, int] | None:
-    from penstock.errors import InvalidInput
     from penstock.spark.run.apart import parse_processors
 
     if text is None:

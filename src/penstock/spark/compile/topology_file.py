@@ -35,16 +35,22 @@ def load_topology(spec: str) -> Topology:
         found.loader.exec_module(module)
     except InvalidInput:
         raise
+    except SystemExit as error:
+        raise InvalidInput(
+            f"{path} ends the program (sys.exit) as it is read; put what a script does under "
+            'if __name__ == "__main__".'
+        ) from error
     except Exception as error:  # the user's code may raise anything
+        where = users_line(error.__traceback__)
         if needs_session(error):
-            where = users_line(error.__traceback__)
             raise InvalidInput(
                 f"{path}{'' if where is None else f', line {where[1]}'}: this needs Spark, which "
                 "starts once the file is read; give a function's type as an object "
                 "(@F.udf(DoubleType()) for @F.udf('double')), or write this inside an operator's "
                 "function."
             ) from error
-        raise InvalidInput(f"{path} failed: {type(error).__name__}: {error}") from error
+        at = "" if where is None else f" ({Path(where[0]).name}, line {where[1]})"
+        raise InvalidInput(f"{path} failed: {type(error).__name__}: {error}{at}") from error
     finally:
         sys.path.pop(0)
     cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]
@@ -58,7 +64,9 @@ def _the_one_meant(found: dict[str, Topology], path: str, name: str) -> Topology
         return found[name]
     if not name and len(set(map(id, found.values()))) == 1:
         return next(iter(found.values()))
-    has = f"it has {', '.join(found)}" if found else "it has none"
+    if not found:
+        raise InvalidInput(f"{path} holds no topology; it needs one, as in road = Topology(...).")
+    has = f"it has {', '.join(found)}"
     if name:
         raise InvalidInput(f"{path} has no topology named {name!r}; {has}.")
     raise InvalidInput(f"{path} does not say which topology; write FILE.py:NAME; {has}.")

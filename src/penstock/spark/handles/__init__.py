@@ -29,7 +29,6 @@ from penstock.spark.handles.queries import (
     trigger_interval_s,
 )
 from penstock.spark.handles.stage_parts import StagePart
-from penstock.spark.handles.standalone import WorkerInfo, standalone_workers
 from penstock.spark.handles.state import StateStoreKey, report_state_location, state_location
 from penstock.spark.handles.state_rewriting import rewrite_state
 from penstock.spark.handles.work import (
@@ -56,7 +55,6 @@ __all__ = [
     "StateStoreKey",
     "TaskColumns",
     "Texts",
-    "WorkerInfo",
     "active_executor_ids",
     "checkpoint_of",
     "compile_java",
@@ -78,7 +76,6 @@ __all__ = [
     "shuffle_sizes",
     "stage_tasks",
     "stages",
-    "standalone_workers",
     "start_driver",
     "state_location",
     "stop_allocation_manager",

@@ -29,7 +29,6 @@ from penstock.spark.handles.gateway import (
 )
 from penstock.spark.handles.plans import planned_shape, streaming_refusal
 from penstock.spark.handles.queries import LISTENER
-from penstock.spark.handles.standalone import ANSWER, WORKER
 from penstock.spark.handles.state import StateStoreKey, state_location
 from penstock.spark.handles.state_rewriting import CHECKPOINT_LOGS, REWRITER
 from penstock.spark.handles.work import (
@@ -84,13 +83,6 @@ def can_drain_executors(spark: SparkSession) -> None:
     can_request_executors(spark)
     if spark.conf.get("spark.decommission.enabled", "false") != "true":
         raise Unavailable("spark.decommission.enabled is not true, so no executor can be drained.")
-
-
-def can_ask_master(spark: SparkSession) -> None:
-    """A master's answer has what would be read from it."""
-    with asking("ask the master for its workers"):
-        require_methods(spark, ANSWER, "workers")
-        require_methods(spark, WORKER, "cores", "coresFree", "memory", "memoryFree", "state")
 
 
 def can_read_tasks(spark: SparkSession) -> None:

@@ -24,7 +24,6 @@ from penstock.spark.handles import (
     plans,
     probes,
     queries,
-    standalone,
     state,
     state_rewriting,
     state_stores,
@@ -41,7 +40,6 @@ class Family(StrEnum):
     LIST_EXECUTORS = "list executors"
     REQUEST_EXECUTORS = "request executors"
     DRAIN_EXECUTORS = "drain executors"
-    ASK_MASTER = "ask a standalone master"
     READ_TASKS = "read jobs, stages and tasks"
     READ_SHUFFLE_SIZES = "read sizes of shuffles"
     LOCATE_STATE = "find and move state"
@@ -81,7 +79,6 @@ PROBES: Mapping[Family, Probe] = {
         (cluster.request_total_executors, cluster.stop_allocation_manager),
     ),
     Family.DRAIN_EXECUTORS: Probe(probes.can_drain_executors, (cluster.decommission_executor,)),
-    Family.ASK_MASTER: Probe(probes.can_ask_master, (standalone.standalone_workers,)),
     Family.READ_TASKS: Probe(
         probes.can_read_tasks, (work.jobs_of_group, work.stages, work.stage_tasks)
     ),

@@ -19,7 +19,9 @@ from penstock.errors import (
 from penstock.model.sinks import Files, ToChannel
 from penstock.model.topology import Topology
 from penstock.spark.checkpoint.layout import begun, refuse_if_in_use
+from penstock.spark.cluster.master_page import workers_of
 from penstock.spark.cluster.standing import cluster_status
+from penstock.spark.run.first_executor import refuse_what_cannot_fit
 from penstock.spark.run.place import EMBEDDED, STANDING, Place
 from penstock.spark.sinks.places import is_url, place_of
 from penstock.spark.sources.running.kinds import running_sources
@@ -29,7 +31,7 @@ log = logging.getLogger(__name__)
 NAMES = (EMBEDDED, STANDING, "local", "yarn")
 ALLOWED = "local[N], embedded, cluster, spark://HOST:PORT, yarn, or k8s://URL"
 CONNECT_LIMIT_S = 5.0
-_LOCAL = re.compile(r"local(-cluster)?(\[.+\])?")
+_LOCAL = re.compile(r"local|local\[(\*|[1-9]\d*)(, *[1-9]\d*)?\]|local-cluster\[.+\]")
 
 
 def check_before_start(
@@ -39,10 +41,12 @@ def check_before_start(
     check_master(place.master)
     if place.master == STANDING:
         _check_room(settings)
+    elif place.master.startswith("spark://"):
+        refuse_what_cannot_fit(workers_of(place.master), place.master, settings)
     _check_sources(topology, place.strict)
     check_folder(checkpoint, "checkpoint")
     refuse_if_in_use(checkpoint)
-    _check_sinks(topology, begun(checkpoint))
+    _check_sinks(topology, checkpoint)
 
 
 def check_master(master: str) -> None:
@@ -59,7 +63,7 @@ def _check_answers(master: str) -> None:
     reasons = []
     for address in master.removeprefix("spark://").split(","):
         host, colon, port = address.rpartition(":")
-        if not colon or not host or not port.isdigit():
+        if not colon or not host or not port.isdigit() or not 0 < int(port) < 65536:
             raise InvalidInput(f"master is {master!r}; write spark://HOST:PORT.")
         try:
             with closing(socket.create_connection((host, int(port)), CONNECT_LIMIT_S)):
@@ -119,12 +123,18 @@ def _check_sources(topology: Topology, strict: bool) -> None:
             log.warning("source %r: %s; the run waits for the first stream", name, reason)
 
 
-def _check_sinks(topology: Topology, goes_on: bool) -> None:
+def _check_sinks(topology: Topology, checkpoint: Path) -> None:
+    goes_on, state = begun(checkpoint), checkpoint.absolute()
     for binding in topology.sinks:
         sink = binding.sink
         if not isinstance(sink, Files | ToChannel) or is_url(sink.path):
             continue
         check_folder(Path(sink.path), f"sink {binding.name!r}")
+        if state.is_relative_to(Path(sink.path).absolute()):
+            raise InvalidInput(
+                f"sink {binding.name!r}: the checkpoint {checkpoint} is in its folder {sink.path}; "
+                "give them folders of their own."
+            )
         # A checkpoint that goes on knows which batches are its own; each is checked when written.
         if isinstance(sink, Files) and not goes_on:
             _make_room(binding.name, sink)
