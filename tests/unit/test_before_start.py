@@ -42,8 +42,8 @@ def check(folder: Path, settings: Settings | None = None, **place: str) -> None:
     [
         ("embeded", "master is 'embeded'; did you mean embedded? allowed: local[N], embedded"),
         ("locall[2]", "master is 'locall[2]'"),
-        ("local[0]", r"master is 'local\[0\]'"),
-        ("local[two]", r"master is 'local\[two\]'"),
+        ("local[0]", "master is 'local[0]'"),
+        ("local[two]", "master is 'local[two]'"),
         ("spark://127.0.0.1:99999", "write spark://HOST:PORT"),
         ("spark://nowhere", "write spark://HOST:PORT"),
     ],
