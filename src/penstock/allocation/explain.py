@@ -25,10 +25,14 @@ def reasons(
     placement = allocation.placement
     before = distance(problem, problem.home).load_distance
     moved = int(np.count_nonzero((placement != problem.home) & (problem.home != NOWHERE)))
+    after = allocation.distance.load_distance
+    why = "nodes that leave are emptied" if moved else "the load stays where it is"
+    if after < before - TOLERANCE:
+        why = "the load becomes more even"
     lines = [
-        f"load distance {before:.4g} -> {allocation.distance.load_distance:.4g} around a mean of "
-        f"{problem.mean:.4g} by {moved} migrations ({_budget(problem, allocation)}); none within "
-        f"the budget is below {allocation.bound:.4g}"
+        f"{why}: {moved} migrations (load distance {before:.4g} -> {after:.4g} around a mean of "
+        f"{problem.mean:.4g}, {_budget(problem, allocation)}; none within the budget is below "
+        f"{allocation.bound:.4g})"
     ]
     placed = int(np.count_nonzero(problem.home == NOWHERE))
     if placed:
