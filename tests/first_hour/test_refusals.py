@@ -18,6 +18,11 @@ cabs = Topology("cabs", max_latency="5s")
 cabs.source("trips", Streams(files="trips", schema="cab STRING"))
 cabs.add("kept", "SELECT * FROM trips", "trips")
 cabs.sink("out", "kept", Files("cabs"))
+
+tolls = Topology("tolls", max_latency="5s")
+tolls.source("cents", Streams(redis="redis://127.0.0.1:1/0", schema="cents BIGINT"))
+tolls.add("kept", "SELECT * FROM cents", "cents")
+tolls.sink("out", "kept", Files("tolls"))
 """
 
 
@@ -38,6 +43,11 @@ def newcomer(tmp_path: Path) -> Newcomer:
         ("penstock run road.py:road", 2, "batch=0 exists already and this run starts from scratch"),
         ("penstock run road.py:road --checkpoint road.py", 2, "road.py is a file"),
         ("penstock run road.py:cabs --strict", 2, "the folder trips does not exist"),
+        (
+            "penstock run road.py:tolls --strict",
+            2,
+            "Redis at redis://127.0.0.1:1/0 cannot be reached",
+        ),
         ("penstock run typed.py", 2, "typed.py, line 2: this needs Spark, which starts once"),
     ],
 )
