@@ -18,6 +18,7 @@ class Inner:
         ({"files": "a", "redis": "b"}, "names files, redis of"),
         ({"files": ""}, "Streams(files) is empty"),
         ({"files": "a"}, "Streams(schema) is not given"),
+        ({"files": "a", "schema": " "}, "Streams(schema) is not given"),
         ({"files": "a", "schema": "x INT", "format": "xml"}, "allowed for files: json, csv, arrow"),
         ({"kafka": "h:1", "topics": "t"}, "give a list of at least one topic"),
         ({"backend": "tables"}, "Streams(backend) is 'tables'; write package.module:Class"),

@@ -136,7 +136,8 @@ class Streams:
             raise InvalidTopology(
                 f"Streams(topics) is {self.topics!r}; give a list of at least one topic."
             )
-        if self.generators is None and self.backend is None and self.schema is None:
+        given = self.schema is not None and self.schema.strip()
+        if self.generators is None and self.backend is None and not given:
             raise InvalidTopology(
                 f"Streams(schema) is not given; name the columns of the {named[0]} source, as in "
                 "schema='device STRING, value DOUBLE'."

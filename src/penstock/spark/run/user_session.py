@@ -115,6 +115,6 @@ def _room(cluster: UserCluster, slots: int) -> int:
 
 def _bounds(executors: object) -> tuple[int, int]:
     match executors:
-        case (int(least), int(most)):
+        case (int(least), int(most)) if not isinstance(least, bool) and not isinstance(most, bool):
             return least, most
     raise InvalidInput(f"executors is {executors!r}; give the least and the most, such as (1, 8).")
