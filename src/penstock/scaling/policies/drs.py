@@ -169,8 +169,11 @@ class Drs:
         elif found.infeasible:
             found = replace(found, infeasible=_infeasible(context, inputs, found))
         seen = inputs.measured_s if above else inputs.expected_s
-        late = f"{'measured' if above else 'expected'} {_seconds(seen)} is above the bound"
-        why = f"results {'are' if above else 'would be'} late ({late})"
+        late = f"{'measured' if above else 'expected'} {_seconds(seen)} is above the bound of "
+        late += f"{limits.max_latency_s:g} s for the mean"
+        why = f"results {'take' if above else 'would take'} too long ({late})"
+        if math.isinf(seen):
+            why = "more comes than is worked off"
         if found.processors > current or found.infeasible:
             return self._decided(context, inputs, found, why)
         if above and current < limits.max_processors:
@@ -245,4 +248,6 @@ def _infeasible(context: ScalingContext, inputs: Inputs, found: Allocation) -> s
 
 
 def _seconds(value: float) -> str:
+    if math.isinf(value):
+        return "no end of waiting"
     return "unknown" if math.isnan(value) else f"{value:.3g} s"
