@@ -151,10 +151,11 @@ def plan(
         _print(answer, fidelity, found, advised)
     if advised is None:
         nearest = max(found, key=lambda c: (c.in_time_share, -c.executor_seconds))
+        kept = f"the nearest is {nearest.name} with {share_text(nearest.in_time_share)}"
         raise Infeasible(
             f"nothing within {scenario.cluster.max_executors} executors keeps {PROMISE:.0%} of "
-            f"results within {scenario.max_latency_s:g} s; the nearest is {nearest.name} with "
-            f"{share_text(nearest.in_time_share)}."
+            f"results within {scenario.max_latency_s:g} s; "
+            f"{kept if nearest.in_time_share > 0 else 'none brings any of them in time'}."
         )
 
 
