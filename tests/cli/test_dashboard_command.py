@@ -38,7 +38,7 @@ def test_a_history_is_served_until_ctrl_c(tmp_path: Path) -> None:
         assert [run["topology"] for run in answer["runs"]] == ["road"]
         assert answer["acts"] == []  # what only reads cannot act
         serving.send_signal(signal.SIGINT)
-        assert serving.wait(timeout=60) == 0
+        assert serving.wait(timeout=60) == 130
         assert serving.stderr.read() == ""
     finally:
         serving.kill()

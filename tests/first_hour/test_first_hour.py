@@ -201,7 +201,8 @@ def test_a_history_of_a_minute_is_planned_from_or_told_what_it_lacks(
     else:  # on a machine with much else on it
         assert done.code == 3
         assert re.search(
-            r"--skip \d+s would bring it within that|what helps is a longer run|the nearest is|none brings any",
+            r"--skip \d+s would bring it within that|what helps is a longer run|the nearest is"
+            r"|none brings any",
             done.last_line,
         )
 

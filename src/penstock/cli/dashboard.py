@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -50,7 +50,7 @@ def dashboard(
 
         print((files("penstock.dashboard") / "grafana.json").read_text(encoding="utf-8"), end="")
         return
-    with served(history_place(history), port, _checked(token)), suppress(KeyboardInterrupt):
+    with served(history_place(history), port, _checked(token)):
         threading.Event().wait()
 
 
