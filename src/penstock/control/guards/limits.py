@@ -12,7 +12,6 @@ class Bounds:
     """Processors stay within the limits."""
 
     def check(self, suggested: ScalingPlan, context: GuardContext) -> Guarded:
-        """Clamp to the limits."""
         low, high = context.limits.min_processors, context.limits.max_processors
         allowed = min(max(suggested.processors, low), high)
         if allowed == suggested.processors:
@@ -30,7 +29,6 @@ class LargestStep:
     in_processors: int
 
     def check(self, suggested: ScalingPlan, context: GuardContext) -> Guarded:
-        """Shorten the step."""
         now = context.current.processors
         allowed = min(
             max(suggested.processors, now - self.in_processors), now + self.out_processors
@@ -49,7 +47,6 @@ class Cooldown:
     in_s: float
 
     def check(self, suggested: ScalingPlan, context: GuardContext) -> Guarded:
-        """Hold while the last act is too young."""
         change = suggested.processors - context.current.processors
         if change == 0 or context.last_act_at_s is None:
             return Guarded(suggested)
@@ -69,7 +66,6 @@ class NeedsObservation:
     stale_after_s: float
 
     def check(self, suggested: ScalingPlan, context: GuardContext) -> Guarded:
-        """Hold scaling in while it would be blind."""
         if suggested.processors >= context.current.processors:
             return Guarded(suggested)
         blind = self._blindness(context)
@@ -98,7 +94,6 @@ class BacklogFirst:
     """
 
     def check(self, suggested: ScalingPlan, context: GuardContext) -> Guarded:
-        """Hold scaling in until the backlog is gone."""
         newest = context.newest
         if suggested.processors >= context.current.processors or newest is None:
             return Guarded(suggested)

@@ -18,7 +18,6 @@ class Quota:
     window_s: float
 
     def check(self, suggested: ScalingPlan, context: GuardContext) -> Guarded:
-        """Hold scaling out when the quota is used up."""
         if suggested.processors <= context.current.processors:
             return Guarded(suggested)
         since_s = context.now_s - self.window_s
@@ -39,7 +38,6 @@ class ExcludedTimes:
     spans: tuple[tuple[int, int], ...]  # minutes of the day: from, until
 
     def check(self, suggested: ScalingPlan, context: GuardContext) -> Guarded:
-        """Hold within a span."""
         if suggested.processors == context.current.processors:
             return Guarded(suggested)
         now = datetime.fromtimestamp(context.now_s, tz=UTC)

@@ -189,33 +189,26 @@ class RunHistory:
         self._seq = 0
 
     def observed(self, observation: Observation) -> None:
-        """Keep an observation."""
         with self._lock:
             self._seq += 1
             self._waiting += rows.observation_rows(observation, self.run_id, self._seq)
 
     def decided(self, record: DecisionRecord) -> None:
-        """Keep a decision."""
         self._keep(t.decisions, rows.decision_row(record, self.run_id))
 
     def allocated(self, record: AllocationRecord) -> None:
-        """Keep an allocation."""
         self._keep(t.allocations, rows.allocation_row(record, self.run_id))
 
     def room_decided(self, decision: RoomDecision) -> None:
-        """Keep a decision that was taken outside of the loop, such as a proposed plan."""
         self._keep(t.room_decisions, rows.room_decision_row(decision, self.run_id))
 
     def acted(self, record: ActionRecord) -> None:
-        """Keep what was done."""
         self._keep(t.actions, rows.action_row(record, self.run_id))
 
     def failed(self, record: FailureRecord) -> None:
-        """Keep a failure of the loop."""
         self._keep(t.failures, rows.failure_row(record, self.run_id))
 
     def flush(self) -> None:
-        """Write what waits."""
         with self._lock:
             by_table: dict[Table, list[dict[str, Any]]] = defaultdict(list)
             for table, row in self._waiting:

@@ -85,7 +85,6 @@ class SparkMeasurer:
         self._shed = ShedRowsReporter()
 
     def observe(self) -> Observation | None:
-        """What happened since the last call."""
         now_s, wall_s = steady_s(), time.time()  # sources stamp by the machine's clock
         period_s = now_s - self._last.at_s
         if period_s <= 0:

@@ -26,11 +26,9 @@ class ByCost:
     every_batch = False
 
     def first(self, route: Route) -> Document:
-        """No costs: rows count alike."""
         return sketch_as_json(empty_cost_sketch(SHAPE))
 
     def next(self, route: Route, content: Document, reports: list[Document]) -> NextTable:
-        """What was known and what was learnt since."""
         if not reports:
             return NextTable(content)
         sketch = sketch_of(content)
@@ -42,7 +40,6 @@ class ByCost:
         return NextTable(sketch_as_json(sketch), (reason,))
 
     def lane(self, route: Route, content: Document, lane: int) -> LaneMethod:
-        """By the estimates, over all rows of the lane's batch."""
         return _Dealt(route, sketch_of(content), lane, np.zeros(route.partitions))
 
 

@@ -29,11 +29,9 @@ class ByPanes:
         self.every_batch = rate_aware
 
     def first(self, route: Route) -> Document:
-        """No pane seen by any lane."""
         return {"lanes": {}}
 
     def next(self, route: Route, content: Document, reports: list[Document]) -> NextTable:
-        """The newest history of each lane."""
         lanes = dict(content["lanes"])
         for report in reports:
             if _is_history(report.get("history")):
@@ -41,7 +39,6 @@ class ByPanes:
         return NextTable({"lanes": lanes})
 
     def lane(self, route: Route, content: Document, lane: int) -> LaneMethod:
-        """By the time column."""
         assert route.time is not None
         assert route.window is not None
         assert route.slide is not None

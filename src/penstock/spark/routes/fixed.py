@@ -36,15 +36,12 @@ class Fixed:
     every_batch = False
 
     def first(self, route: Route) -> Document:
-        """Nothing."""
         return {}
 
     def next(self, route: Route, content: Document, reports: list[Document]) -> NextTable:
-        """Still nothing."""
         return NextTable(content)
 
     def lane(self, route: Route, content: Document, lane: int) -> LaneMethod:
-        """The method itself."""
         if self.name == "round-robin":
             return _InTurn(route.partitions, lane)
         if self.name == "two-choices":

@@ -113,11 +113,9 @@ class RunningApart(RunningTopology):
         return next(part for part in self.apart.parts if part.query == query)
 
     def parallelism(self) -> dict[str, int]:
-        """Processors of each component, as last ordered."""
         return dict(self._parallelism)
 
     def set_parallelism(self, wanted: Mapping[str, int]) -> None:
-        """Set the processors of components; each holds from its next batch on."""
         known = self.parallelism()
         for name, count in wanted.items():
             if name not in known or count < 1:
@@ -237,7 +235,6 @@ class RunningApart(RunningTopology):
         )
 
     def backlog(self, now_s: float) -> int:
-        """Rows that wait anywhere: at sources that count, and in channels."""
         return sum(
             max(0, self.channel_backlog(name)) + max(0, self.source_backlog(name, now_s))
             for name in (part.component.name for part in self.apart.parts)

@@ -154,7 +154,6 @@ class RunningTopology:
         )  # fmt: skip
 
     def send_parallelism(self, processors: int) -> None:
-        """Let stateless work that follows generated streams use so many tasks from now on."""
         self.controls.order_tasks(self._obeying("tasks"), processors)
 
     def send_orders(self, what: dict[str, Any]) -> None:
@@ -282,7 +281,6 @@ class RunningTopology:
         return self._checkpoint.routes
 
     def use_tasks(self, source: str, tasks: int) -> None:
-        """Route a source's rows to this many tasks from the next batch on, without a restart."""
         self.controls.of(source).order(route_tasks=tasks)
 
     def rows(self, sink: str) -> list[Row]:

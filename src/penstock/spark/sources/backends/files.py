@@ -107,13 +107,11 @@ class FilesBackend(Backend):
     def advance(
         self, streams: Sequence[str], start: Positions, latest: Positions, rows: Ints
     ) -> Advance:
-        """Bytes for so many rows."""
         end, counts = self._layout.advance(streams, start, latest, rows)
         unknown = np.full(len(streams), np.nan)
         return Advance(end, counts, unknown, unknown)
 
     def read(self, ranges: Ranges, schema: pa.Schema) -> Iterator[Chunk]:
-        """The records of ranges."""
         self._directory.forget()
         return self._layout.read(ranges, schema)
 

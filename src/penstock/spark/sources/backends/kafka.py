@@ -70,7 +70,6 @@ class KafkaBackend(Backend):
         return cls(KafkaPlace.from_options(options), list(topics), form, **chosen)
 
     def check(self, schema: pa.Schema) -> None:
-        """Columns beside the value must be in the schema."""
         self._form.check(schema)
 
     def discover(self) -> Sequence[Discovered]:
@@ -161,7 +160,6 @@ class KafkaBackend(Backend):
         return Advance(Positions(latest.major, end), taken, unknown, unknown)
 
     def read(self, ranges: Ranges, schema: pa.Schema) -> Iterator[Chunk]:
-        """The records of ranges, all partitions by one consumer."""
         return read_ranges(self._place, self._form, ranges, schema)
 
     def _reach(self, streams: Sequence[str]) -> _Reach:

@@ -83,7 +83,6 @@ class RedisBackend(Backend):
         return cls(place, options.get("keys", "*"), form, field, **chosen)
 
     def check(self, schema: pa.Schema) -> None:
-        """Columns beside the value must be in the schema."""
         self._form.check(schema)
 
     def discover(self) -> Sequence[Discovered]:
