@@ -20,8 +20,7 @@ from experiments.routing.trials.overhead import (
 )
 from penstock.routing.cost_sketch import empty_cost_sketch
 from penstock.routing.hashing import key_hashes
-from penstock.routing.osg import greedy_schedule
-from penstock.routing.osg_batch import osg_batch_routes
+from penstock.routing.osg import greedy_schedule, osg_batch_routes
 
 REPEATS = 60
 

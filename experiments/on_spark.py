@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 
 import examples
 import experiments
-from penstock.spark.run.session import build_session
+from penstock.spark.run.place import build_session
 
 for folder in (examples, experiments):
     register_pickle_by_value(folder)  # type: ignore[no-untyped-call]

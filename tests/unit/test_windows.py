@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 from penstock.errors import PenstockError
 from penstock.model.aggregates import UserAggregate
 from penstock.spark.windows import results
-from penstock.spark.windows.buckets import bucket_values, spark_hash
 from penstock.spark.windows.distinct import PRECISION, check_precision
 from penstock.spark.windows.kernels import Extreme, FloatSum, IntSum, Rows
 from penstock.spark.windows.map_side import PaneLane, RowLane
+from penstock.spark.windows.operator import bucket_values, spark_hash
 from penstock.spark.windows.pane_step import PaneStep
 from penstock.spark.windows.reducing import over_ranges
 from penstock.spark.windows.row_step import RowStep

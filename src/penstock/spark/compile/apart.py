@@ -11,11 +11,11 @@ from penstock.model.plan import QueryPlan, TopologyPlan
 from penstock.model.topology import Topology
 from penstock.spark.channels.log import Channel
 from penstock.spark.channels.publishing import schema_json
-from penstock.spark.compile.apart_components import apart_components
 from penstock.spark.compile.apart_split import Part, Splitter
+from penstock.spark.compile.assembler import Reading
 from penstock.spark.compile.builder import BuiltQuery, BuiltTopology, build
+from penstock.spark.compile.components import apart_components
 from penstock.spark.compile.inspection import Inspection, inspect_topology
-from penstock.spark.compile.reading import Reading
 
 
 @dataclass(frozen=True)

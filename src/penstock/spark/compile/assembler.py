@@ -23,7 +23,6 @@ from penstock.errors import InvalidTopology
 from penstock.model.topology import Operator, Topology
 from penstock.spark.compile.cheaper_forms import operators_of_source, without_forms
 from penstock.spark.compile.inspection import Inspection, apply_operator, read_source
-from penstock.spark.compile.reading import Reading
 from penstock.spark.compile.sharing import Sharing
 from penstock.spark.handles.analysed_plan import Watermark, at_edge
 from penstock.spark.handles.common_watermarks import (
@@ -32,8 +31,23 @@ from penstock.spark.handles.common_watermarks import (
     without_watermarks,
 )
 from penstock.spark.handles.exchange_insertion import divide_inputs
-from penstock.spark.handles.plan_names import METRIC, PATH
+from penstock.spark.handles.plan_nodes import METRIC, PATH
 from penstock.spark.sources.batch_choice import COLUMN
+from penstock.spark.sources.control import Controls
+
+
+@dataclass(frozen=True)
+class Reading:
+    """When the streams of sources began, and whether rows are counted at edges.
+
+    `controls` are the channels by which the driver orders things of its sources.
+    """
+
+    epoch_s: float
+    measured: bool = True
+    controls: Controls | None = None
+    reuse: bool = False  # what was read to look at the operators is what runs; for one query
+    at_once: bool = False  # what sources have at first is all that is read
 
 
 @dataclass(frozen=True)

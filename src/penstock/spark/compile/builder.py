@@ -18,14 +18,13 @@ from penstock.model.plan import Orders, QueryPlan, TopologyPlan
 from penstock.model.plan_document import Group
 from penstock.model.sinks import Files
 from penstock.model.topology import SinkBinding, Topology
-from penstock.spark.compile.assembler import Assembler, Division
+from penstock.spark.compile.assembler import Assembler, Division, Reading
 from penstock.spark.compile.cheaper_forms import on_the_way
-from penstock.spark.compile.default_components import default_components
+from penstock.spark.compile.components import default_components
 from penstock.spark.compile.divisions import divisions
 from penstock.spark.compile.fused import Fused, fused_components, grouped, relaxed, unplanned
 from penstock.spark.compile.inspection import Inspection, inspect_topology
 from penstock.spark.compile.plan_check import check_grouping, check_plan
-from penstock.spark.compile.reading import Reading
 from penstock.spark.compile.reordering import fitting_orders, reordered, same_rows
 from penstock.spark.compile.sharing import Sharing, plan_sharing
 from penstock.spark.handles import planned_shape, streaming_refusal

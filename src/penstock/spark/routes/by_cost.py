@@ -9,7 +9,7 @@ from penstock.model.observation import Floats, Ints
 from penstock.model.route import Route
 from penstock.routing.cost_sketch import CostSketch, empty_cost_sketch
 from penstock.routing.count_min import CountMinShape
-from penstock.routing.osg_batch import osg_batch_routes
+from penstock.routing.osg import osg_batch_routes
 from penstock.spark.routes.exchange import Document
 from penstock.spark.routes.fixed import batch_hashes
 from penstock.spark.routes.method import LaneMethod, NextTable

@@ -9,11 +9,13 @@ import pyarrow as pa
 from penstock.model.durations import parse_duration_s
 from penstock.model.observation import Ints
 from penstock.model.route import Route
-from penstock.routing.panes import pane_length, pane_numbers, pane_routes
-from penstock.routing.rate_aware_panes import (
+from penstock.routing.panes import (
     PaneHistory,
     SubPanes,
     new_history,
+    pane_length,
+    pane_numbers,
+    pane_routes,
     rate_aware_routes,
 )
 from penstock.spark.routes.exchange import Document

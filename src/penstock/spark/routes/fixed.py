@@ -8,10 +8,9 @@ import pyarrow as pa
 
 from penstock.model.observation import Floats, Ints
 from penstock.model.route import Route
+from penstock.routing.baselines import plain_hash_routes, two_choices_routes
 from penstock.routing.hashing import Hashes, key_hashes
-from penstock.routing.plain_hash import plain_hash_routes
 from penstock.routing.ring import Ring, ring_of
-from penstock.routing.two_choices import two_choices_routes
 from penstock.spark.routes.exchange import Document
 from penstock.spark.routes.method import LaneMethod, NextTable
 

@@ -9,6 +9,10 @@ from penstock.model.observation import Ints
 from penstock.model.route import Route
 from penstock.spark.routes.exchange import Document
 
+OFFSET = "routes"  # the field of an offset that names the table of the batch it ends
+COLUMN = "__route_"  # of the lane's rows; followed by the source's name
+PROPERTY = "penstock.routes"  # a local property, because those reach executors too
+
 
 class LaneMethod(Protocol):
     """Routes the rows of one lane in one batch; a pure function of the rows, table and lane."""

@@ -19,8 +19,8 @@ from penstock.spark.channels.entries import Entry
 from penstock.spark.channels.log import Channel
 from penstock.spark.compile.apart import BuiltApart, Places, build_apart
 from penstock.spark.compile.apart_split import Part
+from penstock.spark.compile.assembler import Reading
 from penstock.spark.compile.builder import BuiltQuery, BuiltTopology
-from penstock.spark.compile.reading import Reading
 from penstock.spark.measure.batch_arrivals import BatchArrivals
 from penstock.spark.measure.ledger import Ledger, LedgerEntry, WrittenLedger
 from penstock.spark.run.together import Pace, RunningTopology

@@ -23,8 +23,8 @@ from penstock.spark.act.attached_placements import AttachedPlacements
 from penstock.spark.act.executors import executors_given_at_once
 from penstock.spark.act.placement import cannot_place
 from penstock.spark.run import controlled
+from penstock.spark.run.before_start import check_attached
 from penstock.spark.run.history import begin_history
-from penstock.spark.run.last_resort_checks import check_attached
 
 log = logging.getLogger(__name__)
 

@@ -12,12 +12,11 @@ from penstock.model.plan import Orders, TopologyPlan
 from penstock.model.plan_document import Group
 from penstock.model.topology import Topology
 from penstock.spark.compile.apart import Places, build_apart
+from penstock.spark.compile.assembler import Reading
 from penstock.spark.compile.builder import BuiltQuery, BuiltTopology, build
 from penstock.spark.compile.fused import relaxed
-from penstock.spark.compile.reading import Reading
 from penstock.spark.handles import planned_shape
-from penstock.spark.run.plan_choice import PlanName, read_plan_file
-from penstock.spark.run.session import build_session
+from penstock.spark.run.place import PlanName, build_session, read_plan_file
 from penstock.spark.run.slow_loop import proposed
 
 _ROUTED = "ShufflePartitionIdPassThrough"  # Spark's name for rows that say their partition

@@ -18,21 +18,19 @@ from penstock.errors import InvalidTopology
 from penstock.model.plan import Orders
 from penstock.model.topology import Topology
 from penstock.spark import handles
-from penstock.spark.checkpoint.identity import identity
 from penstock.spark.checkpoint.layout import Checkpoint
 from penstock.spark.checkpoint.operators import operators_record
-from penstock.spark.checkpoint.plan_agreement import agree_on_plan, recorded_plan
+from penstock.spark.checkpoint.plan_agreement import agree_on_plan, identity, recorded_plan
+from penstock.spark.compile.assembler import Reading
 from penstock.spark.compile.builder import BuiltQuery, BuiltTopology, build
 from penstock.spark.compile.fused import PlanChoice, ShapeGuard, relaxed
-from penstock.spark.compile.reading import Reading
 from penstock.spark.handles.messages import first_line
 from penstock.spark.measure.batch_arrivals import BatchArrivals
 from penstock.spark.measure.consumption import Consumption
 from penstock.spark.measure.ledger import Ledger, LedgerEntry, WrittenLedger
 from penstock.spark.measure.progress import Reports
 from penstock.spark.routes.frames import announce
-from penstock.spark.run.failure import query_failure
-from penstock.spark.run.query_restarts import QueryRestarts
+from penstock.spark.run.query_restarts import QueryRestarts, query_failure
 from penstock.spark.sinks.batch_writer import (
     BatchCalls,
     BatchWriter,

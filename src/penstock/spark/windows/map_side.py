@@ -15,10 +15,9 @@ from pyspark import TaskContext
 from penstock.model.observation import Ints
 from penstock.routing.hashing import key_hashes
 from penstock.spark.windows import partials
-from penstock.spark.windows.affected_windows import windows_of
 from penstock.spark.windows.kernels import Kernel
 from penstock.spark.windows.partials import Partials
-from penstock.spark.windows.shape import WindowShape
+from penstock.spark.windows.shape import WindowShape, windows_of
 from penstock.spark.windows.user import Where
 
 CHUNK_ROWS = 1_000_000

@@ -29,8 +29,7 @@ from penstock.spark.sources.backends.backend import (
     Positions,
     Ranges,
 )
-from penstock.spark.sources.backends.directory import Directory, fits
-from penstock.spark.sources.backends.fingerprints import SLACK, Fingerprints
+from penstock.spark.sources.backends.directory import SLACK, Directory, Fingerprints, fits
 from penstock.spark.sources.backends.line_files import LineFiles
 
 FORMATS = ("json", "csv", "arrow")
