@@ -78,7 +78,7 @@ class HistoryStore:
         """All runs by number, oldest first."""
         with self.reading() as connection:
             found = connection.execute(select(t.runs).order_by(t.runs.c.id)).mappings().all()
-        return {row["id"]: rows.read_run(row) for row in found}
+        return {row["id"]: rows.read_record(row, RunRecord) for row in found}
 
     def latest_run(self) -> int:
         """The number of the newest run."""
@@ -120,7 +120,9 @@ class HistoryStore:
 
     def read_allocations(self, run: int, within: Within = ALL) -> list[AllocationRecord]:
         """Where key groups were to live in a run, oldest first."""
-        return self._read(t.allocations, rows.read_allocation, run, within)
+        return self._read(
+            t.allocations, partial(rows.read_record, kind=AllocationRecord), run, within
+        )
 
     def read_room_decisions(self, run: int, within: Within = ALL) -> list[RoomDecision]:
         """What was decided elsewhere than in the loop (routes), oldest first."""
@@ -139,7 +141,7 @@ class HistoryStore:
 
     def read_failures(self, run: int, within: Within = ALL) -> list[FailureRecord]:
         """What failed in the loop of a run, oldest first."""
-        return self._read(t.failures, rows.read_failure, run, within)
+        return self._read(t.failures, partial(rows.read_record, kind=FailureRecord), run, within)
 
     def _read(
         self, table: Table, read: Callable[[rows.Row], Record], run: int, within: Within,
@@ -197,7 +199,7 @@ class RunHistory:
         self._keep(t.decisions, rows.decision_row(record, self.run_id))
 
     def allocated(self, record: AllocationRecord) -> None:
-        self._keep(t.allocations, rows.allocation_row(record, self.run_id))
+        self._keep(t.allocations, rows.record_row(record, self.run_id))
 
     def room_decided(self, decision: RoomDecision) -> None:
         self._keep(t.room_decisions, rows.room_decision_row(decision, self.run_id))
@@ -206,7 +208,7 @@ class RunHistory:
         self._keep(t.actions, rows.action_row(record, self.run_id))
 
     def failed(self, record: FailureRecord) -> None:
-        self._keep(t.failures, rows.failure_row(record, self.run_id))
+        self._keep(t.failures, rows.record_row(record, self.run_id))
 
     def flush(self) -> None:
         with self._lock:
@@ -290,16 +292,14 @@ def _assembled(
     if not parents:
         return []
     run = parents[0]["run_id"]
-    parts = []
-    for table in (t.operators, t.components, t.nodes, t.state):
-        by_seq: dict[int, list[rows.Row]] = defaultdict(list)
-        parts.append(by_seq)
+    parts: defaultdict[int, dict[str, list[rows.Row]]] = defaultdict(
+        lambda: {name: [] for name in rows.PARTS}
+    )
+    for name, table in rows.PARTS.items():
         if table is t.state and not inspect(connection).has_table(table.name):
             continue  # written before there was any
         query = select(table).where(table.c.run_id == run, condition(table.c))
         ordered = query.order_by(table.c.seq, table.c.position)
         for row in connection.execute(ordered).mappings():
-            by_seq[row["seq"]].append(row)
-    return [
-        rows.read_observation(p, *(by_seq.get(p["seq"], []) for by_seq in parts)) for p in parents
-    ]
+            parts[row["seq"]][name].append(row)
+    return [rows.read_observation(parent, parts[parent["seq"]]) for parent in parents]
