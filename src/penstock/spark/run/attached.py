@@ -7,7 +7,6 @@ here (another cluster manager, a setting), the decision is remembered as advice.
 import logging
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from types import TracebackType
 
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
@@ -144,12 +143,7 @@ class Attached:
     def __enter__(self) -> "Attached":
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.detach()
 
 

@@ -115,7 +115,7 @@ def made(
     except GroupError as error:
         raise error_at_key(error, entries.keys, int(entries.key[error.group]), where) from error
     try:
-        values = {name: result.values(states) for name, result in results}
+        values = {name: result(states) for name, result in results}
     except GroupError as error:
         raise error_at_key(error, entries.keys, int(key[error.group]), where) from error
     columns: dict[str, Any] = {
