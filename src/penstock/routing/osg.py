@@ -1,12 +1,11 @@
-"""OSG, row by row as published and for a micro-batch, whose costly rows are dealt first.
+"""OSG for a micro-batch: all its rows are known, so the costly ones are dealt first.
 
 Greedy over rows in any order ends within (2 - 1/n) of the best makespan, and over rows from the
 costliest to the cheapest within (4/3 - 1/(3n)) (Graham 1969). Rows of one estimated cost are
 alike, and a cost sketch has few distinct estimates, so whole classes are dealt at once.
-Differs from Kotto-Kombi 2018, ch. 6 s. 4.1: a micro-batch is seen whole; there, a row at a time.
+Differs from Kotto-Kombi 2018, ch. 6 s. 4.1: it sees the batch, where OSG sees one row at a time.
 """
 
-import heapq
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,29 +23,6 @@ class Schedule:
 
     routes: Ints
     free_at_s: Floats
-
-
-def greedy_schedule(
-    costs_s: Floats, free_at_s: Floats, arrivals_s: Floats | None = None
-) -> Schedule:
-    """Rows in their order, each to the task with the least work pending; ties to the lower number.
-
-    `free_at_s` says when each task will have done what it was given, or since when it is idle, so
-    a new task (0) is served first, and of idle ones that which has been idle longest.
-    `arrivals_s` must ascend; None: all rows are there at once, and no task waits for them.
-    """
-    if len(free_at_s) == 0:
-        raise InvalidInput("free_at_s is empty; give at least one task.")
-    heap = [(at, task) for task, at in enumerate(np.asarray(free_at_s, np.float64).tolist())]
-    heapq.heapify(heap)
-    routes = np.empty(len(costs_s), dtype=np.int64)
-    arrivals = np.full(len(costs_s), -np.inf) if arrivals_s is None else arrivals_s
-    for row, (cost, now) in enumerate(zip(costs_s.tolist(), arrivals.tolist(), strict=True)):
-        at, task = heap[0]
-        heapq.heapreplace(heap, (max(at, now) + cost, task))
-        routes[row] = task
-    free = np.array([at for at, _ in sorted(heap, key=lambda entry: entry[1])])
-    return Schedule(routes, free)
 
 
 def osg_batch_routes(hashes: Hashes, sketch: CostSketch, free_at_s: Floats) -> Schedule:

@@ -7,8 +7,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from penstock.errors import InvalidTopology
-from penstock.model.current_operator import CURRENT_OPERATOR
 from penstock.model.topology import Operator, Source, Topology
+from penstock.model.user_code import CURRENT_OPERATOR
 from penstock.spark.compile.cheaper_forms import check_variant, operators_of_source, without_forms
 from penstock.spark.handles.analysed_plan import (
     OperatorAnalysis,

@@ -36,7 +36,7 @@ from penstock.spark.measure.route_tables import RouteTableReporter
 from penstock.spark.measure.running import RunningQueries
 from penstock.spark.measure.shed_rows import ShedRowsReporter
 from penstock.spark.routes.frames import table_in_use
-from penstock.spark.sources.rates import SourceRates
+from penstock.spark.sources.running.source import SourceRates
 
 
 @dataclass

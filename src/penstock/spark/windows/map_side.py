@@ -4,7 +4,7 @@ A bucket is what one call of the stateful step works on. Its partials travel as 
 Spark moves a few rows instead of one per key and pane.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -130,9 +130,6 @@ def chunks(batches: Iterable[Any], rows: int = CHUNK_ROWS) -> Iterator[Any]:
             held, count = [], 0
     if count:
         yield pa.Table.from_batches(held).combine_chunks()
-
-
-Lane = Callable[[Iterable[Any]], Iterator[Any]]
 
 
 def _buckets(keys: Any, buckets: int) -> Ints:

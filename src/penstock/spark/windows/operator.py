@@ -18,7 +18,7 @@ from pyspark.sql.types import LongType, StructField, StructType
 
 from penstock.errors import InvalidTopology
 from penstock.model.aggregates import UserAggregate
-from penstock.model.current_operator import operator_name
+from penstock.model.user_code import operator_name
 from penstock.spark.handles.analysed_plan import keyed_by
 from penstock.spark.handles.messages import first_line
 from penstock.spark.windows import map_side, state_format
