@@ -15,9 +15,9 @@ from penstock.errors import InvalidTopology
 from penstock.model.plan_document import Group
 from penstock.model.sinks import Memory
 from penstock.model.topology import Topology
-from penstock.spark.compile.assembler import Reading
 from penstock.spark.compile.builder import build
 from penstock.spark.compile.fused import PlanChoice
+from penstock.spark.compile.inspection import Reading
 from penstock.spark.handles.driver import STRICT
 from penstock.spark.run.together import Pace, RunningTopology
 from penstock.workloads.generator import Generator

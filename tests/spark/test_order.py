@@ -14,9 +14,9 @@ from pyspark.sql.types import DoubleType, StructField, StructType
 
 from penstock.model.sinks import Memory
 from penstock.model.topology import Topology
-from penstock.spark.compile.assembler import Reading
 from penstock.spark.compile.builder import build
 from penstock.spark.compile.fused import PlanChoice
+from penstock.spark.compile.inspection import Reading
 from penstock.spark.run.together import Pace, RunningTopology
 from penstock.workloads.generator import Generator
 from penstock.workloads.profiles import constant

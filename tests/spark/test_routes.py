@@ -20,8 +20,8 @@ from penstock.model.sinks import Memory, ToChannel
 from penstock.model.sources import Streams
 from penstock.model.topology import Topology
 from penstock.routing.hashing import key_hashes
-from penstock.spark.compile.assembler import Reading
 from penstock.spark.compile.builder import build
+from penstock.spark.compile.inspection import Reading
 from penstock.spark.measure.together import SparkMeasurer
 from penstock.spark.routes.by_cost import sketch_of
 from penstock.spark.routes.costed import costed

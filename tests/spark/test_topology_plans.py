@@ -13,8 +13,8 @@ from penstock.errors import InvalidTopology
 from penstock.model.plan import Component, QueryPlan, TopologyPlan
 from penstock.model.sinks import Memory
 from penstock.model.topology import Topology
-from penstock.spark.compile.assembler import Reading
 from penstock.spark.compile.builder import build
+from penstock.spark.compile.inspection import Reading
 from penstock.spark.run.together import RunningTopology
 from spark.counting import (
     ONCE,

@@ -18,8 +18,8 @@ from penstock import UserAggregate, window_aggregate
 from penstock.errors import InvalidTopology, PenstockError
 from penstock.model.sinks import Files, Memory
 from penstock.model.topology import Topology
-from penstock.spark.compile.assembler import Reading
 from penstock.spark.compile.builder import build
+from penstock.spark.compile.inspection import Reading
 from penstock.spark.measure.together import SparkMeasurer
 from penstock.spark.run.together import Pace, RunningTopology
 from penstock.workloads.generator import Generator

@@ -17,10 +17,10 @@ from penstock.errors import InvalidInput, InvalidTopology
 from penstock.model.topology import Topology
 from penstock.spark.channels.entries import Entry
 from penstock.spark.channels.log import Channel
-from penstock.spark.compile.apart import BuiltApart, Places, build_apart
+from penstock.spark.compile.apart import BuiltApart, build_apart
 from penstock.spark.compile.apart_split import Part
-from penstock.spark.compile.assembler import Reading
 from penstock.spark.compile.builder import BuiltQuery, BuiltTopology
+from penstock.spark.compile.inspection import Reading
 from penstock.spark.measure.batch_arrivals import BatchArrivals
 from penstock.spark.measure.ledger import Ledger, LedgerEntry, WrittenLedger
 from penstock.spark.run.together import Pace, RunningTopology
@@ -75,10 +75,9 @@ class RunningApart(RunningTopology):
         self._position = threading.Lock()
 
     def _build(self, reading: Reading) -> BuiltTopology:
-        places = Places(self._checkpoint.channel)
         self.apart: BuiltApart = build_apart(
-            self.topology, self.session, replace(reading, at_once=self._at_once), places,
-            self._max_rows,
+            self.topology, self.session, replace(reading, at_once=self._at_once),
+            self._checkpoint.channel, self._max_rows,
         )  # fmt: skip
         names = [part.component.name for part in self.apart.parts]
         for name in self._processors:

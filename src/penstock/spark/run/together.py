@@ -20,9 +20,9 @@ from penstock.spark import handles
 from penstock.spark.checkpoint.layout import Checkpoint
 from penstock.spark.checkpoint.operators import operators_record
 from penstock.spark.checkpoint.plan_agreement import agree_on_plan, identity, recorded_plan
-from penstock.spark.compile.assembler import Reading
 from penstock.spark.compile.builder import BuiltQuery, BuiltTopology, build
 from penstock.spark.compile.fused import PlanChoice, ShapeGuard, relaxed
+from penstock.spark.compile.inspection import Reading
 from penstock.spark.handles.messages import first_line
 from penstock.spark.measure.batch_arrivals import BatchArrivals
 from penstock.spark.measure.consumption import Consumption
