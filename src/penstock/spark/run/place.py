@@ -5,6 +5,7 @@ import time
 from collections.abc import Mapping
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from pyspark.sql import SparkSession
@@ -21,7 +22,6 @@ from penstock.spark.cluster import session
 from penstock.spark.cluster.embedded import EmbeddedCluster
 from penstock.spark.cluster.standing import cluster_settings
 from penstock.spark.compile.fused import PlanChoice
-from penstock.spark.handles.driver import register_sources
 from penstock.spark.handles.messages import SPARK_ERRORS, first_line
 from penstock.spark.run.slow_loop import proposed
 from penstock.spark.sources.generator_source import GeneratorSource
@@ -30,31 +30,12 @@ from penstock.spark.sources.reader import PenstockSource
 PlanName = str | TopologyPlan | tuple[Group, ...] | None
 EMBEDDED = "embedded"
 STANDING = "cluster"  # the one of `penstock cluster up`
-
-
 FIRST_EXECUTOR_LIMIT_S = 120.0
 
-
-def build_session(
-    name: str,
-    master: str = "local[2]",
-    *,
-    key_groups: int = 8,
-    log_file: Path | None = None,
-    quick_start: bool = False,
-    extra: dict[str, str] | None = None,
-) -> SparkSession:
-    """A session as `cluster.session` builds it, which can read all of our sources."""
-    built = session.build_session(
-        name,
-        master,
-        key_groups=key_groups,
-        log_file=log_file,
-        quick_start=quick_start,
-        extra=extra,
-    )
-    register_sources(built, GeneratorSource, PenstockSource, ChannelSource)
-    return built
+# A session as `cluster.session` builds it, which can read all of our sources.
+build_session = partial(
+    session.build_session, sources=(GeneratorSource, PenstockSource, ChannelSource)
+)
 
 
 def choose_plan(

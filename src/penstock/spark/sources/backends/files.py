@@ -99,16 +99,13 @@ class FilesBackend(Backend):
             else:
                 inode[row], size[row], fault[row] = self._changed(name, major, minor, found)
         end, waiting, wrong = self._layout.reach(streams, since, Positions(inode, size), fault)
-        unknown = np.full(count, np.nan)
-        never = np.zeros(count, dtype=bool)
-        return Latest(end, waiting, unknown, unknown, wrong, never)
+        return Latest.of(end, waiting, wrong)
 
     def advance(
         self, streams: Sequence[str], start: Positions, latest: Positions, rows: Ints
     ) -> Advance:
         end, counts = self._layout.advance(streams, start, latest, rows)
-        unknown = np.full(len(streams), np.nan)
-        return Advance(end, counts, unknown, unknown)
+        return Advance.of(end, counts)
 
     def read(self, ranges: Ranges, schema: pa.Schema) -> Iterator[Chunk]:
         self._directory.forget()

@@ -67,9 +67,6 @@ class GeneratorsBackend(Backend):
     def discover(self) -> Sequence[Discovered]:
         return self._listed
 
-    def first(self, streams: Sequence[str]) -> Positions:
-        return positions(np.zeros(len(streams), dtype=np.int64))
-
     def latest(self, streams: Sequence[str], since: Positions, whole: bool = False) -> Latest:
         of = self._numbers(streams)
         known = self._streams.known(of)
