@@ -44,7 +44,7 @@ class ByCost:
 
 
 @dataclass
-class _Dealt:
+class _Dealt(LaneMethod):
     route: Route
     sketch: CostSketch
     lane: int
@@ -55,9 +55,6 @@ class _Dealt:
         self.free_s = dealt.free_at_s
         # Every lane deals as if alone; what is left over must not meet in the first task.
         return (dealt.routes + self.lane) % self.route.partitions
-
-    def report(self) -> None:
-        return None
 
 
 def sketch_as_json(sketch: CostSketch) -> Document:

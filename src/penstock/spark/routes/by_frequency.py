@@ -55,7 +55,7 @@ def _table(text: str) -> RouteTable:
 
 
 @dataclass
-class _Counting:
+class _Counting(LaneMethod):
     route: Route
     table: RouteTable
     lane: int

@@ -51,7 +51,7 @@ class ByPanes:
 
 
 @dataclass
-class _Panes:
+class _Panes(LaneMethod):
     time: str
     length_us: int
     partitions: int

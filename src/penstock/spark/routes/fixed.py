@@ -49,7 +49,7 @@ class Fixed:
 
 
 @dataclass
-class _InTurn:
+class _InTurn(LaneMethod):
     partitions: int
     next_row: int  # lanes begin at different tasks
 
@@ -57,12 +57,9 @@ class _InTurn:
         first, self.next_row = self.next_row, self.next_row + batch.num_rows
         return np.arange(first, self.next_row) % self.partitions
 
-    def report(self) -> None:
-        return None
-
 
 @dataclass
-class _Hashed:
+class _Hashed(LaneMethod):
     route: Route
     ring: Ring | None
 
@@ -72,18 +69,12 @@ class _Hashed:
             return self.ring.routes(hashes)
         return plain_hash_routes(hashes, self.route.partitions)
 
-    def report(self) -> None:
-        return None
-
 
 @dataclass
-class _TwoChoices:
+class _TwoChoices(LaneMethod):
     route: Route
     load: Floats = field(repr=False)
 
     def routes(self, batch: pa.RecordBatch) -> Ints:
         found, self.load = two_choices_routes(batch_hashes(batch, self.route), self.load)
         return found
-
-    def report(self) -> None:
-        return None
