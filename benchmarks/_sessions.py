@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 from penstock.config import Settings
 from penstock.spark.act.executors import executor_settings
 from penstock.spark.cluster.embedded import EmbeddedCluster
-from penstock.spark.run.session import build_session
+from penstock.spark.run.place import build_session
 
 SETTINGS = Settings()  # key groups and slots as whoever sets nothing has them
 

@@ -13,6 +13,7 @@ import numpy as np
 from pyspark.sql import SparkSession
 
 from benchmarks._sessions import SETTINGS, embedded_session
+from examples.linear_road import Windows, linear_road
 from penstock.model.plan_document import Group
 from penstock.model.sinks import Memory
 from penstock.model.topology import Topology
@@ -20,7 +21,6 @@ from penstock.spark import handles
 from penstock.spark.compile.fused import PlanChoice
 from penstock.spark.run.together import Pace, RunningTopology
 from penstock.workloads.generator import Generator
-from penstock.workloads.linear_road import Windows, linear_road
 from penstock.workloads.profiles import constant
 
 # From a load where a batch is mostly what Spark does whatever the rows, to one where it is mostly

@@ -10,8 +10,8 @@ from pathlib import Path
 from time import perf_counter
 
 from penstock.config import Settings
+from penstock.control.controller import RecentSteps
 from penstock.control.history.store import HistoryStore
-from penstock.control.recent import RecentSteps
 from penstock.control.records import RunRecord
 from penstock.control.step import Step
 from penstock.scaling.policies.registry import policy

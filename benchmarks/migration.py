@@ -17,7 +17,7 @@ from penstock.spark import handles
 from penstock.spark.act.executors import executor_settings
 from penstock.spark.act.placement import Moved, Placement
 from penstock.spark.cluster.embedded import EmbeddedCluster
-from penstock.spark.run.session import build_session
+from penstock.spark.run.place import build_session
 from penstock.spark.sources.generator_source import FORMAT
 from penstock.workloads.generator import Generator
 from penstock.workloads.profiles import steps

@@ -16,7 +16,7 @@ from experiments.routing.on_spark.r4 import (
     pane_costs,
 )
 from experiments.routing.trials.overhead import NODES, TOP_K
-from penstock.spark.run.session import build_session
+from penstock.spark.run.place import build_session
 
 TURNS = 12
 

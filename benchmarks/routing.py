@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from experiments.routing.trials.greedy import greedy_schedule
 from experiments.routing.trials.overhead import (
     NODES,
     PANE_ROWS,
@@ -20,8 +21,7 @@ from experiments.routing.trials.overhead import (
 )
 from penstock.routing.cost_sketch import empty_cost_sketch
 from penstock.routing.hashing import key_hashes
-from penstock.routing.osg import greedy_schedule
-from penstock.routing.osg_batch import osg_batch_routes
+from penstock.routing.osg import osg_batch_routes
 
 REPEATS = 60
 

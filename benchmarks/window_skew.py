@@ -17,7 +17,7 @@ from penstock import Route, UserAggregate, window_aggregate
 from penstock.model.sinks import Memory
 from penstock.model.topology import Topology
 from penstock.spark import handles
-from penstock.spark.run.session import build_session
+from penstock.spark.run.place import build_session
 from penstock.spark.run.together import Pace, RunningTopology
 from penstock.workloads.generator import Generator
 from penstock.workloads.profiles import constant

@@ -1,4 +1,7 @@
-"""What experiments on Spark share: a session, and a line about each step."""
+"""What experiments on Spark share: a session, and a line about each step.
+
+Workers can import neither experiments nor examples, so what these hand to Spark goes by value.
+"""
 
 import sys
 import tempfile
@@ -6,9 +9,15 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from pyspark.cloudpickle import register_pickle_by_value
 from pyspark.sql import SparkSession
 
-from penstock.spark.run.session import build_session
+import examples
+import experiments
+from penstock.spark.run.place import build_session
+
+for folder in (examples, experiments):
+    register_pickle_by_value(folder)  # type: ignore[no-untyped-call]
 
 
 @contextmanager

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from experiments.admission.on_spark.race import QUIET_S, SHORT_PERIOD_S, Lap, Race, _declared
-from penstock.workloads.admission_streams import WORKLOADS, stream_workload
+from experiments.admission.workloads.streams import WORKLOADS, stream_workload
 
 
 @pytest.mark.parametrize("name", WORKLOADS)

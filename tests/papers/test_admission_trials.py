@@ -4,9 +4,7 @@ import numpy as np
 import pytest
 
 from experiments.admission.trials.lanes import HISTORY_PERIODS, REDIRECT_S, simulate
-from penstock.admission.registry import STRATEGIES
-from penstock.errors import InvalidInput
-from penstock.workloads.admission_streams import (
+from experiments.admission.workloads.streams import (
     MEAN_BURST_PERIODS,
     MEAN_IDLE_PERIODS,
     WORKLOADS,
@@ -14,6 +12,8 @@ from penstock.workloads.admission_streams import (
     rising,
     stream_workload,
 )
+from penstock.admission.registry import STRATEGIES
+from penstock.errors import InvalidInput
 
 
 def made(name: str, seed: int = 0) -> StreamWorkload:

@@ -10,9 +10,9 @@ import pytest
 
 import experiments
 from experiments import claim, statistics
+from experiments.admission.workloads.streams import WORKLOADS
 from experiments.claim import Claim
 from experiments.command import PAPERS
-from penstock.workloads.admission_streams import WORKLOADS
 
 QUICK = ("routing", "fusion")  # in every run; the others take half a minute of a core
 

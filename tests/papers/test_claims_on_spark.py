@@ -10,13 +10,13 @@ import pytest
 
 from experiments.admission.on_spark import a1, a2, a5
 from experiments.admission.on_spark.race import Lap, Race
+from experiments.admission.workloads.streams import WORKLOADS
 from experiments.allocation.on_spark import l3, l6
 from experiments.allocation.on_spark.rounds import Course
 from experiments.claim import Claim
 from experiments.drs.on_spark import d2
 from experiments.drs.on_spark.apart import Found, Trial
 from penstock.scaling.models.correction import Correction
-from penstock.workloads.admission_streams import WORKLOADS
 
 
 def lap(moved: int, late_s: float, lanes: int) -> Lap:

@@ -14,7 +14,7 @@ from penstock.spark.channels.log import Channel
 from penstock.spark.checkpoint.carried_state import copy_checkpoint
 from penstock.spark.checkpoint.durable_files import remove_leftovers, remove_tree, sync_tree
 from penstock.spark.checkpoint.layout import Checkpoint
-from penstock.spark.handles.configuration import STRICT
+from penstock.spark.handles.driver import STRICT
 from penstock.spark.sinks.batch_writer import BatchCalls, BatchWriter, ChannelSide
 from penstock.spark.sinks.commit_records import CommitRecords
 from penstock.spark.sources.backends.backend import positions

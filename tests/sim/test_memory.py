@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from penstock.config import Settings
-from penstock.control.recent import RecentSteps
+from penstock.control.controller import RecentSteps
 from penstock.control.step import Step
 from penstock.scaling.policies.registry import policy
 from penstock.sim.run import SimulationResult, simulate

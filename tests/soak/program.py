@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from penstock.config import Settings
-from penstock.control.loop_thread import THREAD
+from penstock.control.controller import THREAD
 from penstock.model.plan_document import Group
 from penstock.model.route import Route
 from penstock.model.sinks import Files

@@ -7,19 +7,21 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from pyspark.cloudpickle import register_pickle_by_value
+
+from examples.patterns import Tweets, frequent_patterns
 from penstock.config import Settings
 from penstock.model.sinks import Files
 from penstock.model.topology import Topology
 from penstock.spark.run.elastic import ElasticRun
 from penstock.spark.run.place import Place
-from penstock.workloads.frequent_patterns import frequent_patterns
 from penstock.workloads.generator import Generator
-from penstock.workloads.pattern_steps import Tweets
 from penstock.workloads.profiles import constant
 
 TWEETS = Tweets(items=20, window=300)
 TWEET_COUNT = 2_000
 THRESHOLD = 12
+register_pickle_by_value(sys.modules[Tweets.__module__])  # workers cannot import examples
 STREAM = Generator(constant(1_000.0), keys=10, seed=5, rows=6_000, lanes=2, max_rows=500)
 
 

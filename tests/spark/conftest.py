@@ -6,7 +6,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from penstock.spark.cluster.embedded import EmbeddedCluster
-from penstock.spark.run.session import build_session
+from penstock.spark.run.place import build_session
 from spark.sessions import KeptSession, plain_session
 
 

@@ -5,8 +5,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from experiments.admission.on_spark.race import SETTLING_PERIODS, SHORT_PERIOD_S, run_race
+from experiments.admission.workloads.streams import stream_workload
 from penstock.model.sources import Admission
-from penstock.workloads.admission_streams import stream_workload
 
 pytestmark = [pytest.mark.spark, pytest.mark.long]
 

@@ -23,7 +23,7 @@ from penstock.spark.act.executors import SparkExecutors
 from penstock.spark.channels.log import Channel
 from penstock.spark.measure.apart import ApartMeasurer
 from penstock.spark.run.apart import RunningApart
-from penstock.spark.run.session import build_session
+from penstock.spark.run.place import build_session
 from penstock.spark.run.together import Pace, RunningTopology
 from penstock.workloads.generator import Generator
 from penstock.workloads.profiles import constant

@@ -13,14 +13,15 @@ import pandas as pd
 import pyarrow.dataset as ds
 import pytest
 
+from examples.patterns import maximal_patterns
 from penstock.spark.channels.log import Channel
-from penstock.workloads.pattern_steps import maximal_patterns
 from spark import apart_run
 from spark.killed_program import finish
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("no_session")]
 
 LIMIT_S = 180
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture
@@ -49,7 +50,9 @@ def killed(which: str, directory: Path, moments: random.Random) -> None:
 
 def start(which: str, directory: Path, errors: object) -> "subprocess.Popen[bytes]":
     command = [sys.executable, apart_run.__file__, which, str(directory)]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors)  # type: ignore[call-overload,no-any-return]
+    path = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])  # for examples
+    environment = os.environ | {"PYTHONPATH": path}
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, env=environment)  # type: ignore[call-overload,no-any-return]
 
 
 def output_of(directory: Path) -> str:

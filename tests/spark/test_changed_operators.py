@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 
 from penstock import Generator, Memory, Topology, constant, window_aggregate
 from penstock.errors import InvalidTopology
-from penstock.spark.compile.inspection import inspect_topology
+from penstock.spark.compile.inspection import Reading, inspect_topology
 from penstock.spark.run.together import Pace, RunningTopology
 
 pytestmark = pytest.mark.spark
@@ -32,7 +32,7 @@ def by_window(seconds: int, what: str = "count(*)") -> str:
 
 
 def state_text(session: SparkSession, made: Topology, operator: str = "counts") -> str:
-    return inspect_topology(made, session, 0.0).operators[operator].state_text
+    return inspect_topology(made, session, Reading(0.0)).operators[operator].state_text
 
 
 def test_the_same_program_has_the_same_text_and_others_have_not(session: SparkSession) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
+from examples.linear_road import Windows, linear_road
 from penstock.model.plan_document import Group
 from penstock.model.sinks import Memory
 from penstock.model.topology import Topology
@@ -15,7 +16,6 @@ from penstock.spark import handles
 from penstock.spark.compile.fused import PlanChoice
 from penstock.spark.run.together import Pace, RunningTopology
 from penstock.workloads.generator import Generator
-from penstock.workloads.linear_road import Windows, linear_road
 from penstock.workloads.profiles import constant
 
 pytestmark = pytest.mark.spark

@@ -10,17 +10,17 @@ import numpy as np
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
+from examples.linear_road import Windows, linear_road
 from penstock.errors import InvalidTopology
 from penstock.model.plan_document import Group
 from penstock.model.sinks import Memory
 from penstock.model.topology import Topology
 from penstock.spark.compile.builder import build
 from penstock.spark.compile.fused import PlanChoice
-from penstock.spark.compile.reading import Reading
-from penstock.spark.handles.configuration import STRICT
+from penstock.spark.compile.inspection import Reading
+from penstock.spark.handles.driver import STRICT
 from penstock.spark.run.together import Pace, RunningTopology
 from penstock.workloads.generator import Generator
-from penstock.workloads.linear_road import Windows, linear_road
 from penstock.workloads.profiles import constant
 from spark.run_to import run_to
 

@@ -13,7 +13,7 @@ import pyarrow.dataset as ds
 import pytest
 
 from penstock.control.history.store import HistoryStore
-from penstock.spark.sources.shedding import kept, seed_of
+from penstock.spark.sources.batch_choice import kept, seed_of
 from spark import overloaded_run
 from spark.killed_program import Program
 

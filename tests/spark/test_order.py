@@ -16,7 +16,7 @@ from penstock.model.sinks import Memory
 from penstock.model.topology import Topology
 from penstock.spark.compile.builder import build
 from penstock.spark.compile.fused import PlanChoice
-from penstock.spark.compile.reading import Reading
+from penstock.spark.compile.inspection import Reading
 from penstock.spark.run.together import Pace, RunningTopology
 from penstock.workloads.generator import Generator
 from penstock.workloads.profiles import constant

@@ -8,12 +8,12 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
+from experiments.allocation.on_spark.edits import top_edits
+from experiments.allocation.on_spark.flights import flights_job, replay
+from experiments.allocation.workloads.flight_data import flights, planes, weather
 from penstock.model.sinks import Memory
 from penstock.model.topology import Topology
 from penstock.spark.run.together import Pace, RunningTopology
-from penstock.workloads.edits import top_edits
-from penstock.workloads.flight_topologies import flights_job, replay
-from penstock.workloads.flights import flights, planes, weather
 from penstock.workloads.generator import Generator
 from penstock.workloads.profiles import constant
 

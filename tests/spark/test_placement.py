@@ -27,7 +27,7 @@ from penstock.spark.act.actuator import SparkActuator
 from penstock.spark.act.executors import executor_settings
 from penstock.spark.act.placement import Placement
 from penstock.spark.cluster.embedded import EmbeddedCluster
-from penstock.spark.run.session import build_session
+from penstock.spark.run.place import build_session
 from penstock.spark.sources.generator_source import FORMAT
 from penstock.workloads.generator import Generator
 from penstock.workloads.profiles import constant

@@ -12,6 +12,7 @@ import pytest
 from pyspark import TaskContext
 from pyspark.sql import SparkSession
 
+from experiments.routing.on_spark.costly_values import SCHEMA, CostlyValues
 from penstock.errors import InvalidTopology
 from penstock.model.channels import FromChannel
 from penstock.model.route import Route
@@ -20,12 +21,11 @@ from penstock.model.sources import Streams
 from penstock.model.topology import Topology
 from penstock.routing.hashing import key_hashes
 from penstock.spark.compile.builder import build
-from penstock.spark.compile.reading import Reading
+from penstock.spark.compile.inspection import Reading
 from penstock.spark.measure.together import SparkMeasurer
 from penstock.spark.routes.by_cost import sketch_of
 from penstock.spark.routes.costed import costed
 from penstock.spark.run.together import Pace, RunningTopology
-from penstock.workloads.costly_values import SCHEMA, CostlyValues
 from penstock.workloads.generator import Generator
 from penstock.workloads.profiles import constant
 

@@ -12,7 +12,7 @@ from penstock.errors import InvalidTopology, PenstockError
 from penstock.model.sinks import Console, Files, ForeachBatch, Memory
 from penstock.model.topology import Topology
 from penstock.spark.compile.builder import build
-from penstock.spark.compile.reading import Reading
+from penstock.spark.compile.inspection import Reading
 from penstock.spark.routes.reading import RoutedReading
 from penstock.spark.run.together import RunningTopology
 from penstock.spark.sources.generator_source import GeneratorReader, RowRange

@@ -14,7 +14,7 @@ from penstock.model.plan import Component, QueryPlan, TopologyPlan
 from penstock.model.sinks import Memory
 from penstock.model.topology import Topology
 from penstock.spark.compile.builder import build
-from penstock.spark.compile.reading import Reading
+from penstock.spark.compile.inspection import Reading
 from penstock.spark.run.together import RunningTopology
 from spark.counting import (
     ONCE,

@@ -13,21 +13,21 @@ from pyspark.cloudpickle import register_pickle_by_value
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
+from examples.traffic import FAST_KMH, SLOW_KMH, grid_areas, traffic
 from penstock import UserAggregate, window_aggregate
 from penstock.errors import InvalidTopology, PenstockError
 from penstock.model.sinks import Files, Memory
 from penstock.model.topology import Topology
 from penstock.spark.compile.builder import build
-from penstock.spark.compile.reading import Reading
+from penstock.spark.compile.inspection import Reading
 from penstock.spark.measure.together import SparkMeasurer
 from penstock.spark.run.together import Pace, RunningTopology
 from penstock.workloads.generator import Generator
-from penstock.workloads.grid import grid_areas
 from penstock.workloads.profiles import constant
-from penstock.workloads.traffic import FAST_KMH, SLOW_KMH, traffic
 
 pytestmark = pytest.mark.spark
-register_pickle_by_value(sys.modules[__name__])  # workers cannot import tests
+for module in (__name__, traffic.__module__):  # workers can import neither
+    register_pickle_by_value(sys.modules[module])
 
 STREAM = Generator(constant(1000.0), keys=20, seed=5, rows=4000, lanes=2, max_rows=2000)
 ONCE = Pace(once=True)
@@ -175,7 +175,7 @@ def test_a_users_mistake_stops_the_query_and_a_mended_one_goes_on(
 
 def test_the_traffic_query(session: SparkSession, tmp_path: Path) -> None:
     city = traffic(
-        constant(1000.0), Memory(), window_aggregate, window="2s", slide="500ms", delay="500ms",
+        constant(1000.0), Memory(), window="2s", slide="500ms", delay="500 milliseconds",
         precision_m=2_000, rows=3_000, max_rows=1_500, lanes=2,
     )  # fmt: skip
     with RunningTopology(city, session, tmp_path / "checkpoint", ONCE) as running:

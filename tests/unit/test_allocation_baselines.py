@@ -5,16 +5,16 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from penstock.allocation.flux import flux
-from penstock.allocation.potc import potc
-from penstock.allocation.problem import AllocationProblem, distance
-from penstock.allocation.resource_aware import (
+from experiments.allocation.trials.resource_aware import (
     Objective,
     Reservations,
     network_traffic,
     schedule,
     usage_deviation,
 )
+from penstock.allocation.flux import flux
+from penstock.allocation.potc import potc
+from penstock.allocation.problem import AllocationProblem, distance
 from penstock.allocation.traffic import Traffic
 
 

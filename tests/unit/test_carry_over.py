@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 from penstock.spark.checkpoint.carried_state import _add_batch, _forget_after, next_directory
-from penstock.spark.handles.configuration import STRICT
+from penstock.spark.handles.driver import STRICT
 
 
 def offsets(folder: Path, *batches: int) -> None:

@@ -21,9 +21,9 @@ from penstock.spark.measure.attached_batches import read_batches
 from penstock.spark.measure.ledger import LedgerEntry, summarise
 from penstock.spark.sources.batch_choice import BatchChoices
 from penstock.spark.sources.control import Control
-from penstock.spark.sources.rates import SourceRates
 from penstock.spark.sources.reader import LOGS
 from penstock.spark.sources.running.kinds import running_source
+from penstock.spark.sources.running.source import SourceRates
 from penstock.spark.sources.status import write_status
 from penstock.spark.sources.watch import SourceWatch
 

@@ -5,8 +5,8 @@ from collections import Counter
 import numpy as np
 import pyarrow as pa
 
-from penstock.workloads.generator import Generator
-from penstock.workloads.pattern_steps import (
+from examples.logos import Aggregate, Extract, Match, Video, Waiting, shown
+from examples.patterns import (
     MAXIMAL,
     SEEN,
     SUPERSET,
@@ -19,11 +19,8 @@ from penstock.workloads.pattern_steps import (
     maximal_patterns,
     parents,
 )
+from penstock.workloads.generator import Generator
 from penstock.workloads.profiles import constant
-from penstock.workloads.video_frames import Video
-from penstock.workloads.video_logos import shown
-from penstock.workloads.video_steps import Aggregate, Extract, Match
-from penstock.workloads.waiting import Waiting
 
 FRAMES = 40
 

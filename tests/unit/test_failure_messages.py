@@ -9,7 +9,7 @@ from penstock import Generator, Memory, Topology, constant
 from penstock.errors import InvalidInput
 from penstock.spark.compile.topology_file import load_topology
 from penstock.spark.handles.messages import failure_of, first_line
-from penstock.spark.run.failure import query_failure
+from penstock.spark.run.query_restarts import query_failure
 from penstock.spark.sinks.batch_writer import BatchFailure
 
 WORKER = """[PYTHON_EXCEPTION] An exception was thrown from the Python worker:

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
+from experiments.fusion.trials.placement import place_instances
 from penstock.fusion.attribute_choice import choose_attributes
 from penstock.fusion.costs import Costs, FusionLimits
 from penstock.fusion.graph import (
@@ -17,7 +18,6 @@ from penstock.fusion.greedy import greedy
 from penstock.fusion.initial import initial_plan
 from penstock.fusion.members import Members, members_of
 from penstock.fusion.mwsc import mwsc
-from penstock.fusion.placement import place_instances
 from penstock.fusion.planner import ALGORITHMS, decide_fusion
 from penstock.fusion.pool import without_redundant
 from penstock.fusion.rebalancing import RebalancingRule

@@ -35,7 +35,7 @@ from penstock.scaling.last_resort import (
     relative_error,
 )
 from penstock.spark.measure.shed_rows import ShedRowsReporter
-from penstock.spark.run.last_resort_checks import check_attached, check_last_resort
+from penstock.spark.run.before_start import check_attached, check_last_resort
 
 RULES = LastResortRules(("lookup", "score"), shed_at_most=0.3, after_s=10, undo_after_s=20)
 LATE = Situation(4, 6.0, late_for_s=10, late="40% of results within 5 s", loads={"score": 5.0})

@@ -3,7 +3,7 @@
 import threading
 
 from penstock.control.clock import WallClock
-from penstock.control.loop_thread import LoopThread
+from penstock.control.controller import LoopThread
 
 
 class ImpatientClock(WallClock):

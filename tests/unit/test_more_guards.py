@@ -6,8 +6,7 @@ import pytest
 
 from penstock.config import Settings
 from penstock.control.guards.guard import GuardContext
-from penstock.control.guards.limits import Cooldown
-from penstock.control.guards.quotas import ExcludedTimes, Quota
+from penstock.control.guards.limits import Cooldown, ExcludedTimes, Quota
 from penstock.control.guards.stability import CatchUp, ScaleDownWindow, UtilisationBand
 from penstock.control.guards.standard import standard_guards
 from penstock.errors import InvalidInput

@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
+from penstock.control.acting import reason_to_delay_moves
 from penstock.control.actions import Move
-from penstock.control.move_timing import reason_to_delay_moves
 from penstock.control.records import AllocationRecord, DecisionRecord
 from penstock.model.decision import Decision, ScalingPlan
 from penstock.model.observation import LatencyObservation, Observation

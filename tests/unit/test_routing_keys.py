@@ -10,15 +10,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.errors import InvalidInput
-from penstock.routing.balance import load_ratio, node_loads
+from penstock.routing.advice import load_ratio, node_loads
+from penstock.routing.baselines import candidates, plain_hash_routes, two_choices_routes
 from penstock.routing.decision import decide_routes
 from penstock.routing.frequent_keys import FrequentKeys, KeyCounts
 from penstock.routing.hashing import Hashes, key_hashes
-from penstock.routing.plain_hash import plain_hash_routes
 from penstock.routing.ring import Ring, ring_of
 from penstock.routing.route_table import HotKey, RouteTable, table_of
 from penstock.routing.splitting import PAPER_RULE, SplitRule, split_keys
-from penstock.routing.two_choices import candidates, two_choices_routes
 
 KEYS = key_hashes(np.arange(5_000))
 SEEDS = st.integers(0, 2**32 - 1)

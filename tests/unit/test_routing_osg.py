@@ -7,14 +7,14 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from experiments.routing.trials.greedy import greedy_schedule
 from penstock.errors import InvalidInput
-from penstock.routing.balance import node_loads
+from penstock.routing.advice import node_loads
 from penstock.routing.cost_sketch import empty_cost_sketch
 from penstock.routing.count_min import CountMin, CountMinShape, empty_count_min
 from penstock.routing.hashing import key_hashes
 from penstock.routing.levelling import level
-from penstock.routing.osg import greedy_schedule
-from penstock.routing.osg_batch import batch_schedule, osg_batch_routes
+from penstock.routing.osg import batch_schedule, osg_batch_routes
 
 VALUES = st.lists(st.integers(0, 300), min_size=1, max_size=300)
 LOADS = st.lists(st.integers(0, 50), min_size=1, max_size=12)

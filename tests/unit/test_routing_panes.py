@@ -7,14 +7,16 @@ from hypothesis import strategies as st
 
 from penstock.errors import InvalidInput
 from penstock.model.observation import Ints
-from penstock.routing.balance import load_ratio, node_loads
-from penstock.routing.panes import pane_length, pane_numbers, pane_routes
-from penstock.routing.rate_aware_panes import (
+from penstock.routing.advice import load_ratio, node_loads
+from penstock.routing.panes import (
     RECENT_PANES,
     WARM_UP_PANES,
     PaneHistory,
     cut_pane,
     new_history,
+    pane_length,
+    pane_numbers,
+    pane_routes,
     rate_aware_routes,
 )
 

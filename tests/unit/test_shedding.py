@@ -23,13 +23,20 @@ from penstock.spark.routes.reading import RoutedReading
 from penstock.spark.sources import reader as reader_module
 from penstock.spark.sources.backends.backend import Chunk, Positions, Ranges
 from penstock.spark.sources.backends.redis_ids import packed
-from penstock.spark.sources.batch_choice import BatchChoices, shed_rows_at
+from penstock.spark.sources.batch_choice import (
+    BatchChoices,
+    Bools,
+    dropped_of_ranges,
+    dropped_rows,
+    kept,
+    seed_of,
+    shed_rows_at,
+)
 from penstock.spark.sources.control import ControlFile
 from penstock.spark.sources.entry import Batch, no_one
 from penstock.spark.sources.generator_source import GeneratorReader
 from penstock.spark.sources.reader import PenstockReader
 from penstock.spark.sources.settings import settings_of
-from penstock.spark.sources.shedding import Bools, dropped_of_ranges, dropped_rows, kept, seed_of
 from penstock.workloads.generator import Generator
 from penstock.workloads.profiles import steps
 

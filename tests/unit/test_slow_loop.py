@@ -20,7 +20,7 @@ from penstock.spark.compile.fused import Fused
 from penstock.spark.compile.inspection import Inspection
 from penstock.spark.compile.sharing import Sharing
 from penstock.spark.handles.analysed_plan import Columns, OperatorAnalysis
-from penstock.spark.run.plan_choice import choose_plan
+from penstock.spark.run.place import choose_plan
 from penstock.spark.run.slow_loop import (
     HORIZON_S,
     MOST_PERIODS,

@@ -7,9 +7,9 @@ import pytest
 
 from penstock.model.sources import Streams
 from penstock.model.topology import Source
-from penstock.spark.sources.rates import SourceRates
 from penstock.spark.sources.reader import LOGS
 from penstock.spark.sources.running.kinds import running_source
+from penstock.spark.sources.running.source import SourceRates
 from penstock.spark.sources.status import write_status
 from penstock.spark.sources.watch import SourceWatch
 

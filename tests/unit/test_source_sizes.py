@@ -6,7 +6,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.spark.sources.sizes import ALIGNED_ROWS, LEAST_ROWS, MOST_BYTES, well_sized
+from penstock.spark.sources.packing import ALIGNED_ROWS, LEAST_ROWS, MOST_BYTES, well_sized
 
 SCHEMA = pa.schema([("seq", pa.int64())])
 

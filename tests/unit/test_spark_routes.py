@@ -12,14 +12,14 @@ from penstock.errors import InvalidInput, InvalidTopology
 from penstock.model.plan import TopologyPlan
 from penstock.model.route import METHODS, Route
 from penstock.model.topology import Topology
-from penstock.routing.balance import load_ratio, node_loads
+from penstock.routing.advice import load_ratio, node_loads
 from penstock.routing.cost_sketch import empty_cost_sketch
 from penstock.routing.hashing import key_hashes
 from penstock.spark.routes import exchange as exchange_module
 from penstock.spark.routes.by_cost import SHAPE, sketch_as_json
 from penstock.spark.routes.costed import Costed, costed
 from penstock.spark.routes.exchange import KEPT_TABLES, RouteExchange
-from penstock.spark.routes.lane import LaneRouter
+from penstock.spark.routes.reading import LaneRouter
 from penstock.spark.routes.table_versions import RouteTableVersions
 from penstock.spark.run.explain import Explanation
 from penstock.workloads.generator import Generator

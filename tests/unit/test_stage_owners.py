@@ -2,7 +2,7 @@
 
 from penstock.spark.handles import StagePart
 from penstock.spark.measure.stage_owners import owned_parts
-from penstock.spark.routes.names import COLUMN
+from penstock.spark.routes.method import COLUMN
 
 HOME = {"s": "s", "clean": "s", "count": "count", "top": "top"}
 

@@ -5,7 +5,7 @@ import math
 import pytest
 
 from penstock.control.actions import Outcome, SetExecutors
-from penstock.control.recent import MOST_STEPS, RecentSteps
+from penstock.control.controller import MOST_STEPS, RecentSteps
 from penstock.control.start_up import after_start_up
 from penstock.control.step import Step
 from penstock.control.summary import MOST_DECISIONS, RunTally

@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,10 +16,9 @@ from hypothesis import strategies as st
 from penstock.errors import PenstockError
 from penstock.model.aggregates import UserAggregate
 from penstock.spark.windows import results
-from penstock.spark.windows.buckets import bucket_values, spark_hash
-from penstock.spark.windows.distinct import PRECISION, check_precision
 from penstock.spark.windows.kernels import Extreme, FloatSum, IntSum, Rows
 from penstock.spark.windows.map_side import PaneLane, RowLane
+from penstock.spark.windows.operator import bucket_values, spark_hash
 from penstock.spark.windows.pane_step import PaneStep
 from penstock.spark.windows.reducing import over_ranges
 from penstock.spark.windows.row_step import RowStep
@@ -27,9 +27,9 @@ from penstock.spark.windows.user import UserKernel, Where
 
 KERNELS = (Rows(), Rows("v"), IntSum("v", True), Extreme("v", True, "int64"))
 RESULTS = (
-    ("n", results.Count(0)),
-    ("total", results.Number(2, 1, pa.int64())),
-    ("most", results.Number(3, 1, pa.int64())),
+    ("n", partial(results.count, rows=0)),
+    ("total", partial(results.number, kernel=2, rows=1, kind=pa.int64())),
+    ("most", partial(results.number, kernel=3, rows=1, kind=pa.int64())),
 )
 WHERE = Where("operator 'road'", ("k",))
 Found = dict[tuple[Any, int], tuple[Any, ...]]
@@ -222,7 +222,8 @@ def test_integers_beyond_64_bits_are_an_error_or_wrap() -> None:
 def test_windows_of_rows_are_told_when_full() -> None:
     shape = WindowShape(4, 2)
     kernels = (Rows(), FloatSum("v"))
-    step = RowStep(("k",), "t", shape, kernels, (("sum", results.Mean(1, 0)),), WHERE, "q")
+    mean = ("sum", partial(results.mean, kernel=1, rows=0))
+    step = RowStep(("k",), "t", shape, kernels, (mean,), WHERE, "q")
     lane, state = RowLane(("k",), (0,)), FakeState()
     values, found = list(range(11)), {}
     for start, end in ((0, 3), (3, 9), (9, 11)):
@@ -266,9 +267,8 @@ def test_a_users_mistake_is_told_with_operator_and_key(functions: Any, said: str
     kernels = (_kernel(**functions),)
     shape = WindowShape(2_000, 1_000)
     lane = PaneLane(("k",), shape, kernels, (0,), True, WHERE)
-    step = PaneStep(
-        shape, kernels, (("mine", results.User(0, kernels[0])),), True, True, WHERE, "q"
-    )
+    mine = ("mine", partial(results.user, kernel=0, of=kernels[0]))
+    step = PaneStep(shape, kernels, (mine,), True, True, WHERE, "q")
     state = FakeState()
     state.watermark_ms = 1000
 
@@ -299,4 +299,3 @@ def test_buckets_are_spread_evenly_over_partitions() -> None:
     for partitions in (2, 4, 8):
         homes = np.bincount([spark_hash(value) % partitions for value in bucket_values(32)])
         assert set(homes.tolist()) == {32 // partitions}
-    assert check_precision() == PRECISION

@@ -12,8 +12,8 @@ from experiments.admission.trials.strategies import (
     Outcomes,
     outcomes,
 )
+from experiments.admission.workloads.streams import WORKLOADS
 from experiments.claim import Claim, judged
-from penstock.workloads.admission_streams import WORKLOADS
 
 
 def claim(folder: Path, seeds: tuple[int, ...], quick: bool) -> Claim:

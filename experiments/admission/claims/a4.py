@@ -8,8 +8,8 @@ from experiments.admission.trials.strategies import (
     Outcomes,
     outcomes,
 )
+from experiments.admission.workloads.streams import WORKLOADS
 from experiments.claim import Claim, judged
-from penstock.workloads.admission_streams import WORKLOADS
 
 ABOUT = 0.05  # what "about" and "near" may be off, as a share of the fewest lanes
 TRENDS = ("ptfcw", "tfvar")

@@ -13,11 +13,11 @@ from experiments.admission.trials.lanes import (
     Rules,
     simulate,
 )
+from experiments.admission.workloads.streams import StreamWorkload, rising
 from experiments.claim import Claim, judged, save_figure
 from experiments.statistics import Spread, spread
 from penstock.admission.registry import STRATEGIES
 from penstock.model.observation import Floats, Ints
-from penstock.workloads.admission_streams import StreamWorkload, rising
 
 FEWEST, MOST = 4, 32  # machines the load saturates at its lowest and at its highest
 SATURATED = 0.9  # share of a machine at which it counts as saturated

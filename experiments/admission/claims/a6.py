@@ -10,13 +10,13 @@ from experiments.admission.trials.lanes import (
     HISTORY_PERIODS,
     HORIZON_PERIODS,
 )
+from experiments.admission.trials.parallelism import QueryCosts, node_counts
+from experiments.admission.workloads.streams import stream_workload
 from experiments.claim import Claim, judged, save_figure
 from experiments.statistics import spread
-from penstock.admission.parallelism import QueryCosts, node_counts
 from penstock.forecast.holt import Holt
 from penstock.forecast.outlook import outlook
 from penstock.model.observation import Floats, Ints
-from penstock.workloads.admission_streams import stream_workload
 
 COSTS = QueryCosts(
     query_s_per_tuple=0.001, merge_s_per_tuple=0.0001, query_node_tuples_per_s=900.0, headroom=0.1

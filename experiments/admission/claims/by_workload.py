@@ -12,8 +12,8 @@ from experiments.admission.trials.strategies import (
     RULES,
     Outcomes,
 )
+from experiments.admission.workloads.streams import WORKLOADS
 from experiments.claim import save_figure
-from penstock.workloads.admission_streams import WORKLOADS
 
 
 def order_parts(outcomes: Outcomes, measure: str) -> dict[str, bool]:

@@ -20,12 +20,12 @@ from experiments.admission.on_spark.strategies import (
     shown,
 )
 from experiments.admission.trials.lanes import simulate
-from experiments.claim import Claim, judged, save_figure
-from penstock.admission.registry import STRATEGIES
-from penstock.workloads.admission_streams import (
+from experiments.admission.workloads.streams import (
     WORKLOADS,
     stream_workload,
 )
+from experiments.claim import Claim, judged, save_figure
+from penstock.admission.registry import STRATEGIES
 
 SIM_PERIODS = 42
 

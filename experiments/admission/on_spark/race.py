@@ -15,12 +15,12 @@ from typing import Any
 
 import numpy as np
 
+from experiments.admission.workloads.streams import PERIOD_S, StreamWorkload
 from penstock.forecast.metadata import NAMES, TRANSITIONS, StreamMetadata
 from penstock.model.sinks import ForeachBatch
 from penstock.model.sources import Admission, Streams
 from penstock.model.topology import Topology
 from penstock.spark.run.together import Pace, RunningTopology
-from penstock.workloads.admission_streams import PERIOD_S, StreamWorkload
 from penstock.workloads.generator import Generator
 from penstock.workloads.profiles import steps
 

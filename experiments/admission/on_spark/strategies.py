@@ -18,14 +18,14 @@ from experiments.admission.on_spark.race import (
     run_race,
 )
 from experiments.admission.trials.lanes import BOUND_S, HORIZON_PERIODS
-from experiments.on_spark import reporter
-from penstock.model.sources import Admission
-from penstock.workloads.admission_streams import (
+from experiments.admission.workloads.streams import (
     WORKLOADS,
     StreamWorkload,
     rising,
     stream_workload,
 )
+from experiments.on_spark import reporter
+from penstock.model.sources import Admission
 
 STREAMS = 80
 LOAD_LEVEL = 4  # lanes the mean load fills

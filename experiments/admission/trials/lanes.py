@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from experiments.admission.workloads.streams import PERIOD_S, StreamWorkload
 from penstock.admission.algorithm1 import AdmissionPlan
 from penstock.admission.decide import decide_admission
 from penstock.admission.lower_bound import lower_bound
@@ -16,7 +17,6 @@ from penstock.admission.problem import NEW, AdmissionProblem
 from penstock.admission.strategy import Strategy
 from penstock.admission.ticks import FULL, in_ticks
 from penstock.model.observation import Floats, Ints
-from penstock.workloads.admission_streams import PERIOD_S, StreamWorkload
 
 HISTORY_PERIODS = 12
 HORIZON_PERIODS = 3

@@ -6,10 +6,10 @@ from functools import cache
 import numpy as np
 
 from experiments.admission.trials.lanes import AS_JUDGED, Course, Rules, simulate
+from experiments.admission.workloads.streams import WORKLOADS, stream_workload
 from experiments.statistics import Spread, spread
 from penstock.admission.registry import STRATEGIES
 from penstock.model.observation import Floats
-from penstock.workloads.admission_streams import WORKLOADS, stream_workload
 
 STREAMS = 80
 LOAD_LEVEL = 10  # lanes the mean load fills

@@ -5,13 +5,13 @@ from typing import Any
 
 import numpy as np
 
+from experiments.allocation.on_spark.edits import top_edits
 from experiments.allocation.on_spark.placement import Trial
 from experiments.allocation.on_spark.rounds import EXECUTORS, Course, course, draw_rounds
 from experiments.claim import Claim, judged
 from penstock.control.allocating import AllocationRules
 from penstock.model.sinks import Memory
 from penstock.spark.run.together import RunningTopology
-from penstock.workloads.edits import top_edits
 from penstock.workloads.profiles import constant
 
 GROUPS, MIGRATIONS = 6, 4

@@ -4,11 +4,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from experiments.allocation.on_spark.flights import FLIGHTS_SCHEMA, replay
 from experiments.allocation.on_spark.placement import Trial
 from experiments.allocation.on_spark.rounds import EXECUTORS, course, draw_rounds
 from experiments.claim import Claim, judged
 from penstock.control.allocating import AllocationRules
-from penstock.workloads.flight_topologies import FLIGHTS_SCHEMA, replay
 
 GROUPS, MIGRATIONS = 6, 2
 ROUNDS, QUICK_ROUNDS = 10, 4

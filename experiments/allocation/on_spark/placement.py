@@ -22,7 +22,7 @@ from penstock.spark.act.executors import executor_settings
 from penstock.spark.act.placement import Placement
 from penstock.spark.cluster.embedded import EmbeddedCluster
 from penstock.spark.measure.attached import AttachedMeasurer
-from penstock.spark.run.session import build_session
+from penstock.spark.run.place import build_session
 from penstock.spark.run.together import RunningTopology
 
 LIMIT_S = 180.0

@@ -15,9 +15,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from experiments.allocation.workloads.flight_data import flights, hashed, weather
 from penstock.allocation.problem import Floats, Ints, summed_by
 from penstock.allocation.traffic import Traffic
-from penstock.workloads.flights import flights, hashed, weather
 
 GROUPS = 100
 DAYS_PER_PERIOD = 5

@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 from pyspark.sql import SparkSession
 
+from examples.logos import OPERATORS, video_logos
 from experiments.drs.workloads.applications import Allocation, written
 from experiments.on_spark import spark_session
 from penstock.model.sinks import Memory
@@ -23,7 +24,6 @@ from penstock.spark.measure.apart import ApartMeasurer
 from penstock.spark.measure.ledger import LedgerEntry
 from penstock.spark.run.apart import RunningApart
 from penstock.workloads.profiles import steps
-from penstock.workloads.video_logos import OPERATORS, video_logos
 
 FRAMES_PER_S = 8.0
 WAITS_S = (0.33, 0.42, 0.005)  # beside what is really computed: 80% of 11 processors busy

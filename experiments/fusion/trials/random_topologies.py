@@ -7,6 +7,7 @@ from itertools import product
 
 import numpy as np
 
+from experiments.fusion.trials.placement import place_instances
 from experiments.fusion.workloads.random_topologies import (
     group_shares,
     measured_graph,
@@ -16,7 +17,6 @@ from experiments.statistics import Spread, spread
 from penstock.fusion.attribute_choice import choose_attributes
 from penstock.fusion.costs import Costs, FusionLimits
 from penstock.fusion.graph import OperatorGraph
-from penstock.fusion.placement import place_instances
 from penstock.fusion.planner import Algorithm, decide_fusion
 
 DEGREES = (3, 5, 10)  # streams per operator

@@ -13,13 +13,13 @@ from itertools import pairwise
 
 import numpy as np
 
+from examples.linear_road import KEYS, STREAMS
+from experiments.fusion.trials.placement import place_instances
 from experiments.fusion.workloads.random_topologies import group_shares
 from penstock.fusion.costs import Costs, FusionLimits
 from penstock.fusion.graph import OperatorStatistics, StreamStatistics, operator_graph
-from penstock.fusion.placement import place_instances
 from penstock.fusion.planner import Algorithm, decide_fusion
 from penstock.model.observation import Floats, Ints
-from penstock.workloads.linear_road import KEYS, STREAMS
 
 BASELINE = "baseline"  # every operator by itself, its instances placed by a sparse cut
 FUSED: tuple[Algorithm, ...] = ("greedy", "mwsc")

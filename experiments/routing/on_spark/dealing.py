@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from pyspark.sql import SparkSession
 
+from experiments.routing.on_spark.costly_values import SCHEMA, CostlyValues
 from penstock.model.observation import Floats, Ints
 from penstock.model.route import Route
 from penstock.model.sinks import Memory
@@ -22,7 +23,6 @@ from penstock.spark import handles
 from penstock.spark.routes.costed import costed
 from penstock.spark.run.together import RunningTopology
 from penstock.spark.sources.control import Controls
-from penstock.workloads.costly_values import SCHEMA, CostlyValues
 from penstock.workloads.generator import Generator
 from penstock.workloads.profiles import steps
 

@@ -21,7 +21,7 @@ from penstock.model.observation import Floats
 from penstock.model.route import Route
 from penstock.spark import handles
 from penstock.spark.routes.exchange import RouteExchange
-from penstock.spark.routes.names import COLUMN
+from penstock.spark.routes.method import COLUMN
 from penstock.spark.routes.reading import RoutedReading
 from penstock.spark.routes.table_versions import RouteTableVersions
 

@@ -12,12 +12,12 @@ from itertools import pairwise
 import numpy as np
 
 from penstock.model.observation import Floats, Ints
-from penstock.routing.balance import load_ratio, node_loads
+from penstock.routing.advice import load_ratio, node_loads
+from penstock.routing.baselines import plain_hash_routes
 from penstock.routing.decision import decide_routes
 from penstock.routing.frequent_keys import FrequentKeys
 from penstock.routing.hashing import Hashes, key_hashes
-from penstock.routing.plain_hash import plain_hash_routes
-from penstock.routing.rate_aware_panes import RECENT_PANES, cut_pane, new_history
+from penstock.routing.panes import RECENT_PANES, cut_pane, new_history
 from penstock.routing.ring import ring_of
 from penstock.routing.route_table import RouteTable
 from penstock.routing.splitting import SplitRule

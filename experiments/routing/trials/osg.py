@@ -10,10 +10,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from experiments.routing.trials.greedy import greedy_schedule
 from penstock.model.observation import Floats, Ints
 from penstock.routing.cost_sketch import CostSketch, empty_cost_sketch
 from penstock.routing.hashing import Hashes, key_hashes
-from penstock.routing.osg import greedy_schedule
 
 DISTINCT_VALUES = 1_000
 COSTS_S = (0.010, 0.090)

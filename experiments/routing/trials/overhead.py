@@ -13,13 +13,17 @@ import numpy as np
 import pyarrow as pa
 
 from penstock.model.observation import Ints
-from penstock.routing.balance import load_ratio, node_loads
+from penstock.routing.advice import load_ratio, node_loads
+from penstock.routing.baselines import plain_hash_routes
 from penstock.routing.decision import decide_routes
 from penstock.routing.frequent_keys import FrequentKeys
 from penstock.routing.hashing import Column, key_hashes
-from penstock.routing.panes import pane_numbers, pane_routes
-from penstock.routing.plain_hash import plain_hash_routes
-from penstock.routing.rate_aware_panes import new_history, rate_aware_routes
+from penstock.routing.panes import (
+    new_history,
+    pane_numbers,
+    pane_routes,
+    rate_aware_routes,
+)
 from penstock.routing.ring import ring_of
 from penstock.routing.route_table import RouteTable
 from penstock.routing.splitting import SplitRule

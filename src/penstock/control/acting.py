@@ -1,6 +1,7 @@
 """What the loop does about a decision: only differences, at most one disruptive kind a period."""
 
 import logging
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 
@@ -11,6 +12,7 @@ from penstock.control.actions import (
     SetExecutors,
     SetInterval,
     SetParallelism,
+    SetRouteTasks,
 )
 from penstock.control.allocating import waits_for
 from penstock.control.batch_interval import BatchInterval
@@ -19,15 +21,52 @@ from penstock.control.deciding import Cluster, Deciding
 from penstock.control.failures import Attempts
 from penstock.control.guards.guard import resized
 from penstock.control.last_resort import LastResort
-from penstock.control.move_timing import reason_to_delay_moves
 from penstock.control.ports import Clock
 from penstock.control.records import AllocationRecord, DecisionRecord
 from penstock.control.rooms import Rooms
-from penstock.control.route_tasks import route_tasks
 from penstock.control.step import Step
 from penstock.model.decision import Limits, RoomDecision
+from penstock.model.observation import Observation
 
+PRESSING = 50.0  # points of load distance: half a processor
 log = logging.getLogger(__name__)
+
+
+def route_tasks(
+    most: Mapping[str, int], in_use: Mapping[str, int], processors: int
+) -> SetRouteTasks | None:
+    """What has to change, or None; `most` is the number of partitions of each source's route.
+
+    >>> route_tasks({"reports": 8}, {}, 4)
+    SetRouteTasks(tasks={'reports': 4})
+    >>> route_tasks({"reports": 8}, {"reports": 8}, 10) is None
+    True
+    """
+    if processors < 1:
+        return None
+    wanted = {source: min(partitions, processors) for source, partitions in most.items()}
+    changed = {source: tasks for source, tasks in wanted.items() if in_use.get(source) != tasks}
+    return SetRouteTasks(changed) if changed else None
+
+
+def reason_to_delay_moves(
+    allocation: AllocationRecord, record: DecisionRecord, newest: Observation, bound_s: float
+) -> str | None:
+    """Why planned moves should wait for a later period; None if they should not.
+
+    Madsen et al. 2017 move state to keep nodes even; in a period in which processors are short or
+    results late, the delay of a move costs more than some unevenness does. What cannot wait is
+    moved all the same: what is on nodes that are to be removed, or makes one much heavier.
+    """
+    if allocation.holds_scaling or allocation.leaving or allocation.load_distance >= PRESSING:
+        return None
+    wanted, current = record.decision.plan.processors, record.current.processors
+    if wanted > current:
+        return f"{wanted} processors are wanted and {current} are there, which comes first"
+    latency = newest.latency
+    if latency is not None and latency.mean_s > bound_s:
+        return f"results take {latency.mean_s:.3g} s of {bound_s:g} s, and a move delays them more"
+    return None
 
 
 class Acting:

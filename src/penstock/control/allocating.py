@@ -24,8 +24,7 @@ from penstock.allocation.policies import AllocationContext, decide
 from penstock.allocation.problem import NOWHERE, AllocationProblem, Floats, distance
 from penstock.allocation.solver import Allocation
 from penstock.control.actions import Move, Outcome
-from penstock.control.key_groups import KeyGroupTable, key_group_table
-from penstock.control.migration_cost import LearntCost
+from penstock.control.key_groups import KeyGroupTable, LearntCost, key_group_table
 from penstock.control.records import AllocationRecord
 from penstock.model.decision import Decision
 from penstock.model.observation import Observation

@@ -22,11 +22,9 @@ class WallClock:
         self._stopped = threading.Event()
 
     def now_s(self) -> float:
-        """Seconds since the epoch, as the controller counts them."""
         return steady_s()
 
     def wait_s(self, seconds: float) -> bool:
-        """Wait; False when stopped before or meanwhile."""
         return not self._stopped.wait(max(0.0, seconds))
 
     def stop(self) -> None:

@@ -1,20 +1,121 @@
-"""The loop over something that runs, in a thread of its own: begun, watched, summed up, ended."""
+"""The loop over something that runs, in a thread of its own: begun, watched, summed up, ended.
 
-from collections.abc import Callable
+What fails inside a period is caught by the loop itself; a thread that dies is for what nobody
+foresaw. Another takes over, because one that was ended in the middle of a call may have left half
+an answer behind.
+"""
+
+import logging
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from typing import overload
 
 from penstock.config import Settings
 from penstock.control.assembly import assemble_loop, rooms_for
 from penstock.control.clock import WallClock
 from penstock.control.controlled import Controlled
-from penstock.control.loop_thread import LoopThread
-from penstock.control.ports import History
-from penstock.control.recent import RecentSteps
+from penstock.control.ports import Clock, History
 from penstock.control.records import FailureRecord
 from penstock.control.step import Step
-from penstock.control.summary import RunSummary
+from penstock.control.summary import RunSummary, RunTally
 from penstock.model.observation import Observation
 
+log = logging.getLogger(__name__)
+
+THREAD = "penstock-loop"
+AGAIN_AFTER_S = 1.0
+MOST_STEPS = 720  # an hour of five-second periods; what came before is in the history
 JOIN_LIMIT_S = 70.0  # an act under way may take a minute
+
+
+class LoopThread:
+    """Runs until the function ends by itself or the clock is stopped."""
+
+    def __init__(
+        self, run: Callable[[], None], clock: Clock, died: Callable[[str], None] | None = None
+    ) -> None:
+        """`died` is called with the reason each time the loop is about to be restarted."""
+        self._run = run
+        self._clock = clock
+        self._died = died
+        self._why: str | None = None
+        self._keeper = threading.Thread(target=self._keep, name="penstock-keeper", daemon=True)
+
+    def start(self) -> None:
+        """Begin."""
+        self._keeper.start()
+
+    def join(self, timeout_s: float) -> None:
+        """Wait for the end; the clock must be stopped for it to come."""
+        self._keeper.join(timeout=timeout_s)
+
+    def _keep(self) -> None:
+        while True:
+            thread = threading.Thread(target=self._once, name=THREAD, daemon=True)
+            thread.start()
+            thread.join()
+            why = self._why
+            if why is None:
+                return
+            log.warning("the control loop died and is being restarted: %s", why)
+            if self._died is not None:
+                try:
+                    self._died(why)
+                except Exception as error:  # noqa: BLE001 - a failing report must not stop it for good
+                    log.warning(
+                        "the control loop's failure could not be recorded in the history: %s", error
+                    )
+            if not self._clock.wait_s(AGAIN_AFTER_S):
+                return
+
+    def _once(self) -> None:
+        self._why = "it ended without a word"
+        try:
+            self._run()
+            self._why = None
+        except BaseException as error:  # noqa: BLE001 - whatever it was, the query goes on
+            self._why = f"{type(error).__name__}: {error}".strip(": ")
+
+
+class RecentSteps(Sequence[Step]):
+    """The newest `MOST_STEPS` steps, oldest first, and the sums of all that were appended.
+
+    One thread appends while others read: each read sees the steps of one moment.
+    """
+
+    def __init__(self, most: int = MOST_STEPS) -> None:
+        self._lock = threading.Lock()
+        self._steps: deque[Step] = deque(maxlen=most)
+        self._tally = RunTally()
+
+    def append(self, step: Step) -> None:
+        """Take one more; beyond the limit the oldest goes."""
+        with self._lock:
+            self._steps.append(step)
+            self._tally.take(step)
+
+    def summary(self, max_latency_s: float, executors_min: int, executors_max: int) -> RunSummary:
+        """What all steps so far come to, those that went included."""
+        with self._lock:
+            return self._tally.summary(max_latency_s, executors_min, executors_max)
+
+    def __iter__(self) -> Iterator[Step]:
+        return iter(self._now())
+
+    def __len__(self) -> int:
+        return len(self._steps)
+
+    @overload
+    def __getitem__(self, place: int) -> Step: ...
+    @overload
+    def __getitem__(self, place: slice) -> tuple[Step, ...]: ...
+    def __getitem__(self, place: int | slice) -> Step | tuple[Step, ...]:
+        return self._now()[place]
+
+    def _now(self) -> tuple[Step, ...]:
+        with self._lock:
+            return tuple(self._steps)
 
 
 class Controller:

@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from contextlib import suppress
 from http.server import ThreadingHTTPServer
 from importlib.resources import files
-from types import TracebackType
 from typing import Any, Self
 
 from penstock.control.history.store import HistoryStore
@@ -75,10 +74,7 @@ class Dashboard:
         self._thread.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:  # fmt: skip
+    def __exit__(self, *_: object) -> None:
         self._shared.stopping.set()
         self._server.shutdown()
         self._thread.join(timeout=5)

@@ -1,6 +1,6 @@
 """What the page shows of a run, as plain values; every number is the history's own."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import astuple, dataclass
 from typing import Any
 
@@ -186,21 +186,17 @@ def decision_values(record: DecisionRecord) -> dict[str, Any]:
 def allocation_values(record: AllocationRecord) -> dict[str, Any]:
     """A placement as all decisions but those of scaling are shown: what, by whom, numbers, why."""
     moves = [f"{m.component} group {m.key_group} to {m.node}" for m in record.moves]
-    return {
-        "at_s": record.at_s,
-        "kind": "allocation",
-        "policy": record.policy,
-        "dry_run": record.dry_run,
-        "what": f"{len(record.moves)} key groups move" if record.moves else "key groups stay",
-        "components": sorted({move.component for move in record.moves}),
-        "numbers": {
-            "load distance": [record.load_distance, record.planned_distance],
-            "collocation": [record.collocation, record.planned_collocation],
-            "bound": [record.bound],
-        },
-        "reasons": [*record.reasons, *([", ".join(moves)] if moves else [])],
-        "infeasible": record.infeasible,
+    numbers = {
+        "load distance": [record.load_distance, record.planned_distance],
+        "collocation": [record.collocation, record.planned_collocation],
+        "bound": [record.bound],
     }
+    return _event(
+        record, "allocation", record.policy, numbers,
+        what=f"{len(record.moves)} key groups move" if record.moves else "key groups stay",
+        components=sorted({move.component for move in record.moves}), dry_run=record.dry_run,
+        reasons=[*record.reasons, *([", ".join(moves)] if moves else [])],
+    )  # fmt: skip
 
 
 def admission_values(record: AdmissionRecord) -> dict[str, Any]:
@@ -208,36 +204,32 @@ def admission_values(record: AdmissionRecord) -> dict[str, Any]:
     before, after = record.lanes_before, record.lanes_after
     lanes = f"lanes {before} → {after}" if before != after else f"lanes stay {after}"
     moved = f", {record.redirected} streams redirected" if record.redirected else ""
-    return {
-        "at_s": record.at_s,
-        "kind": "admission",
-        "policy": record.strategy,
-        "dry_run": False,
-        "what": f"{record.source}: {lanes}{moved}",
-        "components": [record.source],
-        "numbers": {
-            "streams": [record.streams],
-            "rate": [record.rate_per_s],
-            "fewest lanes possible": [record.lower_bound],
-        },
-        "reasons": list(record.reasons),
-        "infeasible": record.infeasible,
+    numbers: dict[str, Sequence[float]] = {
+        "streams": [record.streams],
+        "rate": [record.rate_per_s],
+        "fewest lanes possible": [record.lower_bound],
     }
+    what = f"{record.source}: {lanes}{moved}"
+    return _event(
+        record, "admission", record.strategy, numbers, what=what, components=[record.source]
+    )
 
 
 def room_values(decision: RoomDecision) -> dict[str, Any]:
     """A decision that was taken elsewhere than in the loop."""
-    return {
-        "at_s": decision.at_s,
-        "kind": decision.room,
-        "policy": decision.policy,
-        "dry_run": False,
-        "what": decision.what,
-        "components": [],
-        "numbers": {name: [value] for name, value in decision.numbers.items()},
-        "reasons": list(decision.reasons),
-        "infeasible": decision.infeasible,
-    }
+    numbers = {name: [value] for name, value in decision.numbers.items()}
+    return _event(decision, decision.room, decision.policy, numbers, what=decision.what)
+
+
+def _event(
+    made: AllocationRecord | AdmissionRecord | RoomDecision, kind: str, policy: str,
+    numbers: Mapping[str, Sequence[float]], **more: Any,
+) -> dict[str, Any]:  # fmt: skip
+    values = {
+        "at_s": made.at_s, "kind": kind, "policy": policy, "dry_run": False, "components": [],
+        "numbers": numbers, "reasons": [*made.reasons], "infeasible": made.infeasible,
+    }  # fmt: skip
+    return values | more
 
 
 def action_values(record: ActionRecord) -> dict[str, Any]:

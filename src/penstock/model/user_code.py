@@ -7,15 +7,23 @@ not entered: they are not the user's, and change with an upgrade.
 
 import sysconfig
 from collections.abc import Iterator
+from contextvars import ContextVar
 from functools import partial
 from pathlib import Path
 from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
+# Which operator's function is being called, for errors that name it.
+CURRENT_OPERATOR: ContextVar[str] = ContextVar("operator", default="")
 _INSTALLED = (
     "/site-packages/", "/dist-packages/", "/pyspark.zip/", "<frozen",
     str(Path(__file__).parents[1]), sysconfig.get_path("stdlib"),
 )  # fmt: skip
+
+
+def operator_name() -> str:
+    """The operator whose function is being called; empty outside of a topology."""
+    return CURRENT_OPERATOR.get()
 
 
 def is_users(file: str) -> bool:

@@ -5,19 +5,18 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from penstock.documents import Document, Schema
 from penstock.errors import InvalidInput
 from penstock.model.observation import Floats, Ints
-from penstock.routing.balance import load_ratio, node_loads
+from penstock.routing.baselines import candidates, plain_hash_routes, two_choices_counts
 from penstock.routing.frequent_keys import KeyCounts
 from penstock.routing.hashing import Hashes, key_hashes
-from penstock.routing.osg_batch import class_counts
-from penstock.routing.plain_hash import plain_hash_routes
-from penstock.routing.rate_aware_panes import cut_pane, new_history
+from penstock.routing.osg import class_counts
+from penstock.routing.panes import cut_pane, new_history
 from penstock.routing.ring import MOST_NODES, ring_of
 from penstock.routing.splitting import SplitRule, split_keys
-from penstock.routing.two_choices import candidates, two_choices_counts
 
 DEFAULT_TOP_K = 100
 _MOST_ROWS = 10**12
@@ -72,6 +71,24 @@ SCHEMA: Schema = {
         },
     },
 }
+
+
+def load_ratio(load: ArrayLike) -> float:
+    """Standard deviation over mean of the nodes' loads; 0 without any load.
+
+    Balkesen et al. 2013, s. 6.4.1.
+
+    >>> load_ratio([10, 10, 10])
+    0.0
+    """
+    loads = np.asarray(load, dtype=np.float64)
+    mean = float(loads.mean()) if loads.size else 0.0
+    return float(loads.std() / mean) if mean > 0 else 0.0
+
+
+def node_loads(routes: Ints, nodes: int, costs: Floats | Ints | None = None) -> Floats:
+    """Rows, or their costs, that each node got."""
+    return np.bincount(routes, weights=costs, minlength=nodes).astype(np.float64)
 
 
 @dataclass(frozen=True)

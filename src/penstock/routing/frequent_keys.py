@@ -79,13 +79,6 @@ class FrequentKeys:
         for key, label, count in items:
             update(f"{key:0{_HASH_DIGITS}x}{label}", count * weight)
 
-    def add_counts(self, keys: KeyCounts) -> None:
-        """Count keys that were counted elsewhere."""
-        items = zip(keys.hashes.tolist(), keys.labels, keys.counts.tolist(), strict=True)
-        for key, label, count in items:
-            if count >= 1:
-                self._sketch.update(f"{key:0{_HASH_DIGITS}x}{label}", int(count))
-
     def merge(self, other: "FrequentKeys") -> None:
         """Add what another lane counted."""
         self._sketch.merge(other._sketch)

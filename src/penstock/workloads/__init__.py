@@ -1,1 +1,1 @@
-"""Seeded generators, rate profiles and example topologies."""
+"""Seeded generators, rate profiles and the road of the demo."""

@@ -1,7 +1,11 @@
-"""The guards of every run: bounds, step sizes, cooldowns, and no scaling in while blind or late."""
+"""The guards of every run: bounds, step sizes, cooldowns, and no scaling in while blind or late.
+
+Beside them what keeps an agreement with whoever pays or sleeps: a quota, and times to leave alone.
+"""
 
 import math
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
 from penstock.control.guards.guard import GuardContext, Guarded, held, resized
 from penstock.model.decision import ScalingPlan
@@ -12,7 +16,6 @@ class Bounds:
     """Processors stay within the limits."""
 
     def check(self, suggested: ScalingPlan, context: GuardContext) -> Guarded:
-        """Clamp to the limits."""
         low, high = context.limits.min_processors, context.limits.max_processors
         allowed = min(max(suggested.processors, low), high)
         if allowed == suggested.processors:
@@ -30,7 +33,6 @@ class LargestStep:
     in_processors: int
 
     def check(self, suggested: ScalingPlan, context: GuardContext) -> Guarded:
-        """Shorten the step."""
         now = context.current.processors
         allowed = min(
             max(suggested.processors, now - self.in_processors), now + self.out_processors
@@ -51,7 +53,6 @@ class Cooldown:
     in_s: float
 
     def check(self, suggested: ScalingPlan, context: GuardContext) -> Guarded:
-        """Hold while the last act is too young."""
         change = suggested.processors - context.current.processors
         if change == 0 or context.last_act_at_s is None:
             return Guarded(suggested)
@@ -73,7 +74,6 @@ class NeedsObservation:
     stale_after_s: float
 
     def check(self, suggested: ScalingPlan, context: GuardContext) -> Guarded:
-        """Hold scaling in while it would be blind."""
         if suggested.processors >= context.current.processors:
             return Guarded(suggested)
         blind = self._blindness(context)
@@ -105,7 +105,6 @@ class BacklogFirst:
     """
 
     def check(self, suggested: ScalingPlan, context: GuardContext) -> Guarded:
-        """Hold scaling in until the backlog is gone."""
         newest = context.newest
         if suggested.processors >= context.current.processors or newest is None:
             return Guarded(suggested)
@@ -117,3 +116,53 @@ class BacklogFirst:
             f"no scaling in: too many rows wait (backlog {newest.backlog_rows:.0f}; the bound of "
             f"{context.limits.max_latency_s:g} s allows {allowed_rows:.0f})",
         )
+
+
+@dataclass(frozen=True)
+class Quota:
+    """No more processors once so many processor-seconds were used within the window.
+
+    What runs stays: a quota that is used up must not break a promise that is being kept.
+    """
+
+    processor_s: float
+    window_s: float
+
+    def check(self, suggested: ScalingPlan, context: GuardContext) -> Guarded:
+        if suggested.processors <= context.current.processors:
+            return Guarded(suggested)
+        since_s = context.now_s - self.window_s
+        used = sum(spent for at_s, spent in context.used if at_s > since_s)
+        if used < self.processor_s:
+            return Guarded(suggested)
+        return held(
+            context,
+            f"the quota is used up ({used:.0f} processor-seconds within {self.window_s:g} s; "
+            f"{self.processor_s:g} are allowed)",
+        )
+
+
+@dataclass(frozen=True)
+class ExcludedTimes:
+    """Nothing changes at certain times of the day (UTC); a span may pass midnight."""
+
+    spans: tuple[tuple[int, int], ...]  # minutes of the day: from, until
+
+    def check(self, suggested: ScalingPlan, context: GuardContext) -> Guarded:
+        if suggested.processors == context.current.processors:
+            return Guarded(suggested)
+        now = datetime.fromtimestamp(context.now_s, tz=UTC)
+        minute = now.hour * 60 + now.minute
+        for start, end in self.spans:
+            inside = start <= minute < end if start < end else minute >= start or minute < end
+            if inside:
+                return held(
+                    context,
+                    "nothing changes at this time of day: excluded time "
+                    f"({_clock(start)} to {_clock(end)} UTC)",
+                )
+        return Guarded(suggested)
+
+
+def _clock(minute: int) -> str:
+    return f"{minute // 60:02}:{minute % 60:02}"

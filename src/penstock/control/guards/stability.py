@@ -20,7 +20,6 @@ class UtilisationBand:
     high: float
 
     def check(self, suggested: ScalingPlan, context: GuardContext) -> Guarded:
-        """Hold within the band."""
         newest = context.newest
         if suggested.processors == context.current.processors or newest is None:
             return Guarded(suggested)
@@ -43,7 +42,6 @@ class ScaleDownWindow:
     window_s: float
 
     def check(self, suggested: ScalingPlan, context: GuardContext) -> Guarded:
-        """Take the highest of the recent suggestions."""
         now = context.current.processors
         if suggested.processors >= now:
             return Guarded(suggested)
@@ -66,7 +64,6 @@ class CatchUp:
     within_s: float
 
     def check(self, suggested: ScalingPlan, context: GuardContext) -> Guarded:
-        """Raise a plan that would take longer."""
         newest, limits = context.newest, context.limits
         if newest is None or not newest.arrival_rate_per_s > 0:
             return Guarded(suggested)

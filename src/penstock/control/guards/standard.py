@@ -8,10 +8,11 @@ from penstock.control.guards.limits import (
     BacklogFirst,
     Bounds,
     Cooldown,
+    ExcludedTimes,
     LargestStep,
     NeedsObservation,
+    Quota,
 )
-from penstock.control.guards.quotas import ExcludedTimes, Quota
 from penstock.control.guards.stability import CatchUp, ScaleDownWindow, UtilisationBand
 from penstock.model.day_spans import read_spans
 

@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from functools import partial
-from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from sqlalchemy import (
@@ -78,7 +77,7 @@ class HistoryStore:
         """All runs by number, oldest first."""
         with self.reading() as connection:
             found = connection.execute(select(t.runs).order_by(t.runs.c.id)).mappings().all()
-        return {row["id"]: rows.read_run(row) for row in found}
+        return {row["id"]: rows.read_record(row, RunRecord) for row in found}
 
     def latest_run(self) -> int:
         """The number of the newest run."""
@@ -120,7 +119,9 @@ class HistoryStore:
 
     def read_allocations(self, run: int, within: Within = ALL) -> list[AllocationRecord]:
         """Where key groups were to live in a run, oldest first."""
-        return self._read(t.allocations, rows.read_allocation, run, within)
+        return self._read(
+            t.allocations, partial(rows.read_record, kind=AllocationRecord), run, within
+        )
 
     def read_room_decisions(self, run: int, within: Within = ALL) -> list[RoomDecision]:
         """What was decided elsewhere than in the loop (routes), oldest first."""
@@ -139,7 +140,7 @@ class HistoryStore:
 
     def read_failures(self, run: int, within: Within = ALL) -> list[FailureRecord]:
         """What failed in the loop of a run, oldest first."""
-        return self._read(t.failures, rows.read_failure, run, within)
+        return self._read(t.failures, partial(rows.read_record, kind=FailureRecord), run, within)
 
     def _read(
         self, table: Table, read: Callable[[rows.Row], Record], run: int, within: Within,
@@ -166,10 +167,7 @@ class HistoryStore:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:  # fmt: skip
+    def __exit__(self, *_: object) -> None:
         self.close()
 
 
@@ -189,33 +187,26 @@ class RunHistory:
         self._seq = 0
 
     def observed(self, observation: Observation) -> None:
-        """Keep an observation."""
         with self._lock:
             self._seq += 1
             self._waiting += rows.observation_rows(observation, self.run_id, self._seq)
 
     def decided(self, record: DecisionRecord) -> None:
-        """Keep a decision."""
         self._keep(t.decisions, rows.decision_row(record, self.run_id))
 
     def allocated(self, record: AllocationRecord) -> None:
-        """Keep an allocation."""
-        self._keep(t.allocations, rows.allocation_row(record, self.run_id))
+        self._keep(t.allocations, rows.record_row(record, self.run_id))
 
     def room_decided(self, decision: RoomDecision) -> None:
-        """Keep a decision that was taken outside of the loop, such as a proposed plan."""
         self._keep(t.room_decisions, rows.room_decision_row(decision, self.run_id))
 
     def acted(self, record: ActionRecord) -> None:
-        """Keep what was done."""
         self._keep(t.actions, rows.action_row(record, self.run_id))
 
     def failed(self, record: FailureRecord) -> None:
-        """Keep a failure of the loop."""
-        self._keep(t.failures, rows.failure_row(record, self.run_id))
+        self._keep(t.failures, rows.record_row(record, self.run_id))
 
     def flush(self) -> None:
-        """Write what waits."""
         with self._lock:
             by_table: dict[Table, list[dict[str, Any]]] = defaultdict(list)
             for table, row in self._waiting:
@@ -297,16 +288,14 @@ def _assembled(
     if not parents:
         return []
     run = parents[0]["run_id"]
-    parts = []
-    for table in (t.operators, t.components, t.nodes, t.state):
-        by_seq: dict[int, list[rows.Row]] = defaultdict(list)
-        parts.append(by_seq)
+    parts: defaultdict[int, dict[str, list[rows.Row]]] = defaultdict(
+        lambda: {name: [] for name in rows.PARTS}
+    )
+    for name, table in rows.PARTS.items():
         if table is t.state and not inspect(connection).has_table(table.name):
             continue  # written before there was any
         query = select(table).where(table.c.run_id == run, condition(table.c))
         ordered = query.order_by(table.c.seq, table.c.position)
         for row in connection.execute(ordered).mappings():
-            by_seq[row["seq"]].append(row)
-    return [
-        rows.read_observation(p, *(by_seq.get(p["seq"], []) for by_seq in parts)) for p in parents
-    ]
+            parts[row["seq"]][name].append(row)
+    return [rows.read_observation(parent, parts[parent["seq"]]) for parent in parents]

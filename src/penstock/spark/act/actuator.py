@@ -62,7 +62,6 @@ class SparkActuator:
         self._cannot_place = cannot_place(session)
 
     def unavailable(self) -> Mapping[str, str]:
-        """Actions that cannot be carried out here, each with the reason."""
         reasons = dict(self._executors.unavailable())
         if self._cannot_place:
             reasons[MoveKeyGroups.NAME] = self._cannot_place
@@ -74,7 +73,6 @@ class SparkActuator:
         return reasons
 
     def executors(self) -> int:
-        """Executors asked for at present."""
         return self._executors.executors()
 
     def take_over(self) -> None:
@@ -82,11 +80,9 @@ class SparkActuator:
         self._executors.take_over()
 
     def slots_per_executor(self) -> int:
-        """Processors of one executor."""
         return self._executors.slots_per_executor()
 
     def act(self, action: Action) -> Outcome:
-        """Carry an action out; waits, with a limit, until it is seen to be so."""
         if isinstance(action, MoveKeyGroups):
             return self._move(action)
         if isinstance(action, ShedLoad | UseVariants | SetInterval | SetRouteTasks):

@@ -31,11 +31,9 @@ class ApartActuator:
         return self._executors.unavailable()
 
     def executors(self) -> int:
-        """Executors asked for."""
         return self._executors.executors()
 
     def slots_per_executor(self) -> int:
-        """Processors of one executor."""
         return self._executors.slots_per_executor()
 
     def act(self, action: Action) -> Outcome:

@@ -101,7 +101,6 @@ class SparkExecutors:
         self._took_over = False
 
     def unavailable(self) -> Mapping[str, str]:
-        """Actions that cannot be carried out here, each with the reason."""
         return {SetExecutors.NAME: self._unavailable} if self._unavailable else {}
 
     def executors(self) -> int:
@@ -114,7 +113,6 @@ class SparkExecutors:
         return max(self._asked, len(self._active()))
 
     def slots_per_executor(self) -> int:
-        """Processors of one executor."""
         if self._master.startswith("local"):
             return self._spark.sparkContext.defaultParallelism
         return self._slots or self._spark.sparkContext.defaultParallelism

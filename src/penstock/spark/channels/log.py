@@ -6,12 +6,9 @@ nobody sees yet. A batch becomes part of the channel by one atomic link of its l
 numbered through, so an offset is one number. All of it is private to its owner.
 """
 
-import fcntl
 import json
-import os
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,6 +19,7 @@ from penstock.spark.channels.entries import Chunk, Entry
 from penstock.spark.channels.header import HEADER, read_schema, refuse_foreign, write_header
 from penstock.spark.channels.published import PublishedLog
 from penstock.spark.checkpoint.durable_files import (
+    exclusive,
     make_directory,
     remove,
     remove_leftovers,
@@ -56,7 +54,7 @@ class Channel:
             make_directory(directory)
             if not (directory / HEADER).exists():
                 refuse_foreign(directory)
-            with _locked(directory):
+            with exclusive(directory / "lock"):
                 remove_leftovers(directory)
                 write_header(directory, schema_json)
         except OSError as error:
@@ -142,7 +140,7 @@ class Channel:
         `offsets` is a digest of what the batch was read from: one of the same number that was read
         from something else is not the same batch, and is refused.
         """
-        with _locked(self.directory):
+        with exclusive(self.directory / "lock"):
             remove_leftovers(self.directory / "log")
             self.refresh()
             newest = self._log.newest().get(writer)
@@ -193,7 +191,7 @@ class Channel:
         From then on nothing is removed before this reader has passed it.
         """
         file = self._reader(reader)
-        with _locked(self.directory):
+        with exclusive(self.directory / "lock"):
             if file.exists():
                 sync_directory(file.parent)  # whoever wrote it may have failed to
             else:
@@ -209,7 +207,7 @@ class Channel:
     def advance(self, reader: str, row: int) -> None:
         """A reader's batches up to this row are committed; removes what nobody needs any more."""
         file = self._reader(reader)
-        with _locked(self.directory):
+        with exclusive(self.directory / "lock"):
             position = _read(file)
             if row > int(position["row"]):
                 write_atomically(file, {**position, "row": row})
@@ -217,7 +215,7 @@ class Channel:
 
     def forget(self, reader: str) -> None:
         """Take a reader off the list: nothing is kept for it any more."""
-        with _locked(self.directory):
+        with exclusive(self.directory / "lock"):
             remove(self._reader(reader))
 
     def _clean(self, passed_row: int) -> None:
@@ -243,17 +241,6 @@ class Channel:
         if not reader or "/" in reader or reader.startswith("."):
             raise InvalidInput(f"reader {reader!r} must be a name without '/' or leading dot.")
         return self.directory / "readers" / f"{reader}.json"
-
-
-@contextmanager
-def _locked(directory: Path) -> Iterator[None]:
-    """One at a time who changes the channel; the lock ends with its process, however that ends."""
-    lock = os.open(directory / "lock", os.O_RDWR | os.O_CREAT, 0o600)
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(lock)
 
 
 def _read(file: Path) -> dict[str, Any]:

@@ -26,7 +26,7 @@ from penstock.spark.channels.chunks import read_piece
 from penstock.spark.channels.header import FORMAT
 from penstock.spark.channels.log import Channel, Piece
 from penstock.spark.checkpoint.advisory_files import AdvisoryFiles
-from penstock.spark.routes.names import OFFSET
+from penstock.spark.routes.method import OFFSET
 from penstock.spark.routes.reading import RoutedReading
 from penstock.spark.sources.control import TaskOrders
 

@@ -25,9 +25,9 @@ from penstock.spark.checkpoint.durable_files import (
     replacing,
     sync_tree,
 )
-from penstock.spark.checkpoint.planned import PlannedQuery
+from penstock.spark.checkpoint.plan_record import PlannedQuery
 from penstock.spark.handles import rewrite_state
-from penstock.spark.handles.configuration import STRICT
+from penstock.spark.handles.driver import STRICT
 from penstock.spark.handles.physical_plan import Shape
 
 _ROW_BY_ROW, _BATCH_BY_BATCH = '"StatefulStreamlineAggregate"', '"stateStoreSave"'

@@ -11,6 +11,7 @@ of a directory may remove it (`remove_leftovers`).
 """
 
 import errno
+import fcntl
 import json
 import os
 import shutil
@@ -96,6 +97,17 @@ def new_file(file: Path, mode: int = 0o600) -> Iterator[BinaryIO]:
         stream.flush()
         with _step("sync", file):
             os.fsync(stream.fileno())
+
+
+@contextmanager
+def exclusive(lock: Path) -> Iterator[None]:
+    """One thread or process at a time; the lock ends with its process, however that ends."""
+    descriptor = os.open(lock, os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
 
 
 def append(descriptor: int, file: Path, data: bytes) -> None:

@@ -9,7 +9,6 @@ import json
 import os
 import uuid
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 from penstock.errors import InvalidInput, InvalidTopology, Unavailable
@@ -63,12 +62,7 @@ class Checkpoint:
         remove_leftovers(self._ours)
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._lock is not None:
             os.close(self._lock)
             self._lock = None

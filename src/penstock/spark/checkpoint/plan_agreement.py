@@ -1,11 +1,45 @@
-"""Going on with the plan that a checkpoint's state was made by, or carrying the state over."""
+"""What a checkpoint and whoever goes on with it must agree on: the plan, and all else."""
+
+from collections.abc import Mapping
 
 from pyspark.sql import SparkSession
 
+from penstock.model.topology import Topology
 from penstock.spark.checkpoint.carried_state import carry_over, next_directory
 from penstock.spark.checkpoint.layout import Checkpoint
-from penstock.spark.checkpoint.plan_record import PlanRecord, changed_queries, record_of, refusal
-from penstock.spark.checkpoint.planned import PlannedTopology
+from penstock.spark.checkpoint.plan_record import (
+    PlannedTopology,
+    PlanRecord,
+    changed_queries,
+    record_of,
+    refusal,
+)
+
+
+def identity(
+    topology: Topology,
+    built: PlannedTopology,
+    session: SparkSession,
+    sources: Mapping[str, str],
+) -> dict[str, object]:
+    """What state and outputs depend on; a restart with another identity is refused.
+
+    `sources` is the identity of each source by name.
+    """
+    declared = {sink.name: sink.upstream for sink in topology.sinks}  # whatever the order it has
+    return {
+        "topology": topology.name,
+        "order of sources": [source.name for source in topology.sources],
+        "source": dict(sources),
+        "sink": {
+            sink.name: [declared.get(sink.name, sink.upstream), query.plan.name, sink.output_mode]
+            for query in built.queries
+            for sink in query.sinks
+        },
+        "key_groups": int(str(session.conf.get("spark.sql.shuffle.partitions"))),
+        "schema": built.schemas,
+        "key": {name: list(key) for name, key in built.keys.items()},
+    }
 
 
 def recorded_plan(checkpoint: Checkpoint) -> PlanRecord | None:

@@ -6,13 +6,75 @@ by the whole key and checks that.
 """
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Protocol
 
 from penstock.errors import InvalidTopology
-from penstock.model.plan import Orders, TopologyPlan
+from penstock.model.plan import Orders, QueryPlan, TopologyPlan
 from penstock.model.plan_document import plan_document, read_plan
-from penstock.spark.checkpoint.planned import PlannedQuery, PlannedTopology
+from penstock.model.topology import SinkBinding
+from penstock.spark.handles.physical_plan import Shape
+
+
+class FusedPart(Protocol):
+    """A component whose operators share one shuffle."""
+
+    @property
+    def name(self) -> str:
+        """Of the component."""
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        """What it is divided by."""
+
+    @property
+    def members(self) -> frozenset[str]:
+        """Its operators."""
+
+
+class PlannedQuery(Protocol):
+    """One query, ready to start."""
+
+    @property
+    def plan(self) -> QueryPlan:
+        """Its components and sinks."""
+
+    @property
+    def sinks(self) -> tuple[SinkBinding, ...]:
+        """All that get rows of it."""
+
+    @property
+    def fused(self) -> Sequence[FusedPart]:
+        """Its fused components."""
+
+    @property
+    def shape(self) -> Shape | None:
+        """What the batches of a fused query must be planned as."""
+
+
+class PlannedTopology(Protocol):
+    """All queries of a topology."""
+
+    @property
+    def plan(self) -> TopologyPlan:
+        """Queries and components."""
+
+    @property
+    def queries(self) -> Sequence[PlannedQuery]:
+        """In the order of the plan."""
+
+    @property
+    def orders(self) -> Orders:
+        """Of runs of operators that are carried out otherwise than declared."""
+
+    @property
+    def schemas(self) -> dict[str, str]:
+        """Columns by node."""
+
+    @property
+    def keys(self) -> dict[str, tuple[str, ...]]:
+        """Of each operator that needs a shuffle."""
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,7 @@ PRELOADED = (
     "penstock.spark.channels.source",
     "penstock.spark.sinks.files",
     "penstock.spark.sources.generator_source",
-    "penstock.spark.routes.lane",
+    "penstock.spark.routes.reading",
     "penstock.spark.sources.reader",
     "penstock.spark.sources.backends.files",
     "penstock.spark.sources.backends.generators",

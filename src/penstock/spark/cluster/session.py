@@ -3,12 +3,13 @@
 import logging
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
+from pyspark.sql.datasource import DataSource
 
 from penstock.errors import Unavailable
 from penstock.masking import SPARK_REDACTION
@@ -16,6 +17,7 @@ from penstock.spark import handles
 from penstock.spark.cluster import local_files
 from penstock.spark.cluster.embedded import start_driver_jvm
 from penstock.spark.cluster.launch import SECRET
+from penstock.spark.handles.driver import register_sources
 
 _STREAMING = "org.apache.spark.sql.execution.streaming"
 LOOPBACK = "127.0.0.1"
@@ -114,8 +116,9 @@ def build_session(
     log_file: Path | None = None,
     quick_start: bool = False,
     extra: dict[str, str] | None = None,
+    sources: Sequence[type[DataSource]] = (),
 ) -> SparkSession:
-    """A session with Penstock's settings; `extra` wins over them.
+    """A session with Penstock's settings that can read `sources`; `extra` wins over them.
 
     `quick_start` is for sessions that live for minutes, or share a few cores with their executors.
     """
@@ -148,6 +151,7 @@ def build_session(
     # PySpark prints every failed analysis with its stack; Penstock says it in one sentence.
     for logger in ("DataFrameQueryContextLogger", "SQLQueryContextLogger"):
         PySparkLogger.getLogger(logger).setLevel(logging.CRITICAL + 1)
+    register_sources(session, *sources)
     return session
 
 

@@ -11,18 +11,10 @@ from penstock.model.plan import QueryPlan, TopologyPlan
 from penstock.model.topology import Topology
 from penstock.spark.channels.log import Channel
 from penstock.spark.channels.publishing import schema_json
-from penstock.spark.compile.apart_components import apart_components
 from penstock.spark.compile.apart_split import Part, Splitter
 from penstock.spark.compile.builder import BuiltQuery, BuiltTopology, build
-from penstock.spark.compile.inspection import Inspection, inspect_topology
-from penstock.spark.compile.reading import Reading
-
-
-@dataclass(frozen=True)
-class Places:
-    """Where a run keeps its channels."""
-
-    channel: Callable[[str], Path]
+from penstock.spark.compile.components import apart_components
+from penstock.spark.compile.inspection import Inspection, Reading, inspect_topology
 
 
 @dataclass(frozen=True)
@@ -49,17 +41,20 @@ def build_apart(
     topology: Topology,
     session: SparkSession,
     reading: Reading,
-    places: Places,
+    place: Callable[[str], Path],
     max_rows: int | None = None,
 ) -> BuiltApart:
-    """Check a topology, make its channels and build a query for each component."""
-    inspection = inspect_topology(topology, session, reading.epoch_s)
+    """Check a topology, make its channels and build a query for each component.
+
+    `place` says where the channel of an operator is kept.
+    """
+    inspection = inspect_topology(topology, session, Reading(reading.epoch_s))
     components = apart_components(topology, inspection)
-    splitter = Splitter(topology, inspection, components, places.channel, max_rows)
+    splitter = Splitter(topology, inspection, components, place, max_rows)
     splitter.check_feedback()
     channels = splitter.channels()
     for operator, readers in channels.items():
-        channel = Channel.create(places.channel(operator), schema_json(inspection.types[operator]))
+        channel = Channel.create(place(operator), schema_json(inspection.types[operator]))
         for reader in readers:
             channel.register(reader)
     parts = splitter.parts()

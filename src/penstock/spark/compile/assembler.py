@@ -22,8 +22,7 @@ from pyspark.sql import functions as F
 from penstock.errors import InvalidTopology
 from penstock.model.topology import Operator, Topology
 from penstock.spark.compile.cheaper_forms import operators_of_source, without_forms
-from penstock.spark.compile.inspection import Inspection, apply_operator, read_source
-from penstock.spark.compile.reading import Reading
+from penstock.spark.compile.inspection import Inspection, Reading, apply_operator, read_source
 from penstock.spark.compile.sharing import Sharing
 from penstock.spark.handles.analysed_plan import Watermark, at_edge
 from penstock.spark.handles.common_watermarks import (
@@ -32,7 +31,7 @@ from penstock.spark.handles.common_watermarks import (
     without_watermarks,
 )
 from penstock.spark.handles.exchange_insertion import divide_inputs
-from penstock.spark.handles.plan_names import METRIC, PATH
+from penstock.spark.handles.plan_nodes import METRIC, PATH
 from penstock.spark.sources.batch_choice import COLUMN
 
 
@@ -99,10 +98,7 @@ class Assembler:
             if self.reading.reuse and node not in self._taken:
                 self._taken.add(node)
                 return self.inspection.sources[node]
-            return read_source(
-                source, self.session, self.reading.epoch_s, self.reading.controls,
-                self.reading.at_once, operators_of_source(self.topology, node),
-            )  # fmt: skip
+            return read_source(source, self.topology, self.session, self.reading)
         operator = self.topology.find_operator(node)
         if operator.cheaper is not None:
             return self._in_either_form(operator, path, {})

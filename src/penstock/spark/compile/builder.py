@@ -20,12 +20,11 @@ from penstock.model.sinks import Files
 from penstock.model.topology import SinkBinding, Topology
 from penstock.spark.compile.assembler import Assembler, Division
 from penstock.spark.compile.cheaper_forms import on_the_way
-from penstock.spark.compile.default_components import default_components
+from penstock.spark.compile.components import default_components
 from penstock.spark.compile.divisions import divisions
 from penstock.spark.compile.fused import Fused, fused_components, grouped, relaxed, unplanned
-from penstock.spark.compile.inspection import Inspection, inspect_topology
+from penstock.spark.compile.inspection import Inspection, Reading, inspect_topology
 from penstock.spark.compile.plan_check import check_grouping, check_plan
-from penstock.spark.compile.reading import Reading
 from penstock.spark.compile.reordering import fitting_orders, reordered, same_rows
 from penstock.spark.compile.sharing import Sharing, plan_sharing
 from penstock.spark.handles import planned_shape, streaming_refusal
@@ -99,9 +98,7 @@ def build(
             f"feedback {name!r} closes a loop from operator {feedback.operator!r}; a topology with "
             "a loop runs apart only (--apart, or run(apart=True))."
         )
-    inspection = inspect_topology(
-        topology, session, reading.epoch_s, reading.controls, reading.at_once
-    )
+    inspection = inspect_topology(topology, session, reading)
     declared = _Builder(topology, session, reading, inspection)
     if not orders:
         return declared.build(wanted)
@@ -137,9 +134,7 @@ class _Builder:
 
     def _reordered(self, orders: Orders) -> "_Builder":
         made = reordered(self.topology, self.inspection, orders)
-        again = inspect_topology(
-            made, self.session, self.reading.epoch_s, read=self.inspection.sources
-        )
+        again = inspect_topology(made, self.session, self.reading, self.inspection.sources)
         return replace(self, topology=made, inspection=again)
 
     def _other_columns(self, declared: "_Builder") -> str | None:

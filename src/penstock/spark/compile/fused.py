@@ -22,7 +22,7 @@ from penstock.model.plan_document import Group, PlanChange
 from penstock.model.topology import Topology
 from penstock.spark.compile.inspection import Inspection
 from penstock.spark.handles import last_execution
-from penstock.spark.handles.configuration import STRICT
+from penstock.spark.handles.driver import STRICT
 from penstock.spark.handles.physical_plan import OURS, Shape
 
 START_LIMIT_S = 60.0

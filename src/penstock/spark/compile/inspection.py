@@ -7,8 +7,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from penstock.errors import InvalidTopology
-from penstock.model.current_operator import CURRENT_OPERATOR
 from penstock.model.topology import Operator, Source, Topology
+from penstock.model.user_code import CURRENT_OPERATOR
 from penstock.spark.compile.cheaper_forms import check_variant, operators_of_source, without_forms
 from penstock.spark.handles.analysed_plan import (
     OperatorAnalysis,
@@ -21,6 +21,20 @@ from penstock.spark.sources.control import Controls
 from penstock.spark.sources.running.foreign import kind_of
 from penstock.spark.sources.running.kinds import running_source
 from penstock.spark.sources.running.source import Opening
+
+
+@dataclass(frozen=True)
+class Reading:
+    """When the streams of sources began, and whether rows are counted at edges.
+
+    `controls` are the channels by which the driver orders things of its sources.
+    """
+
+    epoch_s: float
+    measured: bool = True
+    controls: Controls | None = None
+    reuse: bool = False  # what was read to look at the operators is what runs; for one query
+    at_once: bool = False  # what sources have at first is all that is read
 
 
 @dataclass(frozen=True)
@@ -37,9 +51,7 @@ class Inspection:
 def inspect_topology(
     topology: Topology,
     session: SparkSession,
-    epoch_s: float,
-    controls: Controls | None = None,
-    at_once: bool = False,
+    reading: Reading,
     read: dict[str, DataFrame] | None = None,
 ) -> Inspection:
     """Call every operator on the frames of its upstreams and look at the plans that result.
@@ -50,15 +62,7 @@ def inspect_topology(
     frames: dict[str, DataFrame] = {}
     operators: dict[str, OperatorAnalysis] = {}
     sources = read or {
-        source.name: read_source(
-            source,
-            session,
-            epoch_s,
-            controls,
-            at_once,
-            operators_of_source(topology, source.name),
-        )
-        for source in topology.sources
+        source.name: read_source(source, topology, session, reading) for source in topology.sources
     }
     for name, rows in sources.items():
         frames[name] = at_edge(without_forms(rows, name), name)
@@ -78,18 +82,12 @@ def inspect_topology(
 
 
 def read_source(
-    source: Source,
-    session: SparkSession,
-    epoch_s: float,
-    controls: Controls | None = None,
-    at_once: bool = False,
-    forms: tuple[str, ...] = (),
+    source: Source, topology: Topology, session: SparkSession, reading: Reading
 ) -> DataFrame:
-    """The streaming frame of a source, whatever kind it is.
-
-    `forms` are operators with a cheaper form: a column says which of them are to use it.
-    """
-    return running_source(source, epoch_s).open(session, Opening(controls, at_once, forms))
+    """The streaming frame of a source, whatever kind it is."""
+    forms = operators_of_source(topology, source.name)
+    opening = Opening(reading.controls, reading.at_once, forms)
+    return running_source(source, reading.epoch_s).open(session, opening)
 
 
 def apply_operator(operator: Operator, inputs: list[DataFrame]) -> DataFrame:

@@ -16,9 +16,13 @@ from penstock.spark.handles.cluster import (
     request_total_executors,
     stop_allocation_manager,
 )
-from penstock.spark.handles.configuration import lighten_configuration
 from penstock.spark.handles.distinct_counts import distinct_count_tables
-from penstock.spark.handles.driver import compile_java, load_class, start_driver
+from penstock.spark.handles.driver import (
+    compile_java,
+    lighten_configuration,
+    load_class,
+    start_driver,
+)
 from penstock.spark.handles.plans import planned_shape, streaming_refusal
 from penstock.spark.handles.probing import NEED_EXECUTORS, Family, probe, why_unavailable
 from penstock.spark.handles.queries import (
@@ -29,8 +33,8 @@ from penstock.spark.handles.queries import (
     trigger_interval_s,
 )
 from penstock.spark.handles.stage_parts import StagePart
-from penstock.spark.handles.state import StateStoreKey, report_state_location, state_location
 from penstock.spark.handles.state_rewriting import rewrite_state
+from penstock.spark.handles.state_stores import StateStoreKey, report_state_location, state_location
 from penstock.spark.handles.work import (
     JobInfo,
     ShuffleSizes,
@@ -42,44 +46,3 @@ from penstock.spark.handles.work import (
     stage_tasks,
     stages,
 )
-
-__all__ = [
-    "NEED_EXECUTORS",
-    "BatchExecution",
-    "ExecutorInfo",
-    "Family",
-    "JobInfo",
-    "ShuffleSizes",
-    "StageInfo",
-    "StagePart",
-    "StateStoreKey",
-    "TaskColumns",
-    "Texts",
-    "active_executor_ids",
-    "checkpoint_of",
-    "compile_java",
-    "decommission_executor",
-    "distinct_count_tables",
-    "executors",
-    "failure_cause",
-    "follow_progress",
-    "jobs_of_group",
-    "last_batch",
-    "last_execution",
-    "lighten_configuration",
-    "load_class",
-    "planned_shape",
-    "probe",
-    "report_state_location",
-    "request_total_executors",
-    "rewrite_state",
-    "shuffle_sizes",
-    "stage_tasks",
-    "stages",
-    "start_driver",
-    "state_location",
-    "stop_allocation_manager",
-    "streaming_refusal",
-    "trigger_interval_s",
-    "why_unavailable",
-]

@@ -9,8 +9,7 @@ from typing import Any
 from pyspark.sql import DataFrame
 
 from penstock.spark.handles.gateway import asking
-from penstock.spark.handles.plan_names import EDGE, KEYED
-from penstock.spark.handles.plan_nodes import analysed, items, kind_of
+from penstock.spark.handles.plan_nodes import EDGE, KEYED, analysed, items, kind_of
 
 DELAY = "spark.watermarkDelayMs"  # in the metadata of a column with a watermark
 

@@ -20,8 +20,9 @@ from pyspark.sql import functions as F
 
 from penstock.spark.handles.analysed_plan import Watermark
 from penstock.spark.handles.gateway import asking, java_class
-from penstock.spark.handles.plan_names import EDGE, REMINDER
 from penstock.spark.handles.plan_nodes import (
+    EDGE,
+    REMINDER,
     analysed,
     frame_of,
     items,

@@ -11,8 +11,8 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from penstock.spark.handles.gateway import asking, java_class
-from penstock.spark.handles.plan_names import EDGE
 from penstock.spark.handles.plan_nodes import (
+    EDGE,
     analysed,
     frame_of,
     items,

@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from penstock.spark.handles.common_watermarks import is_reminder
-from penstock.spark.handles.plan_names import METRIC, PATH
-from penstock.spark.handles.plan_nodes import items, kind_of
+from penstock.spark.handles.plan_nodes import METRIC, PATH, items, kind_of
 
 OURS = frozenset({"REPARTITION_BY_NUM", "REPARTITION_BY_COL"})
 _STATE_KEYS = {  # kind of a stateful node -> the method that gives the columns of its state's key

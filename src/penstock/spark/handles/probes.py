@@ -15,10 +15,8 @@ from penstock.spark.handles.common_watermarks import (
     with_watermark,
     without_watermarks,
 )
-from penstock.spark.handles.configuration import settings_sources
-from penstock.spark.handles.data_sources import synchronized
 from penstock.spark.handles.distinct_counts import LEAST_PRECISION, distinct_count_tables
-from penstock.spark.handles.driver import COMPILER, load_class
+from penstock.spark.handles.driver import COMPILER, load_class, settings_sources, synchronized
 from penstock.spark.handles.exchange_insertion import divide_inputs
 from penstock.spark.handles.gateway import (
     STREAMING,
@@ -29,8 +27,8 @@ from penstock.spark.handles.gateway import (
 )
 from penstock.spark.handles.plans import planned_shape, streaming_refusal
 from penstock.spark.handles.queries import LISTENER
-from penstock.spark.handles.state import StateStoreKey, state_location
 from penstock.spark.handles.state_rewriting import CHECKPOINT_LOGS, REWRITER
+from penstock.spark.handles.state_stores import StateStoreKey, state_location
 from penstock.spark.handles.work import (
     ALL,
     jobs_of_group,

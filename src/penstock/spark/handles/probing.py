@@ -16,15 +16,12 @@ from penstock.spark.handles import (
     batch_execution,
     cluster,
     common_watermarks,
-    configuration,
-    data_sources,
     distinct_counts,
     driver,
     exchange_insertion,
     plans,
     probes,
     queries,
-    state,
     state_rewriting,
     state_stores,
     work,
@@ -67,9 +64,9 @@ PROBES: Mapping[Family, Probe] = {
     Family.LOAD_CLASSES: Probe(
         probes.can_load_classes, (driver.start_driver, driver.compile_java, driver.load_class)
     ),
-    Family.REGISTER_SOURCES: Probe(probes.can_register_sources, (data_sources.register_sources,)),
+    Family.REGISTER_SOURCES: Probe(probes.can_register_sources, (driver.register_sources,)),
     Family.LIGHTEN_CONFIGURATION: Probe(
-        probes.can_lighten_configuration, (configuration.lighten_configuration,)
+        probes.can_lighten_configuration, (driver.lighten_configuration,)
     ),
     Family.LIST_EXECUTORS: Probe(
         probes.can_list_executors, (cluster.executors, cluster.active_executor_ids)
@@ -85,7 +82,11 @@ PROBES: Mapping[Family, Probe] = {
     Family.READ_SHUFFLE_SIZES: Probe(probes.can_read_shuffle_sizes, (work.shuffle_sizes,)),
     Family.LOCATE_STATE: Probe(
         probes.can_locate_state,
-        (state.state_location, state.report_state_location, state_stores.StoreLocations),
+        (
+            state_stores.state_location,
+            state_stores.report_state_location,
+            state_stores.StoreLocations,
+        ),
     ),
     Family.REWRITE_STATE: Probe(probes.can_rewrite_state, (state_rewriting.rewrite_state,)),
     Family.FOLLOW_QUERIES: Probe(

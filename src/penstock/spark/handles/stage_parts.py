@@ -8,8 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from penstock.spark.handles.common_watermarks import is_reminder
-from penstock.spark.handles.plan_names import METRIC, PATH
-from penstock.spark.handles.plan_nodes import items, kind_of
+from penstock.spark.handles.plan_nodes import METRIC, PATH, items, kind_of
 
 _STATEFUL = (
     "StateStoreSave", "StatefulStreamlineAggregate", "SessionWindowStateStoreSave",

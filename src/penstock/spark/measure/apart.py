@@ -38,7 +38,6 @@ class ApartMeasurer:
         self._available = self._arrived(time.time())
 
     def observe(self) -> Observation | None:
-        """What happened since the last call."""
         now_s, wall_s = steady_s(), time.time()  # sources stamp by the machine's clock
         period_s = now_s - self._at_s
         if period_s <= 0:

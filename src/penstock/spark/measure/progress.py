@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from penstock.spark.handles.plan_names import METRIC, PATH
+from penstock.spark.handles.plan_nodes import METRIC, PATH
 from penstock.spark.measure.bounded import Untaken
 from penstock.spark.measure.ledger import Ledger, SourceProgress
 from penstock.spark.sources.batch_choice import shed_rows_at

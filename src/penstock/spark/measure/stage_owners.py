@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from penstock.spark.handles import StagePart
-from penstock.spark.routes.names import COLUMN
+from penstock.spark.routes.method import COLUMN
 
 _ROUTE = re.compile(rf"{COLUMN}(\w+)#")
 

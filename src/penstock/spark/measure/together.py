@@ -36,7 +36,7 @@ from penstock.spark.measure.route_tables import RouteTableReporter
 from penstock.spark.measure.running import RunningQueries
 from penstock.spark.measure.shed_rows import ShedRowsReporter
 from penstock.spark.routes.frames import table_in_use
-from penstock.spark.sources.rates import SourceRates
+from penstock.spark.sources.running.source import SourceRates
 
 
 @dataclass
@@ -85,7 +85,6 @@ class SparkMeasurer:
         self._shed = ShedRowsReporter()
 
     def observe(self) -> Observation | None:
-        """What happened since the last call."""
         now_s, wall_s = steady_s(), time.time()  # sources stamp by the machine's clock
         period_s = now_s - self._last.at_s
         if period_s <= 0:

@@ -9,7 +9,7 @@ from penstock.model.observation import Floats, Ints
 from penstock.model.route import Route
 from penstock.routing.cost_sketch import CostSketch, empty_cost_sketch
 from penstock.routing.count_min import CountMinShape
-from penstock.routing.osg_batch import osg_batch_routes
+from penstock.routing.osg import osg_batch_routes
 from penstock.spark.routes.exchange import Document
 from penstock.spark.routes.fixed import batch_hashes
 from penstock.spark.routes.method import LaneMethod, NextTable
@@ -26,11 +26,9 @@ class ByCost:
     every_batch = False
 
     def first(self, route: Route) -> Document:
-        """No costs: rows count alike."""
         return sketch_as_json(empty_cost_sketch(SHAPE))
 
     def next(self, route: Route, content: Document, reports: list[Document]) -> NextTable:
-        """What was known and what was learnt since."""
         if not reports:
             return NextTable(content)
         sketch = sketch_of(content)
@@ -42,12 +40,11 @@ class ByCost:
         return NextTable(sketch_as_json(sketch), (reason,))
 
     def lane(self, route: Route, content: Document, lane: int) -> LaneMethod:
-        """By the estimates, over all rows of the lane's batch."""
         return _Dealt(route, sketch_of(content), lane, np.zeros(route.partitions))
 
 
 @dataclass
-class _Dealt:
+class _Dealt(LaneMethod):
     route: Route
     sketch: CostSketch
     lane: int
@@ -58,9 +55,6 @@ class _Dealt:
         self.free_s = dealt.free_at_s
         # Every lane deals as if alone; what is left over must not meet in the first task.
         return (dealt.routes + self.lane) % self.route.partitions
-
-    def report(self) -> None:
-        return None
 
 
 def sketch_as_json(sketch: CostSketch) -> Document:

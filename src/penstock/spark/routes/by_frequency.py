@@ -28,7 +28,6 @@ class ByFrequency:
     every_batch = False
 
     def first(self, route: Route) -> Document:
-        """The ring alone."""
         return {"table": RouteTable(ring_for(route.partitions)).to_json()}
 
     def next(self, route: Route, content: Document, reports: list[Document]) -> NextTable:
@@ -47,7 +46,6 @@ class ByFrequency:
         return NextTable({"table": decided.plan.to_json()}, decided.reasons)
 
     def lane(self, route: Route, content: Document, lane: int) -> LaneMethod:
-        """By the table, counting."""
         return _Counting(route, _table(str(content["table"])), lane)
 
 
@@ -57,7 +55,7 @@ def _table(text: str) -> RouteTable:
 
 
 @dataclass
-class _Counting:
+class _Counting(LaneMethod):
     route: Route
     table: RouteTable
     lane: int

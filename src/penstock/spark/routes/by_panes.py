@@ -9,11 +9,13 @@ import pyarrow as pa
 from penstock.model.durations import parse_duration_s
 from penstock.model.observation import Ints
 from penstock.model.route import Route
-from penstock.routing.panes import pane_length, pane_numbers, pane_routes
-from penstock.routing.rate_aware_panes import (
+from penstock.routing.panes import (
     PaneHistory,
     SubPanes,
     new_history,
+    pane_length,
+    pane_numbers,
+    pane_routes,
     rate_aware_routes,
 )
 from penstock.spark.routes.exchange import Document
@@ -29,11 +31,9 @@ class ByPanes:
         self.every_batch = rate_aware
 
     def first(self, route: Route) -> Document:
-        """No pane seen by any lane."""
         return {"lanes": {}}
 
     def next(self, route: Route, content: Document, reports: list[Document]) -> NextTable:
-        """The newest history of each lane."""
         lanes = dict(content["lanes"])
         for report in reports:
             if _is_history(report.get("history")):
@@ -41,7 +41,6 @@ class ByPanes:
         return NextTable({"lanes": lanes})
 
     def lane(self, route: Route, content: Document, lane: int) -> LaneMethod:
-        """By the time column."""
         assert route.time is not None
         assert route.window is not None
         assert route.slide is not None
@@ -52,7 +51,7 @@ class ByPanes:
 
 
 @dataclass
-class _Panes:
+class _Panes(LaneMethod):
     time: str
     length_us: int
     partitions: int

@@ -17,7 +17,7 @@ from penstock.routing.cost_sketch import empty_cost_sketch
 from penstock.routing.hashing import Hashes, key_hashes
 from penstock.spark.routes.by_cost import SHAPE, sketch_as_json
 from penstock.spark.routes.exchange import RouteExchange
-from penstock.spark.routes.names import PROPERTY
+from penstock.spark.routes.method import PROPERTY
 
 MapInArrow = Callable[[Iterator[pa.RecordBatch]], Iterable[pa.RecordBatch]]
 MOST_VALUES = 256  # of an Arrow batch that are timed one by one; the others run untimed

@@ -8,10 +8,9 @@ import pyarrow as pa
 
 from penstock.model.observation import Floats, Ints
 from penstock.model.route import Route
+from penstock.routing.baselines import plain_hash_routes, two_choices_routes
 from penstock.routing.hashing import Hashes, key_hashes
-from penstock.routing.plain_hash import plain_hash_routes
 from penstock.routing.ring import Ring, ring_of
-from penstock.routing.two_choices import two_choices_routes
 from penstock.spark.routes.exchange import Document
 from penstock.spark.routes.method import LaneMethod, NextTable
 
@@ -36,15 +35,12 @@ class Fixed:
     every_batch = False
 
     def first(self, route: Route) -> Document:
-        """Nothing."""
         return {}
 
     def next(self, route: Route, content: Document, reports: list[Document]) -> NextTable:
-        """Still nothing."""
         return NextTable(content)
 
     def lane(self, route: Route, content: Document, lane: int) -> LaneMethod:
-        """The method itself."""
         if self.name == "round-robin":
             return _InTurn(route.partitions, lane)
         if self.name == "two-choices":
@@ -53,7 +49,7 @@ class Fixed:
 
 
 @dataclass
-class _InTurn:
+class _InTurn(LaneMethod):
     partitions: int
     next_row: int  # lanes begin at different tasks
 
@@ -61,12 +57,9 @@ class _InTurn:
         first, self.next_row = self.next_row, self.next_row + batch.num_rows
         return np.arange(first, self.next_row) % self.partitions
 
-    def report(self) -> None:
-        return None
-
 
 @dataclass
-class _Hashed:
+class _Hashed(LaneMethod):
     route: Route
     ring: Ring | None
 
@@ -76,18 +69,12 @@ class _Hashed:
             return self.ring.routes(hashes)
         return plain_hash_routes(hashes, self.route.partitions)
 
-    def report(self) -> None:
-        return None
-
 
 @dataclass
-class _TwoChoices:
+class _TwoChoices(LaneMethod):
     route: Route
     load: Floats = field(repr=False)
 
     def routes(self, batch: pa.RecordBatch) -> Ints:
         found, self.load = two_choices_routes(batch_hashes(batch, self.route), self.load)
         return found
-
-    def report(self) -> None:
-        return None

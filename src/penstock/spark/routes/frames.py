@@ -19,7 +19,7 @@ from pyspark.sql.types import (
 
 from penstock.errors import InvalidTopology
 from penstock.model.route import Route
-from penstock.spark.routes.names import COLUMN, OFFSET, PROPERTY
+from penstock.spark.routes.method import COLUMN, OFFSET, PROPERTY
 from penstock.spark.sources.offsets import by_source
 
 

@@ -17,10 +17,10 @@ from penstock.errors import InvalidInput, InvalidTopology
 from penstock.model.topology import Topology
 from penstock.spark.channels.entries import Entry
 from penstock.spark.channels.log import Channel
-from penstock.spark.compile.apart import BuiltApart, Places, build_apart
+from penstock.spark.compile.apart import BuiltApart, build_apart
 from penstock.spark.compile.apart_split import Part
 from penstock.spark.compile.builder import BuiltQuery, BuiltTopology
-from penstock.spark.compile.reading import Reading
+from penstock.spark.compile.inspection import Reading
 from penstock.spark.measure.batch_arrivals import BatchArrivals
 from penstock.spark.measure.ledger import Ledger, LedgerEntry, WrittenLedger
 from penstock.spark.run.query_restarts import NOT_CONNECTED
@@ -75,10 +75,9 @@ class RunningApart(RunningTopology):
         self._position = threading.Lock()
 
     def _build(self, reading: Reading) -> BuiltTopology:
-        places = Places(self._checkpoint.channel)
         self.apart: BuiltApart = build_apart(
-            self.topology, self.session, replace(reading, at_once=self._at_once), places,
-            self._max_rows,
+            self.topology, self.session, replace(reading, at_once=self._at_once),
+            self._checkpoint.channel, self._max_rows,
         )  # fmt: skip
         names = [part.component.name for part in self.apart.parts]
         for name in self._processors:
@@ -113,11 +112,9 @@ class RunningApart(RunningTopology):
         return next(part for part in self.apart.parts if part.query == query)
 
     def parallelism(self) -> dict[str, int]:
-        """Processors of each component, as last ordered."""
         return dict(self._parallelism)
 
     def set_parallelism(self, wanted: Mapping[str, int]) -> None:
-        """Set the processors of components; each holds from its next batch on."""
         known = self.parallelism()
         for name, count in wanted.items():
             if name not in known or count < 1:
@@ -237,7 +234,6 @@ class RunningApart(RunningTopology):
         )
 
     def backlog(self, now_s: float) -> int:
-        """Rows that wait anywhere: at sources that count, and in channels."""
         return sum(
             max(0, self.channel_backlog(name)) + max(0, self.source_backlog(name, now_s))
             for name in (part.component.name for part in self.apart.parts)

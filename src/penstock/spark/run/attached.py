@@ -7,7 +7,6 @@ here (another cluster manager, a setting), the decision is remembered as advice.
 import logging
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from types import TracebackType
 
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
@@ -23,8 +22,8 @@ from penstock.spark.act.attached_placements import AttachedPlacements
 from penstock.spark.act.executors import executors_given_at_once
 from penstock.spark.act.placement import cannot_place
 from penstock.spark.run import controlled
+from penstock.spark.run.before_start import check_attached
 from penstock.spark.run.history import begin_history
-from penstock.spark.run.last_resort_checks import check_attached
 
 log = logging.getLogger(__name__)
 
@@ -144,12 +143,7 @@ class Attached:
     def __enter__(self) -> "Attached":
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.detach()
 
 

@@ -4,7 +4,6 @@ import tempfile
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from types import TracebackType
 
 from pyspark.sql import Row
 
@@ -23,11 +22,9 @@ from penstock.spark.act.placement import Placement
 from penstock.spark.compile.fused import PlanChoice
 from penstock.spark.run import controlled
 from penstock.spark.run.apart import RunningApart
-from penstock.spark.run.before_start import check_before_start
+from penstock.spark.run.before_start import check_before_start, check_last_resort
 from penstock.spark.run.history import begin_history
-from penstock.spark.run.last_resort_checks import check_last_resort
-from penstock.spark.run.place import Place, open_session
-from penstock.spark.run.plan_choice import choose_plan
+from penstock.spark.run.place import Place, choose_plan, open_session
 from penstock.spark.run.slow_loop import SlowLoop, carried_out
 from penstock.spark.run.together import Pace, RunningTopology
 from penstock.spark.run.warm_up import warm_up
@@ -63,12 +60,7 @@ class ElasticRun:
             raise
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._resources.close()
 
     def _enter(self) -> None:

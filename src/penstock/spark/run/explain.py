@@ -11,13 +11,12 @@ from penstock.control.history.store import HistoryStore
 from penstock.model.plan import Orders, TopologyPlan
 from penstock.model.plan_document import Group
 from penstock.model.topology import Topology
-from penstock.spark.compile.apart import Places, build_apart
+from penstock.spark.compile.apart import build_apart
 from penstock.spark.compile.builder import BuiltQuery, BuiltTopology, build
 from penstock.spark.compile.fused import relaxed
-from penstock.spark.compile.reading import Reading
+from penstock.spark.compile.inspection import Reading
 from penstock.spark.handles import planned_shape
-from penstock.spark.run.plan_choice import PlanName, read_plan_file
-from penstock.spark.run.session import build_session
+from penstock.spark.run.place import PlanName, build_session, read_plan_file
 from penstock.spark.run.slow_loop import proposed
 
 _ROUTED = "ShufflePartitionIdPassThrough"  # Spark's name for rows that say their partition
@@ -93,8 +92,7 @@ def _built(
     if not apart:
         return build(topology, session, reading, wanted.plan, wanted.orders)
     with tempfile.TemporaryDirectory(prefix="penstock-explain-") as folder:
-        places = Places(lambda name: Path(folder) / name)
-        return build_apart(topology, session, reading, places).built
+        return build_apart(topology, session, reading, Path(folder).joinpath).built
 
 
 def _wanted(plan: PlanName, topology: str, history: str | None) -> _Wanted:

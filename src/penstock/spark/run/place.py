@@ -1,24 +1,79 @@
-"""Where a run takes place: its cluster, its session, and what it leaves there."""
+"""Where a run takes place: its cluster, its session, its plan, and what it leaves there."""
 
+import json
 from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from pyspark.sql import SparkSession
 
 from penstock.config import Settings
-from penstock.errors import Unavailable
+from penstock.control.history.store import HistoryStore
+from penstock.errors import InvalidInput, Unavailable
+from penstock.model.plan import TopologyPlan
+from penstock.model.plan_document import Group, read_plan
 from penstock.spark.act.executors import executor_settings
+from penstock.spark.channels.source import ChannelSource
+from penstock.spark.cluster import session
 from penstock.spark.cluster.embedded import EmbeddedCluster
 from penstock.spark.cluster.standing import cluster_settings
+from penstock.spark.compile.fused import PlanChoice
 from penstock.spark.handles.messages import SPARK_ERRORS, first_line
 from penstock.spark.run.first_executor import await_executor
-from penstock.spark.run.plan_choice import PlanName
-from penstock.spark.run.session import build_session
+from penstock.spark.run.slow_loop import proposed
+from penstock.spark.sources.generator_source import GeneratorSource
+from penstock.spark.sources.reader import PenstockSource
 
+PlanName = str | TopologyPlan | tuple[Group, ...] | None
 EMBEDDED = "embedded"
 STANDING = "cluster"  # the one of `penstock cluster up`
+
+# A session as `cluster.session` builds it, which can read all of our sources.
+build_session = partial(
+    session.build_session, sources=(GeneratorSource, PenstockSource, ChannelSource)
+)
+
+
+def choose_plan(
+    wanted: PlanName, apply: bool, store: HistoryStore, topology: str, checkpoint: Path
+) -> PlanChoice:
+    """What `--plan` and `--apply` ask for.
+
+    `auto` follows the newest proposals of the history. Where a checkpoint has begun, its plan is
+    kept unless state may be carried over.
+    """
+    if wanted is None:
+        return PlanChoice(None, apply)
+    if not isinstance(wanted, str):
+        return PlanChoice(wanted, apply)
+    if wanted == "none":
+        return PlanChoice((), apply, as_declared=True)
+    if wanted == "auto":
+        begun = (checkpoint / "queries").is_dir()
+        found = proposed(store, topology)
+        if found.groups is None or (begun and not apply):
+            return PlanChoice(None, apply)
+        return PlanChoice(
+            found.groups, apply, if_possible=True, orders=found.orders,
+            expected_gains=found.expected_gains,
+        )  # fmt: skip
+    return PlanChoice(read_plan_file(Path(wanted)), apply)
+
+
+def read_plan_file(file: Path) -> TopologyPlan | tuple[Group, ...]:
+    """The plan of a JSON file."""
+    try:
+        document = json.loads(file.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InvalidInput(
+            f"--plan is {str(file)!r}, which cannot be read ({error.strerror}); give none, auto or "
+            "a JSON file."
+        ) from error
+    except ValueError as error:
+        raise InvalidInput(f"--plan {file} is not JSON: {error}.") from error
+    return read_plan(document, f"--plan {file}")
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 from pyspark.errors import PySparkException
@@ -18,21 +17,19 @@ from penstock.errors import InvalidTopology
 from penstock.model.plan import Orders
 from penstock.model.topology import Topology
 from penstock.spark import handles
-from penstock.spark.checkpoint.identity import identity
 from penstock.spark.checkpoint.layout import Checkpoint
 from penstock.spark.checkpoint.operators import operators_record
-from penstock.spark.checkpoint.plan_agreement import agree_on_plan, recorded_plan
+from penstock.spark.checkpoint.plan_agreement import agree_on_plan, identity, recorded_plan
 from penstock.spark.compile.builder import BuiltQuery, BuiltTopology, build
 from penstock.spark.compile.fused import PlanChoice, ShapeGuard, relaxed
-from penstock.spark.compile.reading import Reading
+from penstock.spark.compile.inspection import Reading
 from penstock.spark.handles.messages import first_line
 from penstock.spark.measure.batch_arrivals import BatchArrivals
 from penstock.spark.measure.consumption import Consumption
 from penstock.spark.measure.ledger import Ledger, LedgerEntry, WrittenLedger
 from penstock.spark.measure.progress import Reports
 from penstock.spark.routes.frames import announce
-from penstock.spark.run.failure import query_failure
-from penstock.spark.run.query_restarts import QueryRestarts
+from penstock.spark.run.query_restarts import QueryRestarts, query_failure
 from penstock.spark.sinks.batch_writer import (
     BatchCalls,
     BatchWriter,
@@ -106,12 +103,7 @@ class RunningTopology:
             raise
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.stop()
 
     def _start(self) -> None:
@@ -154,7 +146,6 @@ class RunningTopology:
         )  # fmt: skip
 
     def send_parallelism(self, processors: int) -> None:
-        """Let stateless work that follows generated streams use so many tasks from now on."""
         self.controls.order_tasks(self._obeying("tasks"), processors)
 
     def send_orders(self, what: dict[str, Any]) -> None:
@@ -282,7 +273,6 @@ class RunningTopology:
         return self._checkpoint.routes
 
     def use_tasks(self, source: str, tasks: int) -> None:
-        """Route a source's rows to this many tasks from the next batch on, without a restart."""
         self.controls.of(source).order(route_tasks=tasks)
 
     def rows(self, sink: str) -> list[Row]:

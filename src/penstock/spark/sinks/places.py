@@ -37,7 +37,6 @@ class LocalPlace:
     """The machine's own file system, or one that is mounted."""
 
     def exists(self, path: str) -> bool:
-        """As of Place."""
         return _local(path).exists()
 
     def make(self, path: str) -> None:
@@ -46,20 +45,16 @@ class LocalPlace:
 
     @contextmanager
     def new_file(self, path: str) -> Iterator[Any]:
-        """As of Place."""
         with durable_files.new_file(_local(path), 0o666) as stream:
             yield stream
 
     def move(self, path: str, to: str) -> None:
-        """As of Place."""
         durable_files.rename(_local(path), _local(to))
 
     def sync(self, path: str) -> None:
-        """As of Place."""
         durable_files.sync_directory(_local(path))
 
     def remove_tree(self, path: str) -> None:
-        """As of Place."""
         durable_files.remove_tree(_local(path))
 
 
@@ -70,26 +65,21 @@ class RemotePlace:
         self._system = system
 
     def exists(self, path: str) -> bool:
-        """As of Place."""
         return bool(self._system.get_file_info(_inner(path)).type != fs.FileType.NotFound)
 
     def make(self, path: str) -> None:
-        """As of Place."""
         self._system.create_dir(_inner(path), recursive=True)
 
     def new_file(self, path: str) -> Any:
-        """As of Place."""
         return self._system.open_output_stream(_inner(path))
 
     def move(self, path: str, to: str) -> None:
-        """As of Place."""
         self._system.move(_inner(path), _inner(to))
 
     def sync(self, path: str) -> None:
         """Nothing to do."""
 
     def remove_tree(self, path: str) -> None:
-        """As of Place."""
         if self.exists(path):
             self._system.delete_dir(_inner(path))
 

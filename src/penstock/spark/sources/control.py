@@ -6,11 +6,8 @@ reading it twice changes nothing, and a driver that dies leaves the source as it
 made of it is in that batch's end offset, so a batch that is repeated does not look here again.
 """
 
-import fcntl
 import json
-import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
@@ -18,7 +15,7 @@ from typing import Any
 from penstock.errors import InvalidInput
 from penstock.forecast.metadata import NAMES, metadata_from
 from penstock.model.sources import OVERLOAD_BY, STRATEGIES
-from penstock.spark.checkpoint.durable_files import write_atomically
+from penstock.spark.checkpoint.durable_files import exclusive, write_atomically
 from penstock.spark.sources.settings import Limits
 
 FILE = "control.json"
@@ -97,7 +94,7 @@ class ControlFile:
         """Order something else than before; threads and processes take turns."""
         assert self._path is not None, "nothing reads this source"
         self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with _turn(self._path.with_suffix(".lock")):
+        with exclusive(self._path.with_suffix(".lock")):
             before = self.read()
             if self.fault:
                 raise InvalidInput(f"{self._path} {self.fault}; remove it, then try again.")
@@ -154,16 +151,6 @@ class TaskOrders:
     def tasks(self, default: int) -> int:
         """What was ordered last; the default where nothing was."""
         return self._file.read().tasks.get(self._component, default)
-
-
-@contextmanager
-def _turn(lock: Path) -> Iterator[None]:
-    descriptor = os.open(lock, os.O_RDWR | os.O_CREAT, 0o600)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(descriptor)
 
 
 def check_meta(name: str, meta: Mapping[str, Any]) -> dict[str, Any]:

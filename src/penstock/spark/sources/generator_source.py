@@ -25,12 +25,11 @@ from pyspark.sql.streaming.datasource import (
 )
 from pyspark.sql.types import StructType
 
-from penstock.spark.routes.names import OFFSET
+from penstock.spark.routes.method import OFFSET
 from penstock.spark.routes.reading import RoutedReading
-from penstock.spark.sources.batch_choice import BatchChoices, Choice
+from penstock.spark.sources.batch_choice import BatchChoices, Choice, dropped_rows, kept, seed_of
 from penstock.spark.sources.control import TaskOrders
 from penstock.spark.sources.generated_streams import COLUMNS, ROWS_PER_CHUNK, GeneratedStreams
-from penstock.spark.sources.shedding import dropped_rows, kept, seed_of
 from penstock.workloads.generator import Generator
 
 FORMAT = "penstock-generator"

@@ -25,20 +25,25 @@ from pyspark.sql.types import StructType
 
 from penstock.model.observation import Ints
 from penstock.spark.checkpoint.durable_files import make_directory
-from penstock.spark.routes.names import OFFSET
+from penstock.spark.routes.method import OFFSET
 from penstock.spark.routes.reading import RoutedReading
 from penstock.spark.sources.backends.backend import Backend, Chunk, Malformed, Positions, Ranges
 from penstock.spark.sources.backends.classes import backend_class, make_backend
-from penstock.spark.sources.batch_choice import BatchChoices, Choice
+from penstock.spark.sources.batch_choice import (
+    BatchChoices,
+    Bools,
+    Choice,
+    dropped_of_ranges,
+    kept,
+    seed_of,
+)
 from penstock.spark.sources.dead_letters import letter_file, write_letters
 from penstock.spark.sources.entry import Batch
 from penstock.spark.sources.gate import Gate
 from penstock.spark.sources.log import AdmissionLog, DamagedLog
-from penstock.spark.sources.packing import packs, rows_schema
+from penstock.spark.sources.packing import packs, rows_schema, well_sized
 from penstock.spark.sources.partition import LanePartition, packed, unpacked
 from penstock.spark.sources.settings import SourceSettings
-from penstock.spark.sources.shedding import Bools, dropped_of_ranges, kept, seed_of
-from penstock.spark.sources.sizes import well_sized
 
 FORMAT = "penstock"
 NO_LIMIT = 2**62

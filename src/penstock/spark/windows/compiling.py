@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -100,16 +101,18 @@ class Compiled:
         inputs = tuple(self._column(f"`{column}`", "") for column in aggregate.columns)
         kernel = UserKernel(name, aggregate, inputs, _arrow(state), _arrow(returns))
         self.types.append((name, returns))
-        self.results.append((name, results.User(self._kernel(kernel, shared=False), kernel)))
+        place = self._kernel(kernel, shared=False)
+        self.results.append((name, partial(results.user, kernel=place, of=kernel)))
 
     def _result(self, name: str, call: Call, returns: DataType) -> Result:
         if call.over is None:
-            return results.Count(self._kernel(Rows()))
+            return partial(results.count, rows=self._kernel(Rows()))
         if call.function == "approx_count_distinct":
             hashes = self._column(f"xxhash64({call.over})", "", valid=call.over)
-            return results.Distinct(self._kernel(Registers(hashes)), self._estimates())
+            kernel = self._kernel(Registers(hashes))
+            return partial(results.distinct, kernel=kernel, estimator=self._estimates())
         if call.function == "count":
-            return results.Count(self._kernel(Rows(self._column(call.over, ""))))
+            return partial(results.count, rows=self._kernel(Rows(self._column(call.over, ""))))
         if call.function in ("min", "max"):
             return self._extreme(name, call, returns)
         return self._sum(name, call, returns)
@@ -120,10 +123,13 @@ class Compiled:
             column = self._column(over, "")
             kind = self.frame.select(F.expr(over)).schema.fields[0].dataType
             assert isinstance(kind, DecimalType)
-            kernel, rows = self._kernel(DecimalSum(column)), self._kernel(Rows(column))
+            given: dict[str, Any] = {
+                "kernel": self._kernel(DecimalSum(column)), "rows": self._kernel(Rows(column)),
+                "kind": _arrow(returns), "ansi": self.ansi,
+            }  # fmt: skip
             if call.function == "sum":
-                return results.DecimalTotal(kernel, rows, _arrow(returns), self.ansi)
-            return results.DecimalMean(kernel, rows, kind.scale, _arrow(returns), self.ansi)
+                return partial(results.decimal_total, **given)
+            return partial(results.decimal_mean, scale=kind.scale, **given)
         kind_name = returns.simpleString()
         if kind_name not in ("bigint", "double"):
             raise InvalidTopology(
@@ -133,24 +139,26 @@ class Compiled:
         column = self._column(over, kind_name)
         rows = self._kernel(Rows(column))
         if call.function == "avg":
-            return results.Mean(self._kernel(FloatSum(column)), rows)
+            return partial(results.mean, kernel=self._kernel(FloatSum(column)), rows=rows)
         exact = IntSum(column, self.ansi) if kind_name == "bigint" else FloatSum(column)
-        return results.Number(self._kernel(exact), rows, _arrow(returns))
+        return self._number(exact, rows, _arrow(returns))
 
     def _extreme(self, name: str, call: Call, returns: DataType) -> Result:
         column, kind = self._column(str(call.over), ""), _arrow(returns)
         greatest = call.function == "max"
         wide = pa.types.is_decimal(kind) and kind.precision > _LONGEST_INT64_DECIMAL
         if wide or pa.types.is_string(kind) or pa.types.is_binary(kind):
-            return results.Ranked(self._kernel(RankedExtreme(column, greatest)))
+            return partial(results.ranked, kernel=self._kernel(RankedExtreme(column, greatest)))
         if not (pa.types.is_primitive(kind) or pa.types.is_decimal(kind)):
             raise InvalidTopology(
                 f"aggregates: {name!r}: {call.sql} is of type {returns.simpleString()}; allowed: "
                 "numbers, text, binary, booleans, dates and times."
             )
-        kernel = Extreme(column, greatest, _numpy_name(kind))
-        rows = self._kernel(Rows(column))
-        return results.Number(self._kernel(kernel), rows, kind)
+        extreme = Extreme(column, greatest, _numpy_name(kind))
+        return self._number(extreme, self._kernel(Rows(column)), kind)
+
+    def _number(self, kernel: Kernel, rows: int, kind: Any) -> Result:
+        return partial(results.number, kernel=self._kernel(kernel), rows=rows, kind=kind)
 
     def _column(self, sql: str, cast: str, valid: str | None = None) -> str:
         """The projected column of an expression; equal ones are projected once."""

@@ -7,12 +7,11 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from penstock.errors import PenstockError
 from penstock.model.observation import Ints
-from penstock.spark.windows.kernels import State, limbs_of
+from penstock.spark.windows.kernels import OfColumn, State, limbs_of, with_values
 from penstock.spark.windows.reducing import by_group, differences
 
 _MASK = 0xFFFFFFFF
@@ -20,20 +19,11 @@ _EXACT = Context(prec=120, rounding=ROUND_HALF_UP)
 
 
 @dataclass(frozen=True)
-class DecimalSum:
+class DecimalSum(OfColumn):
     """The sum of decimals of one scale; null counts as nothing."""
 
-    column: str
-
-    @property
-    def inputs(self) -> tuple[str, ...]:
-        return (self.column,)
-
     def of_rows(self, columns: Sequence[Any], group: Ints, groups: int) -> State:
-        column = columns[0]
-        if column.null_count:
-            group = group[column.is_valid().to_numpy(zero_copy_only=False)]
-            column = pc.drop_null(column)
+        column, group = with_values(columns[0], group)
         low, high = limbs_of(column)
         parts = (low & _MASK, (low >> 32) & _MASK, high & _MASK, high >> 32)
         return self.of_states(parts, group, groups)

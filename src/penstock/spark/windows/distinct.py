@@ -15,29 +15,20 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from penstock.model.observation import Floats, Ints
-from penstock.spark.windows.kernels import State
+from penstock.spark.windows.kernels import OfColumn, State, with_values
 from penstock.spark.windows.reducing import over_ranges
 
-PRECISION = 9  # ceil(2 log2(1.106 / 0.05)), for Spark's default relative deviation of 0.05
+PRECISION = math.ceil(2 * math.log2(1.106 / 0.05))  # for Spark's default relative deviation
 REGISTERS = 2**PRECISION
 _NEIGHBOURS = 6
 
 
 @dataclass(frozen=True)
-class Registers:
+class Registers(OfColumn):
     """For each group the greatest number of leading zeros seen by each register."""
 
-    column: str
-
-    @property
-    def inputs(self) -> tuple[str, ...]:
-        return (self.column,)
-
     def of_rows(self, columns: Sequence[Any], group: Ints, groups: int) -> State:
-        column = columns[0]
-        if column.null_count:
-            group = group[column.is_valid().to_numpy(zero_copy_only=False)]
-            column = column.drop_null()
+        column, group = with_values(columns[0], group)
         hashes = column.to_numpy(zero_copy_only=False).view(np.uint64)
         register = (hashes >> np.uint64(64 - PRECISION)).astype(np.int64)
         found = np.zeros(groups * REGISTERS, dtype=np.uint8)
@@ -120,12 +111,3 @@ class Estimator:
             low, high = low + moved, high + moved
         total = np.append(0.0, np.cumsum(self.bias))
         return np.asarray((total[high] - total[low]) / (high - low))
-
-
-def check_precision(relative_deviation: float = 0.05) -> int:
-    """The precision HyperLogLog++ takes for a relative standard deviation.
-
-    >>> check_precision() == PRECISION
-    True
-    """
-    return math.ceil(2.0 * math.log2(1.106 / relative_deviation))

@@ -43,6 +43,17 @@ class Kernel(Protocol):
         """The state that was stored."""
 
 
+@dataclass(frozen=True)
+class OfColumn:
+    """A kernel that looks at one column."""
+
+    column: str
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        return (self.column,)
+
+
 class _Plain:
     """A kernel whose state is numpy columns of one kind."""
 
@@ -66,8 +77,8 @@ class Rows(_Plain):
         return () if self.column is None else (self.column,)
 
     def of_rows(self, columns: Sequence[Any], group: Ints, groups: int) -> State:
-        if columns and columns[0].null_count:
-            group = group[columns[0].is_valid().to_numpy(zero_copy_only=False)]
+        if columns:
+            _, group = with_values(columns[0], group)
         return (np.bincount(group, minlength=groups).astype(np.int64),)
 
     def of_states(self, state: State, group: Ints, groups: int) -> State:
@@ -78,15 +89,10 @@ class Rows(_Plain):
 
 
 @dataclass(frozen=True)
-class FloatSum(_Plain):
+class FloatSum(_Plain, OfColumn):
     """The sum of doubles; null counts as nothing."""
 
-    column: str
     dtype = np.float64
-
-    @property
-    def inputs(self) -> tuple[str, ...]:
-        return (self.column,)
 
     def of_rows(self, columns: Sequence[Any], group: Ints, groups: int) -> State:
         values = numbers(columns[0], 0.0)
@@ -100,15 +106,10 @@ class FloatSum(_Plain):
 
 
 @dataclass(frozen=True)
-class IntSum(_Plain):
+class IntSum(_Plain, OfColumn):
     """The sum of 64-bit integers; beyond them it is an error, or wraps where Spark is not ANSI."""
 
-    column: str
     ansi: bool
-
-    @property
-    def inputs(self) -> tuple[str, ...]:
-        return (self.column,)
 
     def of_rows(self, columns: Sequence[Any], group: Ints, groups: int) -> State:
         return (self._added(numbers(columns[0], 0), group, groups),)
@@ -139,20 +140,15 @@ class IntSum(_Plain):
 
 
 @dataclass(frozen=True)
-class Extreme(_Plain):
+class Extreme(_Plain, OfColumn):
     """The least or greatest number; NaN is greater than any other, as in Spark."""
 
-    column: str
     greatest: bool
     kind: str  # numpy's name of the type
 
     @property
     def dtype(self) -> Any:
         return np.dtype(self.kind)
-
-    @property
-    def inputs(self) -> tuple[str, ...]:
-        return (self.column,)
 
     @property
     def _op(self) -> Any:
@@ -166,11 +162,7 @@ class Extreme(_Plain):
         return info.min if self.greatest else info.max
 
     def of_rows(self, columns: Sequence[Any], group: Ints, groups: int) -> State:
-        column = columns[0]
-        if column.null_count:
-            valid = column.is_valid()
-            group = group[valid.to_numpy(zero_copy_only=False)]
-            column = pc.drop_null(column)
+        column, group = with_values(columns[0], group)
         values = as_numbers(column).astype(self.dtype, copy=False)
         return (by_group(self._op, values, group, groups, self._start),)
 
@@ -179,6 +171,13 @@ class Extreme(_Plain):
 
     def of_ranges(self, state: State, low: Ints, high: Ints) -> State:
         return (over_ranges(self._op, state[0], low, high, self._start),)
+
+
+def with_values(column: Any, group: Ints) -> tuple[Any, Ints]:
+    """The rows that have a value, and their groups."""
+    if not column.null_count:
+        return column, group
+    return pc.drop_null(column), group[column.is_valid().to_numpy(zero_copy_only=False)]
 
 
 def numbers(column: Any, null: Any) -> NDArray[Any]:

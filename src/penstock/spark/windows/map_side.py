@@ -4,7 +4,7 @@ A bucket is what one call of the stateful step works on. Its partials travel as 
 Spark moves a few rows instead of one per key and pane.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,10 +15,9 @@ from pyspark import TaskContext
 from penstock.model.observation import Ints
 from penstock.routing.hashing import key_hashes
 from penstock.spark.windows import partials
-from penstock.spark.windows.affected_windows import windows_of
 from penstock.spark.windows.kernels import Kernel
 from penstock.spark.windows.partials import Partials
-from penstock.spark.windows.shape import WindowShape
+from penstock.spark.windows.shape import WindowShape, windows_of
 from penstock.spark.windows.user import Where
 
 CHUNK_ROWS = 1_000_000
@@ -131,9 +130,6 @@ def chunks(batches: Iterable[Any], rows: int = CHUNK_ROWS) -> Iterator[Any]:
             held, count = [], 0
     if count:
         yield pa.Table.from_batches(held).combine_chunks()
-
-
-Lane = Callable[[Iterable[Any]], Iterator[Any]]
 
 
 def _buckets(keys: Any, buckets: int) -> Ints:

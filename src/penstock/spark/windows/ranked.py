@@ -9,20 +9,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from penstock.model.observation import Ints
-from penstock.spark.windows.kernels import State
+from penstock.spark.windows.kernels import OfColumn, State
 from penstock.spark.windows.reducing import Column, by_group, over_ranges
 
 
 @dataclass(frozen=True)
-class RankedExtreme:
+class RankedExtreme(OfColumn):
     """The least or greatest value of any type Arrow can sort; text by its bytes, as in Spark."""
 
-    column: str
     greatest: bool
-
-    @property
-    def inputs(self) -> tuple[str, ...]:
-        return (self.column,)
 
     def of_rows(self, columns: Sequence[Any], group: Ints, groups: int) -> State:
         return self.of_states((columns[0],), group, groups)

@@ -1,8 +1,11 @@
-"""From the states of windows to the values of the aggregates, in the types Spark gives them."""
+"""From the states of windows to the values of the aggregates, in the types Spark gives them.
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, Protocol
+Each function makes the Arrow array of one output column, with a value for each window. It names the
+kernels it needs by their position; all but the states are given when the aggregates are compiled.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -13,107 +16,51 @@ from penstock.spark.windows.distinct import Estimator
 from penstock.spark.windows.kernels import State
 from penstock.spark.windows.user import UserKernel
 
-
-class Result(Protocol):
-    """One output column; it names the kernels it needs by their position."""
-
-    def values(self, states: Sequence[State]) -> Any:
-        """An Arrow array with a value for each window."""
+Result = Callable[[Sequence[State]], Any]
 
 
-@dataclass(frozen=True)
-class Count:
+def count(states: Sequence[State], *, rows: int) -> Any:
     """The state of a counting kernel."""
-
-    rows: int
-
-    def values(self, states: Sequence[State]) -> Any:
-        return pa.array(states[self.rows][0])
+    return pa.array(states[rows][0])
 
 
-@dataclass(frozen=True)
-class Number:
+def number(states: Sequence[State], *, kernel: int, rows: int, kind: Any) -> Any:
     """A sum or an extreme: null where no row had a value."""
-
-    kernel: int
-    rows: int
-    kind: Any
-
-    def values(self, states: Sequence[State]) -> Any:
-        return _typed(states[self.kernel][0], states[self.rows][0] == 0, self.kind)
+    return _typed(states[kernel][0], states[rows][0] == 0, kind)
 
 
-@dataclass(frozen=True)
-class Mean:
+def mean(states: Sequence[State], *, kernel: int, rows: int) -> Any:
     """Sum over count, in doubles."""
-
-    kernel: int
-    rows: int
-
-    def values(self, states: Sequence[State]) -> Any:
-        count = states[self.rows][0]
-        none = count == 0
-        return pa.array(states[self.kernel][0] / np.where(none, 1, count), mask=none)
+    counted = states[rows][0]
+    none = counted == 0
+    return pa.array(states[kernel][0] / np.where(none, 1, counted), mask=none)
 
 
-@dataclass(frozen=True)
-class DecimalTotal:
+def decimal_total(states: Sequence[State], *, kernel: int, rows: int, kind: Any, ansi: bool) -> Any:
     """The sum of decimals."""
-
-    kernel: int
-    rows: int
-    kind: Any
-    ansi: bool
-
-    def values(self, states: Sequence[State]) -> Any:
-        return decimals.total(states[self.kernel], states[self.rows][0] > 0, self.kind, self.ansi)
+    return decimals.total(states[kernel], states[rows][0] > 0, kind, ansi)
 
 
-@dataclass(frozen=True)
-class DecimalMean:
+def decimal_mean(
+    states: Sequence[State], *, kernel: int, rows: int, scale: int, kind: Any, ansi: bool
+) -> Any:
     """The mean of decimals; `scale` is that of the column."""
-
-    kernel: int
-    rows: int
-    scale: int
-    kind: Any
-    ansi: bool
-
-    def values(self, states: Sequence[State]) -> Any:
-        count = states[self.rows][0]
-        return decimals.mean(states[self.kernel], count, self.scale, self.kind, self.ansi)
+    return decimals.mean(states[kernel], states[rows][0], scale, kind, ansi)
 
 
-@dataclass(frozen=True)
-class Ranked:
+def ranked(states: Sequence[State], *, kernel: int) -> Any:
     """The state of a RankedExtreme."""
-
-    kernel: int
-
-    def values(self, states: Sequence[State]) -> Any:
-        return states[self.kernel][0]
+    return states[kernel][0]
 
 
-@dataclass(frozen=True)
-class Distinct:
+def distinct(states: Sequence[State], *, kernel: int, estimator: Estimator) -> Any:
     """The estimate of the registers."""
-
-    kernel: int
-    estimator: Estimator
-
-    def values(self, states: Sequence[State]) -> Any:
-        return pa.array(self.estimator.estimate(states[self.kernel][0]))
+    return pa.array(estimator.estimate(states[kernel][0]))
 
 
-@dataclass(frozen=True)
-class User:
+def user(states: Sequence[State], *, kernel: int, of: UserKernel) -> Any:
     """What the user's result() makes of the state."""
-
-    kernel: int
-    of: UserKernel
-
-    def values(self, states: Sequence[State]) -> Any:
-        return self.of.results(states[self.kernel])
+    return of.results(states[kernel])
 
 
 def _typed(numbers: NDArray[Any], none: NDArray[np.bool_], kind: Any) -> Any:

@@ -10,13 +10,11 @@ import pyarrow as pa
 
 from penstock.model.observation import Ints
 from penstock.spark.windows import partials
-from penstock.spark.windows.affected_windows import made, windows_of
 from penstock.spark.windows.kernels import Kernel
-from penstock.spark.windows.keys import numbered
 from penstock.spark.windows.partials import Partials
 from penstock.spark.windows.results import Result
-from penstock.spark.windows.shape import WindowShape
-from penstock.spark.windows.state_format import of_the_same, packed, renumbered
+from penstock.spark.windows.shape import WindowShape, made, windows_of
+from penstock.spark.windows.state_format import numbered, of_the_same, packed, renumbered
 from penstock.spark.windows.user import Where
 
 

@@ -8,8 +8,7 @@ import pyarrow as pa
 
 from penstock.model.observation import Ints
 from penstock.spark.sources.backends.backend import Chunk, Malformed, Positions, Ranges
-from penstock.spark.sources.backends.directory import Directory
-from penstock.spark.sources.backends.fingerprints import SLACK
+from penstock.spark.sources.backends.directory import SLACK, Directory
 
 CONTINUES = b"\xff\xff\xff\xff"  # every message begins with it
 END = CONTINUES + b"\0\0\0\0"

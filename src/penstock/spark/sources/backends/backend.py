@@ -118,6 +118,11 @@ class Advance:
     first_s: Floats  # arrival of the first and the last record of each range; NaN: not known
     last_s: Floats
 
+    @classmethod
+    def of(cls, end: Positions, rows: Ints) -> "Advance":
+        """Of a system that does not know when a record arrived."""
+        return cls(end, rows, np.full(len(end), np.nan), np.full(len(end), np.nan))
+
 
 @dataclass(frozen=True)
 class Ranges:
@@ -219,8 +224,7 @@ class Backend(ABC):
         that number records one by one: positions are (0, number).
         """
         end = np.minimum(start.minor + rows, latest.minor)
-        unknown = np.full(len(end), np.nan)
-        return Advance(positions(end), end - start.minor, unknown, unknown)
+        return Advance.of(positions(end), end - start.minor)
 
     @abstractmethod
     def read(self, ranges: Ranges, schema: pa.Schema) -> Iterator[Chunk]:

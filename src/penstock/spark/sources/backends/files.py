@@ -29,8 +29,13 @@ from penstock.spark.sources.backends.backend import (
     Positions,
     Ranges,
 )
-from penstock.spark.sources.backends.directory import Directory, fits, nothing_in
-from penstock.spark.sources.backends.fingerprints import SLACK, Fingerprints
+from penstock.spark.sources.backends.directory import (
+    SLACK,
+    Directory,
+    Fingerprints,
+    fits,
+    nothing_in,
+)
 from penstock.spark.sources.backends.line_files import LineFiles
 
 FORMATS = ("json", "csv", "arrow")
@@ -104,20 +109,15 @@ class FilesBackend(Backend):
             else:
                 inode[row], size[row], fault[row] = self._changed(name, major, minor, found)
         end, waiting, wrong = self._layout.reach(streams, since, Positions(inode, size), fault)
-        unknown = np.full(count, np.nan)
-        never = np.zeros(count, dtype=bool)
-        return Latest(end, waiting, unknown, unknown, wrong, never)
+        return Latest.of(end, waiting, wrong)
 
     def advance(
         self, streams: Sequence[str], start: Positions, latest: Positions, rows: Ints
     ) -> Advance:
-        """Bytes for so many rows."""
         end, counts = self._layout.advance(streams, start, latest, rows)
-        unknown = np.full(len(streams), np.nan)
-        return Advance(end, counts, unknown, unknown)
+        return Advance.of(end, counts)
 
     def read(self, ranges: Ranges, schema: pa.Schema) -> Iterator[Chunk]:
-        """The records of ranges."""
         self._directory.forget()
         return self._layout.read(ranges, schema)
 

@@ -62,19 +62,12 @@ class GeneratorsBackend(Backend):
 
     @classmethod
     def schema(cls, options: Mapping[str, Any]) -> str:
-        """The columns of every generated stream."""
         return COLUMNS
 
     def discover(self) -> Sequence[Discovered]:
-        """The streams that are listed."""
         return self._listed
 
-    def first(self, streams: Sequence[str]) -> Positions:
-        """Row 0."""
-        return positions(np.zeros(len(streams), dtype=np.int64))
-
     def latest(self, streams: Sequence[str], since: Positions, whole: bool = False) -> Latest:
-        """What has arrived by the clock."""
         of = self._numbers(streams)
         known = self._streams.known(of)
         arrived, ended = self._streams.arrived(of, time.time(), whole)
@@ -86,7 +79,6 @@ class GeneratorsBackend(Backend):
     def advance(
         self, streams: Sequence[str], start: Positions, latest: Positions, rows: Ints
     ) -> Advance:
-        """Rows are counted exactly."""
         end = np.minimum(start.minor + rows, latest.minor)
         first_s, last_s = self._streams.span_s(self._numbers(streams), start.minor, end)
         return Advance(positions(end), end - start.minor, first_s, last_s)

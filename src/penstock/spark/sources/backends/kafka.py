@@ -29,10 +29,8 @@ from penstock.spark.sources.backends.backend import (
 )
 from penstock.spark.sources.backends.kafka_clients import KafkaPlace, admin, reachable, sentence
 from penstock.spark.sources.backends.kafka_reading import read_ranges
-from penstock.spark.sources.backends.payloads import PayloadForm
+from penstock.spark.sources.backends.payloads import PayloadForm, start_and_lost
 
-STARTS = ("first", "now")
-LOST = ("suspend", "skip")
 WILDCARDS = "*?["
 MISSING = -1
 
@@ -59,18 +57,13 @@ class KafkaBackend(Backend):
     @classmethod
     def from_options(cls, options: Mapping[str, Any]) -> "KafkaBackend":
         """`servers`, `topics`; `start`, `lost`, `isolation`, `client`; and how values decode."""
-        chosen = {"start": options.get("start", "first"), "lost": options.get("lost", "suspend")}
-        for name, allowed in (("start", STARTS), ("lost", LOST)):
-            if chosen[name] not in allowed:
-                raise InvalidInput(f"{name} is {chosen[name]!r}; allowed: {', '.join(allowed)}.")
         topics = options.get("topics", ())
         if isinstance(topics, str) or not topics or not all(isinstance(t, str) for t in topics):
             raise InvalidInput(f"topics is {topics!r}; give a list of at least one topic.")
         form = PayloadForm.from_options(options)
-        return cls(KafkaPlace.from_options(options), list(topics), form, **chosen)
+        return cls(KafkaPlace.from_options(options), list(topics), form, *start_and_lost(options))
 
     def check(self, schema: pa.Schema) -> None:
-        """Columns beside the value must be in the schema."""
         self._form.check(schema)
 
     def discover(self) -> Sequence[Discovered]:
@@ -133,9 +126,7 @@ class KafkaBackend(Backend):
             np.where(sound, reach.topic_id, since.major),
             np.where(rows > 0, reach.high, since.minor),
         )
-        unknown = np.full(len(streams), np.nan)
-        never_ends = np.zeros(len(streams), dtype=bool)
-        return Latest(end, rows, unknown, unknown, faults, never_ends)
+        return Latest.of(end, rows, faults)
 
     def _faults(self, reach: _Reach, since: Positions) -> list[str]:
         anew = (since.major != 0) & (reach.topic_id != since.major)
@@ -164,12 +155,9 @@ class KafkaBackend(Backend):
         if self._lost == "skip":
             since = np.maximum(since, self._reach(streams).low)
         end = np.minimum(since + np.maximum(rows, 1), latest.minor)
-        taken = np.maximum(end - since, 0)
-        unknown = np.full(len(streams), np.nan)
-        return Advance(Positions(latest.major, end), taken, unknown, unknown)
+        return Advance.of(Positions(latest.major, end), np.maximum(end - since, 0))
 
     def read(self, ranges: Ranges, schema: pa.Schema) -> Iterator[Chunk]:
-        """The records of ranges, all partitions by one consumer."""
         return read_ranges(self._place, self._form, ranges, schema)
 
     def _reach(self, streams: Sequence[str]) -> _Reach:

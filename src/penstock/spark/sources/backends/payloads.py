@@ -13,6 +13,7 @@ from penstock.spark.sources.backends.backend import Chunk, Malformed
 from penstock.spark.sources.backends.decoding import Decoded, decode
 
 FORMATS = ("json", "csv", "raw")
+STARTS, LOST = ("first", "now"), ("suspend", "skip")  # of each the default first
 STAMP = pa.timestamp("us", "UTC")
 RAW_TYPES = (pa.string(), pa.binary())
 
@@ -100,6 +101,16 @@ class PayloadForm:
         blank = [number for number, value in enumerate(values) if not (value or b"").strip()]
         bad = sorted([*found.bad, *((number, "its value is empty") for number in blank)])
         return Decoded(found.rows, found.records, bad)
+
+
+def start_and_lost(options: Mapping[str, Any]) -> tuple[str, str]:
+    """Where a stream is begun, and what is done when records were removed before being read."""
+    chosen = []
+    for name, allowed in (("start", STARTS), ("lost", LOST)):
+        chosen.append(options.get(name, allowed[0]))
+        if chosen[-1] not in allowed:
+            raise InvalidInput(f"{name} is {chosen[-1]!r}; allowed: {', '.join(allowed)}.")
+    return chosen[0], chosen[1]
 
 
 def _raw(values: Sequence[bytes | None], schema: pa.Schema) -> Decoded:

@@ -23,7 +23,7 @@ from penstock.spark.sources.backends.backend import (
     Positions,
     Ranges,
 )
-from penstock.spark.sources.backends.payloads import PayloadForm
+from penstock.spark.sources.backends.payloads import PayloadForm, start_and_lost
 from penstock.spark.sources.backends.redis_connection import RedisPlace, connect, sentence
 from penstock.spark.sources.backends.redis_ids import clock_s, holdable, packed, texts, unpacked
 from penstock.spark.sources.backends.redis_reading import read_ranges
@@ -39,8 +39,6 @@ from penstock.spark.sources.backends.redis_scripts import (
 
 SCAN_COUNT = 2_000
 MOST_CUT_ROWS = 50_000  # looking for the end of more would hold up the server
-STARTS = ("first", "now")
-LOST = ("suspend", "skip")
 
 
 @dataclass(frozen=True)
@@ -72,19 +70,15 @@ class RedisBackend(Backend):
     @classmethod
     def from_options(cls, options: Mapping[str, Any]) -> "RedisBackend":
         """`url`, `keys`; `field`, `start`, `lost`, `password_env`; and how values are decoded."""
-        chosen = {"start": options.get("start", "first"), "lost": options.get("lost", "suspend")}
-        for name, allowed in (("start", STARTS), ("lost", LOST)):
-            if chosen[name] not in allowed:
-                raise InvalidInput(f"{name} is {chosen[name]!r}; allowed: {', '.join(allowed)}.")
         field = options.get("field", "value")
         if not isinstance(field, str) or not field:
             raise InvalidInput(f"field is {field!r}; it must be the name of an entry's field.")
         form = PayloadForm.from_options(options)
         place = RedisPlace.from_options(options)
-        return cls(place, options.get("keys", "*"), form, field, **chosen)
+        keys = options.get("keys", "*")
+        return cls(place, keys, form, field, *start_and_lost(options))
 
     def check(self, schema: pa.Schema) -> None:
-        """Columns beside the value must be in the schema."""
         self._form.check(schema)
 
     def discover(self) -> Sequence[Discovered]:

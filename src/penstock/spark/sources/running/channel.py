@@ -54,21 +54,17 @@ class RunningChannel(RunningSource):
         return frame if reader.watermark is None else frame.withWatermark(*reader.watermark)
 
     def counted(self, now_s: float) -> tuple[int, float]:
-        """What was published."""
         with self._lock:
             return self._channel().end_row(), now_s
 
     def rows_at(self, offset: Offset) -> int:
-        """The row number."""
         return int(offset["row"])
 
     def waiting(self, offset: Offset | None, now_s: float) -> int:
-        """What was published without what was read."""
         published, _ = self.counted(now_s)
         return published - self._read(offset)
 
     def arrivals(self, start: Offset | None, end: Offset) -> list[Arrivals]:
-        """As the entries of the channel have them."""
         first, last = self._read(start), self.rows_at(end)
         if last <= first:
             return []

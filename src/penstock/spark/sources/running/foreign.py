@@ -18,7 +18,6 @@ class RunningFunction(RunningSource):
     """A function of the session that returns a streaming frame."""
 
     def open(self, session: SparkSession, opening: Opening) -> DataFrame:
-        """Whatever the user's code makes."""
         _refuse_route(self._source)
         reader: Any = self._source.reader
         if not callable(reader):
@@ -50,7 +49,6 @@ class RunningFeedback(RunningSource):
         self._feedback = feedback
 
     def open(self, session: SparkSession, opening: Opening) -> DataFrame:
-        """No rows, of the declared columns."""
         _refuse_route(self._source)
         try:
             schema = StructType.fromDDL(self._feedback.schema)

@@ -34,7 +34,6 @@ class RunningGenerator(RunningSource):
 
     @property
     def rows_in_all(self) -> int | None:
-        """As declared."""
         return self._generator.rows
 
     def open(self, session: SparkSession, opening: Opening) -> DataFrame:
@@ -48,15 +47,12 @@ class RunningGenerator(RunningSource):
         return self._routed(session, FORMAT, options | opening.options(self.name))
 
     def counted(self, now_s: float) -> tuple[int, float]:
-        """By the clock."""
         return self._arrived(now_s), now_s
 
     def rows_at(self, offset: Offset) -> int:
-        """The row number."""
         return int(offset["row"])
 
     def waiting(self, offset: Offset | None, now_s: float) -> int:
-        """Rows by the clock without those read."""
         return self._arrived(now_s) - self._read(offset)
 
     def finished(self, offset: Offset | None, once_since_s: float | None = None) -> bool:

@@ -53,11 +53,9 @@ class RunningStreams(RunningSource):
         )  # fmt: skip
 
     def counted(self, now_s: float) -> tuple[int, float] | None:
-        """As of the last batch."""
         return None if self._watch is None else self._watch.arrived().get(self.name)
 
     def waiting(self, offset: Offset | None, now_s: float) -> int:
-        """Rows that are in no batch before the offset, as of the last look."""
         return max(map(waiting_rows, self._statuses(offset)), default=0)
 
     def finished(self, offset: Offset | None, once_since_s: float | None = None) -> bool:
@@ -68,7 +66,6 @@ class RunningStreams(RunningSource):
         )
 
     def arrivals(self, start: Offset | None, end: Offset) -> list[Arrivals]:
-        """The end offset of a batch carries them."""
         if start is not None and (start["log"], start["seq"]) == (end["log"], end["seq"]):
             return []
         return [Arrivals(*map(float, part)) for part in end["arrived"]]

@@ -12,10 +12,10 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
+from experiments.allocation.workloads.flight_data import flights, planes, weather, write_days
 from penstock.errors import InvalidInput
 from penstock.model.sinks import Sink
 from penstock.model.topology import Topology
-from penstock.workloads.flights import flights, planes, weather, write_days
 
 DAYS_OF_2013 = 365
 FLIGHTS_SCHEMA = (

@@ -1,13 +1,19 @@
-"""The power of two choices, a baseline: each row to the less loaded of its key's two nodes.
+"""Baselines: hash(key) modulo the number of nodes, and the power of two choices.
 
-After Nasir et al. 2015 (partial key grouping). A key is on at most two nodes, so a key with more
-than two nodes' worth of rows still overloads both.
+With two choices each row goes to the less loaded of its key's two nodes, after Nasir et al. 2015
+(partial key grouping). A key is on at most two nodes, so a key with more than two nodes' worth of
+rows still overloads both.
 """
 
 import numpy as np
 
 from penstock.model.observation import Floats, Ints
 from penstock.routing.hashing import Hashes, mixed
+
+
+def plain_hash_routes(hashes: Hashes, nodes: int) -> Ints:
+    """The node of each row. Nearly every key moves when `nodes` changes."""
+    return (hashes % np.uint64(nodes)).view(np.int64)
 
 
 def candidates(hashes: Hashes, nodes: int) -> tuple[Ints, Ints]:

@@ -1,0 +1,1 @@
+"""Programs to read and run; experiments and tests take their topologies from some of them."""

@@ -1,0 +1,1 @@
+"""What runs in the trials, and the parameters that the paper leaves open."""
