@@ -1,5 +1,6 @@
 """The clairvoyant: its flow against closed forms, its plans against all plans there are."""
 
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -47,21 +48,17 @@ def test_under_a_steady_load_batches_are_as_long_as_the_formula_says(load):
     assert length_s == pytest.approx(OVERHEAD_S / (1 - load), rel=1e-3)
 
 
-@pytest.mark.parametrize(("trigger_s", "late"), [(0.0, 0.0), (4.0, 0.2125), (10.0, 0.535)])
-def test_rows_are_late_evenly_over_the_cycle(trigger_s, late):
-    batch = BatchCost(OVERHEAD_S, trigger_s=trigger_s)
-    # B = O + 0.4 I, and a row takes from B to I + B, evenly.
-    scenario = Scenario(
-        "t", 600.0, 5.0, (SourceSpec("in", constant(80)),),
-        (OperatorSpec("work", (Upstream("in"),), ServiceTime("exponential", 0.01)),),
-        ClusterSpec(1, 1, 1, 2), batch=batch,
-    )  # fmt: skip
+@pytest.mark.parametrize("trigger_s", [2.0, 4.0, 10.0])
+def test_with_an_interval_rows_take_from_a_batch_to_an_interval_more_evenly(trigger_s):
+    scenario = replace(
+        scenario_of(constant(80), most=1), batch=BatchCost(OVERHEAD_S, trigger_s=trigger_s)
+    )
+    batch_s = OVERHEAD_S + 0.4 * trigger_s
     flow = BatchFlow(scenario, np.array([1]))
-    expected = max(0.0, trigger_s + OVERHEAD_S + 0.4 * trigger_s - 5.0) / (trigger_s or 1.0)
-    assert expected == pytest.approx(late if trigger_s else 0.0, abs=0.4)
-    length_s = np.array([OVERHEAD_S + 0.4 * trigger_s or OVERHEAD_S])
-    _, rows = flow.advance(50, length_s, np.array([0]))
-    assert float(rows[0]) / 400 == pytest.approx(expected, abs=1e-6)
+    length_s, late_rows = flow.advance(50, np.array([batch_s]), np.array([0]))
+    assert float(length_s[0]) == pytest.approx(batch_s)
+    expected = min(1.0, max(0.0, (trigger_s + batch_s - 5.0) / trigger_s))
+    assert float(late_rows[0]) / 400 == pytest.approx(expected)
 
 
 def test_overload_piles_up_and_is_worked_off():
@@ -80,12 +77,16 @@ LOADS = [
 
 
 def all_plans(planner, periods, served_from):
-    """Every sequence of sizes that can be, with its cost and its late rows."""
-    for sizes in product((1, 2, 3), repeat=periods - 1):
-        plan = (planner.flow.scenario.cluster.executors, *sizes)
-        rises = [n for n in range(1, periods) if plan[n] > plan[n - 1]]
-        if not rises or rises[0] >= served_from:
-            yield plan, planner.cost_of(np.array(plan)), followed(planner.flow, plan)[1]
+    """Every sequence of sizes that can be: their costs and their late rows."""
+    first = planner.flow.scenario.cluster.executors
+    plans = np.array([(first, *sizes) for sizes in product((1, 2, 3), repeat=periods - 1)])
+    rises = np.diff(plans, axis=1)[:, : served_from - 1] > 0
+    plans = plans[~rises.any(axis=1)]
+    length_s, late_rows = np.full(len(plans), OVERHEAD_S), np.zeros(len(plans))
+    for period in range(periods):
+        length_s, late = planner.flow.advance(period, length_s, plans[:, period] - 1)
+        late_rows += late
+    return np.array([planner.cost_of(plan) for plan in plans]), late_rows
 
 
 @pytest.mark.parametrize("profile", LOADS)
@@ -93,9 +94,9 @@ def all_plans(planner, periods, served_from):
 def test_its_plans_are_as_good_as_the_best_of_all_plans(profile, startup_s):
     scenario = scenario_of(profile, 40.0, executors=2, startup_s=startup_s, share=0.9)
     planner = Clairvoyant(scenario)
-    plans = list(all_plans(planner, 8, 1 + round(startup_s / 5.0)))
+    costs, late_rows = all_plans(planner, 8, 1 + round(startup_s / 5.0))
     for price in (0.002, 0.02, 0.2):
-        best = min(cost + price * late for _, cost, late in plans)
+        best = float((costs + price * late_rows).min())
         found = planner.plan(price)
         mine = (
             planner.cost_of(np.array(found.sizes)) + price * followed(planner.flow, found.sizes)[1]
@@ -109,12 +110,13 @@ def test_its_plans_are_as_good_as_the_best_of_all_plans(profile, startup_s):
 def test_no_plan_that_keeps_the_share_costs_less_than_its_bound(profile):
     scenario = scenario_of(profile, 40.0, executors=2, share=0.9)
     planner = Clairvoyant(scenario)
-    kept = [cost for _, cost, late in all_plans(planner, 8, 2) if late <= planner.allowed_rows]
+    costs, late_rows = all_plans(planner, 8, 2)
+    least = float(costs[late_rows <= planner.allowed_rows].min())
     found = planner.cheapest()
     assert found.late_rows <= planner.allowed_rows
-    assert found.at_least <= 1.01 * min(kept)
-    assert min(kept) <= 1.01 * found.cost
-    assert found.cost <= min(kept) + 3 * 5.0 + 5.0  # eight periods leave gaps between prices
+    assert found.at_least <= 1.01 * least
+    assert least <= 1.01 * found.cost
+    assert found.cost <= least + 20.0  # eight periods leave gaps between prices
 
 
 def test_a_plan_costs_in_the_simulator_what_it_says_and_keeps_the_share():
@@ -129,8 +131,8 @@ def test_a_plan_costs_in_the_simulator_what_it_says_and_keeps_the_share():
 
 
 def test_where_no_plan_keeps_the_share_the_one_with_the_most_in_time_is_given():
-    scenario = scenario_of(constant(2000), 60.0)
+    scenario = scenario_of(constant(560), 60.0)
     plan = Clairvoyant(scenario).cheapest()
-    assert plan.sizes[-1] == 1 or max(plan.sizes) == 3
-    assert plan.late_rows > 0.01 * 2000 * 60
+    assert max(plan.sizes) == 3
+    assert plan.late_rows > 0.01 * 560 * 60
     assert plan.at_least == plan.cost
