@@ -131,7 +131,7 @@ def test_a_plan_costs_in_the_simulator_what_it_says_and_keeps_the_share():
 
 
 def test_where_no_plan_keeps_the_share_the_one_with_the_most_in_time_is_given():
-    scenario = scenario_of(constant(560), 60.0)
+    scenario = scenario_of(constant(560), 60.0, executors=3)
     plan = Clairvoyant(scenario).cheapest()
     assert max(plan.sizes) == 3
     assert plan.late_rows > 0.01 * 560 * 60
