@@ -211,6 +211,7 @@ def _lines(contest: Contest, with_seed: bool) -> Iterator[dict[str, Any]]:
             "clairvoyant_executor_seconds": references.clairvoyant.executor_seconds,
             "reconfigurations": score.reconfigurations,
             "clairvoyant_in_time_share": references.clairvoyant.in_time_share,
+            "clairvoyant_at_least": references.at_least,
             "static_min_executors": references.static_min_executors,
             "static_min_executor_seconds": references.static_min.executor_seconds,
             "static_min_in_time_share": references.static_min.in_time_share,

@@ -56,6 +56,7 @@ def _draw_load(axis: Any, contest: Contest) -> None:
             name, place, xytext=(5, 4), textcoords="offset points", fontsize=8, color=colour
         )
     axis.axhline(1 - scenario.share, color="tab:red", linewidth=0.8)
+    axis.margins(x=0.18)  # room for names
     axis.set_yscale("log")
     axis.set_ylim(1.0, LEAST_LATE / 1.5)
     axis.yaxis.set_major_formatter(lambda late, _: f"{100 * (1 - late):g}%")
