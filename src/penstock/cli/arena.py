@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from penstock.sim.scenario import Scenario
 
 MOST_PROCESSES = 2
-LEAST_WIDTH = 110  # a narrower table would hide numbers
 FIGURES = (".png", ".svg", ".pdf")
 # The scenario says how often to decide and how many executors there may be; each policy has its
 # own options, and none is written to a history.
@@ -36,7 +35,7 @@ LEFT_OUT = (
 def arena(
     scenarios: Annotated[
         list[Path],
-        typer.Argument(metavar="SCENARIO.toml...", help="Scenarios (docs/simulator.md)."),
+        typer.Argument(metavar="SCENARIO.toml", help="Scenarios (docs/simulator.md)."),
     ],
     policies: Annotated[
         str, typer.Option("--policies", metavar="all|NAME,...", help="Policies to run.")
@@ -64,6 +63,7 @@ def arena(
 
     Each policy is simulated on each scenario, beside the clairvoyant minimum and fixed sizes.
     """
+    from penstock.cli.arena_table import entries, print_tables
     from penstock.sim.arena import averaged
 
     wanted = _policies(policies)
@@ -72,10 +72,10 @@ def arena(
         _check_figure(plot)
     contests = _contests(loaded, wanted, seeds, settings, processes)
     if as_json:
-        print_json([line for contest in contests for line in _lines(contest, seeds > 1)])
+        print_json([line for contest in contests for line in entries(contest, seeds > 1)])
     means = [averaged([c for c in contests if c.scenario.name == s.name]) for s in loaded]
     if not as_json:
-        _print_tables(means)
+        print_tables(means)
     if plot is not None:
         from penstock.cli.arena_figure import save
 
@@ -194,81 +194,6 @@ def _progress(total: int) -> Iterator[Callable[[str, int], None]]:
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("simulating", total=total)
         yield lambda label, steps: bar.update(task, description=one_line(label), advance=steps)
-
-
-def _lines(contest: Contest, with_seed: bool) -> Iterator[dict[str, Any]]:
-    from penstock.sim.arena import dominated_by
-
-    references = contest.references
-    for score in contest.scores:
-        yield {
-            "scenario": score.scenario,
-            "policy": score.policy,
-            **({"seed": score.seed} if with_seed else {}),
-            "in_time_share": score.in_time_share,
-            "latency_p99_s": score.latency_p99_s,
-            "executor_seconds": score.executor_seconds,
-            "clairvoyant_executor_seconds": references.clairvoyant.executor_seconds,
-            "reconfigurations": score.reconfigurations,
-            "clairvoyant_in_time_share": references.clairvoyant.in_time_share,
-            "clairvoyant_at_least": references.at_least,
-            "static_min_executors": references.static_min_executors,
-            "static_min_executor_seconds": references.static_min.executor_seconds,
-            "static_min_in_time_share": references.static_min.in_time_share,
-            "static_max_executor_seconds": references.static_max.executor_seconds,
-            "static_max_in_time_share": references.static_max.in_time_share,
-            "dominated_by": dominated_by(score, contest.scores),
-        }
-
-
-def _print_tables(contests: Sequence[Contest]) -> None:
-    from rich.console import Console
-
-    console = Console(highlight=False, width=max(LEAST_WIDTH, Console().width))
-    for contest in contests:
-        console.print(_table(contest))
-        console.print()
-
-
-def _table(contest: Contest) -> Any:
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
-
-    from penstock.model.number_text import seconds_text
-    from penstock.sim.arena import dominated_by
-
-    scenario, references = contest.scenario, contest.references
-    table = Table(
-        title=one_line(
-            f"{scenario.name}: {scenario.share:.4g} of the results within "
-            f"{scenario.max_latency_s:g} s; at least {references.at_least:.0f} executor-seconds"
-        ),
-        box=SIMPLE_HEAD,
-        title_justify="left",
-    )
-    for name in ("policy", "in time", "p99", "executor-s", "/ clairvoyant", "changes"):
-        table.add_column(name, justify="left" if name == "policy" else "right", no_wrap=True)
-    table.add_column("dominated by")
-    labels = ("clairvoyant", f"static {references.static_min_executors} (minimum)",
-              f"static {scenario.cluster.max_executors} (maximum)")  # fmt: skip
-    fixed = references.scores[1:]
-    shown = [(label, score, ()) for label, score in zip(labels, references.scores, strict=True)]
-    ranked = sorted(contest.scores, key=lambda score: -score.in_time_share)
-    for label, score, beaten in [
-        *shown,
-        *((s.policy, s, dominated_by(s, (*contest.scores, *fixed))) for s in ranked),
-    ]:
-        kept = score.in_time_share >= scenario.share
-        table.add_row(
-            label,
-            f"{'' if kept else '! '}{100 * score.in_time_share:.2f}%",
-            seconds_text(score.latency_p99_s),
-            f"{score.executor_seconds:.0f}",
-            f"{contest.ratio(score):.2f}",
-            str(score.reconfigurations),
-            ", ".join(beaten),
-        )
-    return table
 
 
 def _complain(scores: Sequence[Score]) -> None:
