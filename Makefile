@@ -7,7 +7,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
 
-.PHONY: help setup lock demo test test-kafka soak check bench bench-elastic reproduce docs clean
+.PHONY: help setup lock demo test test-kafka soak check bench bench-elastic arena reproduce docs clean
 
 help: ## Show what there is
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -47,6 +47,9 @@ bench: $(STAMP) ## All benchmarks, or one with NAME=...; one JSON object a line
 
 bench-elastic: $(STAMP) ## A plain script with and without attach, beside dynamic allocation and fixed sizes
 	@$(BIN)/python -m benchmarks elastic
+
+arena: $(STAMP) ## All policies over the loads that are only reported on, beside one who knows the load
+	@$(BIN)/penstock arena benchmarks/arena/report/*.toml $(ARGS)
 
 reproduce: $(STAMP) ## A paper's experiments, and which of its claims hold: NAME=drs, ARGS="--quick --json"
 	@$(BIN)/python -m experiments $(NAME) $(ARGS)

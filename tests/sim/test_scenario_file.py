@@ -147,3 +147,54 @@ def test_any_change_gives_a_scenario_or_a_sentence(path, junk):
     except InvalidInput as refusal:
         made, sentence = False, str(refusal)
     assert made or sentence.endswith(".")
+
+
+def with_csv(folder, fields, text="time,value\n0,3\n10,6\n", **head):
+    (folder / "load.csv").write_text(text)
+    document = copy.deepcopy(VALID)
+    document["source"][0]["rate"] = {"profile": "csv", "file": "load.csv", **fields}
+    document["scenario"] |= head
+    return document
+
+
+def test_a_load_from_a_file_says_how_long_it_is_and_has_its_peak_in_processors(tmp_path):
+    document = with_csv(tmp_path, {"peak_processors": 2, "step_s": "20s"})
+    del document["scenario"]["duration"]
+    scenario = scenario_of(document, tmp_path)
+    assert scenario.duration_s == 40.0
+    work_s = 0.2e-3 + 9e-3 + 0.3e-3 + 0.5 * 0.1e-3 + 0.2e-3 + (0.5 + 0.02) * 0.2e-3
+    assert scenario.sources[0].profile.peak_rate_per_s == pytest.approx(2 / work_s)
+    assert scenario_of(with_csv(tmp_path, {}), tmp_path).duration_s == 360.0
+
+
+@pytest.mark.parametrize(
+    ("fields", "head", "word"),
+    [
+        ({"peak_processors": 0}, {}, "peak_processors is 0"),
+        ({"peak_processors": 2, "peak_per_s": 3}, {}, "give one of them"),
+        ({"speed": 2}, {}, "no field 'speed'"),
+        ({"file": 3}, {}, "file is 3"),
+        ({"file": "nowhere.csv"}, {}, "nowhere.csv"),
+        ({}, {"share": 1}, "share is 1"),
+        ({}, {"share": 0}, "share is 0"),
+    ],
+)
+def test_a_wrong_load_from_a_file_is_named(tmp_path, fields, head, word):
+    with pytest.raises(InvalidInput) as refusal:
+        scenario_of(with_csv(tmp_path, fields, **head), tmp_path)
+    assert word in str(refusal.value)
+
+
+def test_only_a_load_from_a_file_has_an_end_of_its_own():
+    document = copy.deepcopy(VALID)
+    del document["scenario"]["duration"]
+    with pytest.raises(InvalidInput, match="duration"):
+        scenario_of(document)
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "benchmarks" / "arena").glob("*/*.toml")))
+def test_the_shipped_loads_have_the_regime_that_the_arena_states(path):
+    scenario = load_scenario(path)
+    assert scenario.name == path.stem
+    assert scenario.duration_s == 4 * 3600
+    assert scenario.sources[0].profile.peak_rate_per_s == pytest.approx(2400)

@@ -14,8 +14,19 @@ class Node:
     name: str
     slots: int
     live_at_s: float
-    draining: bool = False
+    asked_at_s: float = 0.0
+    given_up_at_s: float = math.inf
     gone_at_s: float = math.inf
+
+    @property
+    def draining(self) -> bool:
+        """Whether it takes no new work, as it was given up."""
+        return self.given_up_at_s < math.inf
+
+    @property
+    def paid_until_s(self) -> float:
+        """When it is paid for no more: as it goes, or as it is given up before it became live."""
+        return self.gone_at_s if self.given_up_at_s >= self.live_at_s else self.given_up_at_s
 
 
 class Cluster:
@@ -24,7 +35,7 @@ class Cluster:
     def __init__(self, spec: ClusterSpec) -> None:
         self._spec = spec
         self._nodes = [Node(f"node-{n}", spec.slots, 0.0) for n in range(spec.executors)]
-        self._named, self._left_node_seconds = spec.executors, 0.0
+        self._named, self._left_node_seconds, self._left_paid_seconds = spec.executors, 0.0, 0.0
 
     @property
     def executors(self) -> int:
@@ -54,14 +65,15 @@ class Cluster:
         for _ in range(change):
             name = f"node-{self._named}"
             self._named += 1
-            self._nodes.append(Node(name, self._spec.slots, now_s + self._spec.startup_s))
+            live_at_s = now_s + self._spec.startup_s
+            self._nodes.append(Node(name, self._spec.slots, live_at_s, asked_at_s=now_s))
         kept = [index for index, node in enumerate(self._nodes) if not node.draining]
 
         def order(i: int) -> tuple[bool, float, int]:
             return self._nodes[i].name not in leaving, -self._nodes[i].live_at_s, -i
 
         for index in sorted(kept, key=order)[: max(0, -change)]:
-            self._nodes[index] = replace(self._nodes[index], draining=True)
+            self._nodes[index] = replace(self._nodes[index], given_up_at_s=now_s)
         return change
 
     def release(self, at_s: float) -> None:
@@ -77,6 +89,7 @@ class Cluster:
         """Keep no more than the time of nodes that are gone: over weeks there are very many."""
         gone = [node for node in self._nodes if node.gone_at_s <= now_s]
         self._left_node_seconds += sum(node.gone_at_s - node.live_at_s for node in gone)
+        self._left_paid_seconds += sum(node.paid_until_s - node.asked_at_s for node in gone)
         self._nodes = [node for node in self._nodes if node.gone_at_s > now_s]
 
     def node_seconds(self, until_s: float) -> float:
@@ -85,6 +98,12 @@ class Cluster:
             max(0.0, min(node.gone_at_s, until_s) - node.live_at_s)
             for node in self._nodes
             if node.live_at_s < until_s
+        )
+
+    def paid_seconds(self, until_s: float) -> float:
+        """Time from asking for nodes until they were gone, until the present or later."""
+        return self._left_paid_seconds + sum(
+            min(node.paid_until_s, until_s) - node.asked_at_s for node in self._nodes
         )
 
 

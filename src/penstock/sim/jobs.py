@@ -28,6 +28,8 @@ class Jobs:
 
     def where(self, mask: NDArray[np.bool_]) -> "Jobs":
         """The chosen jobs."""
+        if mask.all():
+            return self
         return Jobs(self.at_s[mask], self.origin_s[mask], self.rows[mask])
 
     def split_at(self, moment_s: float) -> tuple["Jobs", "Jobs"]:
@@ -45,6 +47,8 @@ def merged(parts: Sequence[Jobs]) -> Jobs:
     parts = [part for part in parts if len(part)]
     if not parts:
         return NO_JOBS
+    if len(parts) == 1 and (parts[0].at_s[1:] >= parts[0].at_s[:-1]).all():
+        return parts[0]
     at_s = np.concatenate([part.at_s for part in parts])
     origin_s = np.concatenate([part.origin_s for part in parts])
     rows = np.concatenate([part.rows for part in parts])

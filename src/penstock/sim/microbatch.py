@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from penstock.sim.arrivals import Stream
-from penstock.sim.jobs import NO_JOBS, Jobs, merged
+from penstock.sim.jobs import NO_JOBS, Ints, Jobs, merged
 from penstock.sim.network import SINK, Network, multiplied
 from penstock.sim.scenario import Scenario
 from penstock.sim.tally import Batch, OperatorTally, Tally
@@ -113,10 +113,10 @@ class TimeSharing:
             results.append(self._through(source, jobs, tallies))
         work_s = 0.0
         for name, tally in tallies.items():
-            service = self._network.operators[name].service
-            rows = np.asarray([tally.served_rows], dtype=np.int64)
-            tally.work_s = float(service.total_s(rows, self._rng)[0])
-            tally.work_s *= self._network.operators[name].cheaper if name in self.cheaper else 1.0
+            operator = self._network.operators[name]
+            if tally.served_rows:
+                tally.work_s = operator.service.one_s(tally.served_rows, self._rng)
+            tally.work_s *= operator.cheaper if name in self.cheaper else 1.0
             work_s += tally.work_s
         processors = self._processors_at(start_s)
         overhead_s = self._scenario.batch.overhead_at(start_s, processors)
@@ -145,20 +145,23 @@ class TimeSharing:
 
     def _through(self, source: str, jobs: Jobs, tallies: dict[str, OperatorTally]) -> Jobs:
         """Pass one source's rows through the graph, counting; what comes out at the sinks."""
-        rows_at = {name: np.zeros(len(jobs), dtype=np.int64) for name in self._network.operators}
-        rows_at[SINK] = np.zeros(len(jobs), dtype=np.int64)
-        for target, rows in self._network.exits[source].divide(jobs.rows, self._rng):
-            rows_at[target] = rows_at[target] + rows
+        none = np.zeros(len(jobs), dtype=np.int64)
+        rows_at = dict[str, Ints]()
+        self._pass_on(source, jobs.rows, rows_at)
         for name in self._network.order:
-            served = rows_at[name]
+            served = rows_at.get(name, none)
             emitted = multiplied(served, self._network.operators[name].selectivity, self._rng)
-            tallies[name].offered_rows += int(served.sum())
-            tallies[name].served_rows += int(served.sum())
-            tallies[name].emitted_rows += int(emitted.sum())
-            for target, rows in self._network.exits[name].divide(emitted, self._rng):
-                rows_at[target] = rows_at[target] + rows
-        done = rows_at[SINK]
+            count = int(served.sum())
+            tallies[name].offered_rows += count
+            tallies[name].served_rows += count
+            tallies[name].emitted_rows += count if emitted is served else int(emitted.sum())
+            self._pass_on(name, emitted, rows_at)
+        done = rows_at.get(SINK, none)
         return Jobs(jobs.at_s, jobs.origin_s, done).where(done > 0)
+
+    def _pass_on(self, name: str, rows: Ints, rows_at: dict[str, Ints]) -> None:
+        for target, part in self._network.exits[name].divide(rows, self._rng):
+            rows_at[target] = rows_at[target] + part if target in rows_at else part
 
     def _spend(self, running: _Running, until_s: float, tally: Tally) -> None:
         """Count the part of a batch's work that falls between now and a moment."""

@@ -188,6 +188,17 @@ class Network:
                     f"at most {MOST_ROWS_PER_S:g} are simulated."
                 )
 
+    def work_s(self, source: str) -> float:
+        """Processor-seconds that a row of a source costs in the mean, over all operators."""
+        names, exit_ = list(self.operators), self.exits[source]
+        entered = np.zeros(len(names))
+        for target, share in [*((copy, 1.0) for copy in exit_.copies), *exit_.split]:
+            entered[names.index(target)] += share
+        visits = np.linalg.solve(np.eye(len(names)) - self._flow_matrix(), entered)
+        return float(
+            sum(v * o.service.mean_s for v, o in zip(visits, self.operators.values(), strict=True))
+        )
+
     def _flow_matrix(self) -> Floats:
         """Rows that reach operator i for each row that enters operator j."""
         names = list(self.operators)

@@ -27,6 +27,7 @@ from penstock.sim.world import SimulatedWorld
 class SimulationResult:
     """What a run did; latencies of all results as columns.
 
+    Executor-seconds are those in which executors were there; paid are also those of their start-up.
     With selectivities of 1 and no copies, arrived rows are results, held and shed rows together.
     """
 
@@ -38,6 +39,7 @@ class SimulationResult:
     held_rows: int
     executor_seconds: float
     shed_rows: int = 0
+    paid_executor_seconds: float = 0.0
 
     @property
     def observations(self) -> tuple[Observation, ...]:
@@ -148,4 +150,5 @@ def simulate(
         world.held_rows,
         world.cluster.node_seconds(scenario.duration_s),
         world.shed_rows,
+        world.cluster.paid_seconds(scenario.duration_s),
     )

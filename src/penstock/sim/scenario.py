@@ -206,6 +206,7 @@ class Scenario:
     step_s: float = 0.1
     jobs_per_step: int = 8
     seed: int = 1
+    share: float = 0.99  # of the results that must be within the bound
 
     def __post_init__(self) -> None:
         for name in ("duration_s", "max_latency_s", "period_s", "step_s"):
@@ -219,6 +220,8 @@ class Scenario:
             )
         if self.jobs_per_step < 1:
             raise InvalidInput(f"jobs_per_step is {self.jobs_per_step}; it must be at least 1.")
+        if not 0 < self.share < 1:
+            raise InvalidInput(f"share is {self.share!r}; it must be above 0 and below 1.")
         if self.seed < 0:
             raise InvalidInput(f"seed is {self.seed}; it must be at least 0.")
         if self.sharing not in ("time", "space"):

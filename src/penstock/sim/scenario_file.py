@@ -1,7 +1,8 @@
 """Scenarios from TOML files; docs/simulator.md describes the form."""
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,12 +19,14 @@ from penstock.sim.scenario import (
     Upstream,
 )
 from penstock.sim.service import USUAL_SCV, ServiceTime
-from penstock.workloads.profiles import named
+from penstock.workloads.csv_load import csv_load, positive
+from penstock.workloads.profiles import PROFILES, RateProfile, named
 
 _TEXT = {"type": "string", "minLength": 1}
 _DURATION = {"type": ["string", "number"]}
 _COUNT = {"type": "integer", "minimum": 1, "maximum": 100_000}
 _LEAST_STEP_S = 0.001
+PEAK = "peak_processors"  # of a load from a file: what its highest rate keeps busy
 
 
 def _table(required: list[str], **properties: Any) -> dict[str, Any]:
@@ -38,10 +41,11 @@ def _table(required: list[str], **properties: Any) -> dict[str, Any]:
 SCHEMA: Schema = _table(
     ["scenario", "source", "operator"],
     scenario=_table(
-        ["name", "duration", "max_latency"],
+        ["name", "max_latency"],
         name=_TEXT,
         duration=_DURATION,
         max_latency=_DURATION,
+        share={"type": "number"},
         sharing={"enum": ["time", "space"]},
         period=_DURATION,
         step=_DURATION,
@@ -131,13 +135,13 @@ def load_scenario(path: Path) -> Scenario:
     except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise InvalidInput(f"{path} is not TOML: {error}.") from error
     try:
-        return scenario_of(document)
+        return scenario_of(document, path.parent)
     except InvalidInput as error:
         raise InvalidInput(f"{path}: {error}") from error
 
 
-def scenario_of(document: Mapping[str, Any]) -> Scenario:
-    """The scenario of a document in the form of the TOML file."""
+def scenario_of(document: Mapping[str, Any], folder: Path = Path()) -> Scenario:
+    """The scenario of a document in the form of the TOML file; files it names are in a folder."""
     check_document(document, SCHEMA)
     head = document["scenario"]
     optional: dict[str, Any] = {
@@ -146,16 +150,17 @@ def scenario_of(document: Mapping[str, Any]) -> Scenario:
     }
     if optional["step_s"] < _LEAST_STEP_S:
         raise InvalidInput(f"scenario.step is {head['step']!r}; it must be at least 1 ms.")
-    for name in ("sharing", "jobs_per_step", "seed"):
+    for name in ("share", "sharing", "jobs_per_step", "seed"):
         if name in head:
             optional[name] = head[name]
     if head.get("sharing") == "space" and "batch" in document:
         raise InvalidInput("batch is given, but sharing is 'space'; only 'time' has batches.")
+    sources = tuple(_source(entry, folder) for entry in document["source"])
     scenario = Scenario(
         name=head["name"],
-        duration_s=_duration_s(head, "duration", "scenario"),
+        duration_s=_duration_s(head, "duration", "scenario", _length_s(document, sources)),
         max_latency_s=_duration_s(head, "max_latency", "scenario"),
-        sources=tuple(_source(entry) for entry in document["source"]),
+        sources=sources,
         operators=tuple(_operator(entry) for entry in document["operator"]),
         cluster=_cluster(document.get("cluster", {})),
         batch=_batch(document.get("batch", {})),
@@ -163,8 +168,31 @@ def scenario_of(document: Mapping[str, Any]) -> Scenario:
     )
     if scenario.sharing == "space" and any(operator.component for operator in scenario.operators):
         raise InvalidInput("an operator has a component, but sharing is 'space'; leave it out.")
-    Network(scenario)  # refuses what only the whole graph shows
+    network = Network(scenario)  # refuses what only the whole graph shows
+    in_rows = tuple(
+        replace(source, profile=source.profile.scaled(1.0 / network.work_s(source.name)))
+        if PEAK in entry["rate"]
+        else source
+        for source, entry in zip(sources, document["source"], strict=True)
+    )
+    if in_rows != sources:
+        scenario = replace(scenario, sources=in_rows)
+        Network(scenario)
     return scenario
+
+
+def _length_s(document: Mapping[str, Any], sources: Sequence[SourceSpec]) -> float:
+    """How long the loads from files are: the duration, where it is left out."""
+    ends_s = [
+        source.profile.duration_s
+        for source, entry in zip(sources, document["source"], strict=True)
+        if entry["rate"].get("profile") == "csv"
+    ]
+    if not ends_s and "duration" not in document["scenario"]:
+        raise InvalidInput(
+            "scenario lacks 'duration'; only a load from a CSV file has an end of its own."
+        )
+    return max(ends_s, default=0.0)
 
 
 def _duration_s(
@@ -211,12 +239,25 @@ def _batch(table: Mapping[str, Any]) -> BatchCost:
     )
 
 
-def _source(entry: Mapping[str, Any]) -> SourceSpec:
+def _source(entry: Mapping[str, Any], folder: Path) -> SourceSpec:
     try:
-        profile = named(entry["rate"])
+        profile = _profile(entry["rate"], folder)
     except InvalidInput as error:
         raise InvalidInput(f"source {entry['name']!r}: rate: {error}") from error
     return SourceSpec(entry["name"], profile, entry.get("arrivals", "poisson"))
+
+
+def _profile(rate: Mapping[str, Any], folder: Path) -> RateProfile:
+    """A profile; one with its peak in processors is in processors until rows are known to cost."""
+    spec = dict(rate)
+    if spec.get("profile") == "csv":
+        if isinstance(spec.get("file"), str):
+            spec["file"] = str(folder / spec["file"])
+        if PEAK in spec and "peak_per_s" in spec:
+            raise InvalidInput(f"peak_per_s and {PEAK} are both given; give one of them.")
+        if PEAK in spec:
+            spec["peak_per_s"] = positive(spec.pop(PEAK), PEAK)
+    return named(spec, {**PROFILES, "csv": csv_load})
 
 
 def _operator(entry: Mapping[str, Any]) -> OperatorSpec:

@@ -272,12 +272,14 @@ PROFILES: Mapping[str, Callable[..., RateProfile]] = {
 }  # fmt: skip
 
 
-def named(spec: Mapping[str, Any]) -> RateProfile:
+def named(
+    spec: Mapping[str, Any], profiles: Mapping[str, Callable[..., RateProfile]] = PROFILES
+) -> RateProfile:
     """The profile of a mapping such as {"profile": "day", "low_per_s": 10, "high_per_s": 90}."""
     name = spec.get("profile")
-    make = PROFILES.get(name) if isinstance(name, str) else None
+    make = profiles.get(name) if isinstance(name, str) else None
     if make is None:
-        raise InvalidInput(f"profile is {name!r}; allowed: {', '.join(PROFILES)}.")
+        raise InvalidInput(f"profile is {name!r}; allowed: {', '.join(profiles)}.")
     fields = inspect.signature(make).parameters
     known = list(fields)
     required = [key for key in known if fields[key].default is inspect.Parameter.empty]
