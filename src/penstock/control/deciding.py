@@ -11,6 +11,7 @@ from penstock.control.guards.guard import GuardContext, apply_guards
 from penstock.control.ports import Actuator
 from penstock.control.records import DecisionRecord
 from penstock.control.rooms import Rooms
+from penstock.control.start_ups import StartUps
 from penstock.model.decision import ScalingPlan
 from penstock.model.observation import Observation
 from penstock.scaling.policies.policy import ScalingContext, ScalingPolicy
@@ -53,7 +54,9 @@ class Deciding:
             tuple(rooms.guards),
             rooms.foresight,
         )
-        self._window: deque[Observation] = deque(maxlen=window)
+        longest = max((one.window_periods for one in (rooms.policy, *rooms.shadows)), default=0)
+        self._window: deque[Observation] = deque(maxlen=max(window, longest))
+        self._start_ups = StartUps()
         self._suggested: deque[tuple[float, int]] = deque(maxlen=MOST_REMEMBERED)
         self._used: deque[tuple[float, float]] = deque(maxlen=MOST_REMEMBERED)
         self.parallelism: dict[str, int] = dict(controlled.parallelism)  # as last given
@@ -73,8 +76,13 @@ class Deciding:
     def saw(self, observation: Observation) -> None:
         """Keep an observation to decide on, and look ahead from it."""
         self._window.append(observation)
+        self._start_ups.saw(observation)
         if self._foresight is not None:
             self._foreseen_per_s = self._foresight.rate_per_s(tuple(self._window))
+
+    def asked(self, at_s: float, before: int, processors: int) -> None:
+        """So many processors were asked for, where there were some before."""
+        self._start_ups.asked(at_s, before, processors)
 
     def acted(self, at_s: float, parallelism: Mapping[str, int] | None = None) -> None:
         """Something was changed; components have this parallelism now."""
@@ -100,6 +108,7 @@ class Deciding:
                 controlled.limits,
                 controlled.edges,
                 controlled.sharing,
+                start_up_s=self._start_ups.expected_s,
                 changed_at_s=self._last_act_at_s,
             )
         )

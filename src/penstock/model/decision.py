@@ -69,3 +69,4 @@ class Limits:
     min_processors: int
     max_processors: int
     max_latency_s: float
+    share: float = 0.99  # of the results that must keep it

@@ -21,6 +21,7 @@ class ScalingContext:
     limits: Limits
     edges: tuple[tuple[str, str], ...] = ()
     sharing: Literal["time", "space"] = "time"
+    start_up_s: float | None = None  # until a new executor serves, as measured
     changed_at_s: float | None = None  # when `current` came into force; None: look in the window
 
     @property
@@ -72,6 +73,10 @@ class ScalingPolicy(Protocol):
     @property
     def looks_ahead(self) -> bool:
         """Whether it fits a trend to the window by itself."""
+
+    @property
+    def window_periods(self) -> int:
+        """How many observations it wants to see, where the run's own window is shorter."""
 
     @property
     def name(self) -> str:
