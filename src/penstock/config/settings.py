@@ -32,8 +32,19 @@ class Settings:
         5.0, "period", "duration", "Time between two decisions.", least=0.1, greatest=3600
     )
     policy: str = _option(
-        "incremental", "policy", "choice", "The scaling policy (docs/scaling.md)."
+        "promise", "policy", "choice", "The scaling policy (docs/scaling.md)."
     )
+    share: float | None = field(
+        default=None,
+        metadata={
+            "option": Option(
+                "share", "number", "the topology's, which is 0.99 unless it says otherwise",
+                "Share of the results that must keep the latency bound; the policy promise plans "
+                "for it.",
+                least=0.5, greatest=0.9999,
+            )
+        },
+    )  # fmt: skip
     policy_options: Mapping[str, Any] = field(
         default_factory=dict,
         hash=False,
@@ -90,12 +101,14 @@ class Settings:
         "How far ahead the load is forecast: about as long as a new executor takes to start.",
         least=0.001, greatest=3600,
     )  # fmt: skip
-    step_out: int = _option(
-        2, "step-out", "integer", "Most executors added at once.", least=1, greatest=10_000
-    )
-    step_in: int = _option(
-        1, "step-in", "integer", "Most executors removed at once.", least=1, greatest=10_000
-    )
+    step_out: int | None = _option(
+        None, "step-out", "integer", "Most executors added at once.", least=1, greatest=10_000,
+        can_be_off=True,
+    )  # fmt: skip
+    step_in: int | None = _option(
+        None, "step-in", "integer", "Most executors removed at once.", least=1, greatest=10_000,
+        can_be_off=True,
+    )  # fmt: skip
     scale_down_window_s: float | None = _option(
         None, "scale-down-window", "duration",
         "Scaling in goes no lower than the highest number suggested within this time.",

@@ -18,15 +18,19 @@ from penstock.control.loop import Loop
 from penstock.control.ports import Clock, History
 from penstock.control.rooms import Rooms
 from penstock.control.step import Step
-from penstock.model.decision import Limits
+from penstock.model.decision import USUAL_SHARE, Limits
 from penstock.scaling.policies.policy import ScalingPolicy
 
 
 def planned_limits(
-    settings: Settings, least: int, most: int, max_latency_s: float
-) -> Limits:  # fmt: skip
-    """Limits in processors; what is planned for is a share of the latency bound."""
-    return Limits(least, most, settings.aim * max_latency_s)
+    settings: Settings, least: int, most: int, max_latency_s: float, share: float = USUAL_SHARE
+) -> Limits:
+    """Limits in processors; what is planned for is a share of the latency bound.
+
+    `share` is what the topology asks for, and holds where the settings do not say otherwise.
+    """
+    wanted = share if settings.share is None else settings.share
+    return Limits(least, most, settings.aim * max_latency_s, wanted)
 
 
 def rooms_for(

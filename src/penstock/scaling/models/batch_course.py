@@ -51,18 +51,52 @@ class Capacities:
 
 @dataclass(frozen=True)
 class Work:
-    """What batches cost: a fixed part, and processor-seconds for each row of the sources."""
+    """What batches cost: a fixed part, and processor-seconds for each row of the sources.
+
+    Where rows take longer the more processors there are, `contention` is by how much, for each
+    processor beyond the first: row_s is what a row takes on one.
+    """
 
     overhead: BatchOverhead
     row_s: float
     interval_s: float = 0.0
     stretch: float = 1.0  # what batches take at the share's quantile, over what they take usually
+    contention: float = 0.0
+
+    def own_s(self, processors: Floats) -> Floats:
+        """Length of a batch without rows."""
+        cost = self.overhead
+        parts = cost.fixed_s + cost.per_processor_s * processors + cost.work_s / processors
+        return self.stretch * parts
+
+    def each_s(self, processors: Floats) -> Floats:
+        """What a row adds to the length of a batch."""
+        spread = 1 + self.contention * np.maximum(0.0, processors - 1)
+        return self.stretch * self.row_s * spread / processors
 
     def batch_s(self, rows: Floats, processors: Floats) -> Floats:
         """Length of batches of so many rows."""
-        cost = self.overhead
-        own_s = cost.fixed_s + cost.per_processor_s * processors + cost.work_s / processors
-        return np.minimum(self.stretch * (own_s + self.row_s * rows / processors), _FAR_S)
+        return np.minimum(self.own_s(processors) + self.each_s(processors) * rows, _FAR_S)
+
+    def rows_per_s(self, processors: Floats) -> Floats:
+        """Rows a second that processors can serve at all."""
+        return 1.0 / np.maximum(self.each_s(processors), 1e-12)
+
+
+def steady_worst_s(work: Work, rate_per_s: Floats, processors: Floats) -> Floats:
+    """Latency of the slowest row of a batch at a steady rate; infinite where rows pile up.
+
+    Back to back, with a = rate x what a row adds: B = O / (1 - a), and the slowest row takes 2 B.
+    At an interval I that is long enough: B = O + a I, and the slowest row takes I + B.
+    """
+    own_s, used = work.own_s(processors), rate_per_s * work.each_s(processors)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        back_to_back = np.where(used < 1, 2 * own_s / (1 - used), np.inf)
+    if work.interval_s <= 0:
+        return back_to_back
+    at_interval = own_s + used * work.interval_s
+    paced = at_interval <= work.interval_s
+    return np.where(paced, work.interval_s + at_interval, back_to_back)
 
 
 @dataclass(frozen=True)
