@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from penstock.spark.channels.published import PublishedLog
 
 from penstock.errors import InvalidInput
 from penstock.model.arrivals import Arrivals
 from penstock.spark.channels.chunks import read_piece, write_chunk
 from penstock.spark.channels.entries import Chunk, Entry, merged, share
 from penstock.spark.channels.log import Channel
+from penstock.spark.channels.published import PublishedLog
 
 SCHEMA = json.dumps({"type": "struct", "fields": []})
 

@@ -31,9 +31,7 @@ class Settings:
     period_s: float = _option(
         5.0, "period", "duration", "Time between two decisions.", least=0.1, greatest=3600
     )
-    policy: str = _option(
-        "promise", "policy", "choice", "The scaling policy (docs/scaling.md)."
-    )
+    policy: str = _option("promise", "policy", "choice", "The scaling policy (docs/scaling.md).")
     share: float | None = field(
         default=None,
         metadata={

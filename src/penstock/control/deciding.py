@@ -54,8 +54,9 @@ class Deciding:
             tuple(rooms.guards),
             rooms.foresight,
         )
-        longest = max((one.window_periods for one in (rooms.policy, *rooms.shadows)), default=0)
-        self._window: deque[Observation] = deque(maxlen=max(window, longest))
+        policies = (rooms.policy, *rooms.shadows)
+        wanted = max(getattr(policy, "window_periods", 0) for policy in policies)
+        self._window: deque[Observation] = deque(maxlen=max(window, wanted))
         self._start_ups = StartUps()
         self._suggested: deque[tuple[float, int]] = deque(maxlen=MOST_REMEMBERED)
         self._used: deque[tuple[float, float]] = deque(maxlen=MOST_REMEMBERED)

@@ -14,6 +14,7 @@ from penstock.model.observation import Floats
 
 _LEAST_WEIGHT = 1e-4  # of an old value; a filter ends where its weights fall below it
 _LEAST_SEASON = 8  # steps; what is shorter is noise
+_AS_ALIKE = 0.05
 _LEAST_LIKENESS = 0.5  # correlation of a series with itself one season before
 
 
@@ -162,7 +163,10 @@ def season_of(series: Floats) -> int | None:
     inner = likeness[1:-1]
     peaks = np.flatnonzero((inner >= likeness[:-2]) & (inner > likeness[2:])) + 1
     peaks = peaks[(peaks >= _LEAST_SEASON) & (likeness[peaks] >= _LEAST_LIKENESS)]
-    return int(peaks[likeness[peaks].argmax()]) if len(peaks) else None
+    if not len(peaks):
+        return None
+    # Twice a season is as alike as one: the shortest of those that are about as good.
+    return int(peaks[(likeness[peaks] >= likeness[peaks].max() - _AS_ALIKE).argmax()])
 
 
 def _smoothed(series: Floats, weight: float) -> Floats:

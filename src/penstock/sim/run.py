@@ -122,8 +122,11 @@ def simulate(
         measurer=world,
         actuator=world,
         limits=planned_limits(
-            settings, scenario.limits.min_processors, scenario.limits.max_processors,
-            scenario.max_latency_s, scenario.limits.share,
+            settings,
+            scenario.limits.min_processors,
+            scenario.limits.max_processors,
+            scenario.max_latency_s,
+            scenario.limits.share,
         ),
         edges=world.network.component_edges(),
         sharing=scenario.sharing,

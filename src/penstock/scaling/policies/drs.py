@@ -40,7 +40,6 @@ class Drs:
     """
 
     looks_ahead: ClassVar[bool] = False
-    window_periods: ClassVar[int] = 0
 
     model: str = option(
         "auto",

@@ -39,7 +39,6 @@ class Ds2:
     """True processing rates against a target capacity with head-room and catch-up."""
 
     looks_ahead: ClassVar[bool] = False
-    window_periods: ClassVar[int] = 0
 
     target_utilisation: float = option(
         0.7, "Utilisation that it plans for.", least=0.01, greatest=1

@@ -29,7 +29,6 @@ class Incremental:
     """
 
     looks_ahead: ClassVar[bool] = False
-    window_periods: ClassVar[int] = 0
 
     min_ratio: float = option(
         0.5, "Load over capacity below which it scales in.", least=0, greatest=10

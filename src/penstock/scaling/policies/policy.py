@@ -67,16 +67,13 @@ def _processors(observation: Observation) -> int:
 class ScalingPolicy(Protocol):
     """Suggests processors; bounds, cooldowns and steps are the guards' business.
 
-    One that looks ahead by itself is shown what was measured, the others what is foreseen.
+    One that looks ahead by itself is shown what was measured, the others what is foreseen. One
+    that wants to see more observations than a run keeps says how many in `window_periods`.
     """
 
     @property
     def looks_ahead(self) -> bool:
         """Whether it fits a trend to the window by itself."""
-
-    @property
-    def window_periods(self) -> int:
-        """How many observations it wants to see, where the run's own window is shorter."""
 
     @property
     def name(self) -> str:

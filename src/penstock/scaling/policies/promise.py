@@ -37,9 +37,7 @@ class Promise:
         100.0, "Executor-seconds that a change must save to be worth making.", least=0.001,
         greatest=86_400, off=0.0,
     )  # fmt: skip
-    look_ahead_s: float = option(
-        300.0, "How far ahead it plans changes.", least=1, greatest=86_400
-    )
+    look_ahead_s: float = option(300.0, "How far ahead it plans changes.", least=1, greatest=86_400)
     later_level: float = option(
         0.7, "Probability with which the load stays below what is planned for later, beyond the "
         "start-up of an executor.",

@@ -48,31 +48,34 @@ def find_needs(
 ) -> Needs:
     """What keeps the promise, of the executors that may be had."""
     sizes, notes = _sizes(context, inputs, step)
+    processors = sizes.astype(np.float64) * step
     bound_s = keep * context.limits.max_latency_s
     upper = inputs.ahead.upper_per_s(context.limits.share)[: inputs.lead]
-    course = _followed(context, inputs, sizes * float(step), upper, bound_s)
+    course = _followed(context, inputs, processors, upper, bound_s)
     first = _first(context, inputs, course, sizes, step)
     likely = inputs.ahead.upper_per_s(later_level)[inputs.lead :]
-    worst = steady_worst_s(inputs.work, likely[:, None], (sizes * float(step))[None, :])
+    worst = steady_worst_s(inputs.work, likely[:, None], processors[None, :])
     kept = worst <= bound_s
     later = np.where(kept.any(axis=1), kept.argmax(axis=1), len(sizes) - 1)
     return Needs(
         np.concatenate([np.full(inputs.lead, first), sizes[later]]),
         np.diff(np.array(inputs.ahead.steps), prepend=0),
         float(upper.max()),
-        _infeasible(context, inputs, sizes, step),
+        _infeasible(context, inputs, processors),
         notes,
-        sizes * float(step),
+        processors,
         course.worst_s,
     )
 
 
-def _sizes(context: ScalingContext, inputs: PromiseInputs, step: int) -> tuple[Ints, tuple[str, ...]]:
+def _sizes(
+    context: ScalingContext, inputs: PromiseInputs, step: int
+) -> tuple[Ints, tuple[str, ...]]:
     """Numbers of executors to choose from; none that would bring nothing, and then a note."""
     least = max(1, -(-context.limits.min_processors // step))
     most = max(least, context.limits.max_processors // step)
     sizes = np.arange(least, most + 1)
-    rows = inputs.work.rows_per_s(sizes * float(step))
+    rows = inputs.work.rows_per_s(sizes.astype(np.float64) * step)
     useful = np.concatenate([[True], np.diff(rows) > _LEAST_GAIN * rows[:-1]])
     last = most if useful.all() else int(sizes[useful.argmin() - 1])
     last = max(last, min(most, -(-context.current.processors // step)))
@@ -119,15 +122,13 @@ def _first(
         return first
     within_s = max(inputs.start_up_s, context.limits.max_latency_s)
     rows_per_s = float(inputs.ahead.expected_per_s.max()) + inputs.waiting_rows / within_s
-    enough = inputs.work.rows_per_s(sizes * float(step)) >= rows_per_s
+    enough = inputs.work.rows_per_s(sizes.astype(np.float64) * step) >= rows_per_s
     return max(first, int(sizes[enough.argmax()] if enough.any() else sizes[-1]))
 
 
-def _infeasible(
-    context: ScalingContext, inputs: PromiseInputs, sizes: Ints, step: int
-) -> str | None:
+def _infeasible(context: ScalingContext, inputs: PromiseInputs, wanted: Floats) -> str | None:
     """Why the promise cannot be kept with what is allowed, at the load that is expected."""
-    limits, wanted = context.limits, sizes * float(step)
+    limits = context.limits
     least_s = float(steady_worst_s(inputs.work, np.zeros(1), wanted).min())
     share = f"{limits.share * 100:g}% of results within {limits.max_latency_s:g} s"
     if least_s > limits.max_latency_s:

@@ -24,7 +24,6 @@ class Rlearn:
     """Looks up the most valued degree for the recent mean rate."""
 
     looks_ahead: ClassVar[bool] = False
-    window_periods: ClassVar[int] = 0
 
     knowledge: Knowledge = field(default_factory=Knowledge)
     window_s: float = option(

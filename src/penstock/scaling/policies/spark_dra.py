@@ -27,7 +27,6 @@ class SparkDra:
     """spark.dynamicAllocation's timeouts, with Spark's defaults."""
 
     looks_ahead: ClassVar[bool] = False
-    window_periods: ClassVar[int] = 0
 
     backlog_timeout_s: float = option(
         1.0, "How long tasks wait for a slot before the first executor is added.",

@@ -13,7 +13,6 @@ class Static:
     """Never changes anything."""
 
     looks_ahead: ClassVar[bool] = False
-    window_periods: ClassVar[int] = 0
 
     @property
     def name(self) -> str:
