@@ -9,6 +9,7 @@ from typing import Any
 
 from penstock.config.option import OFF, Kind, Option, split_names
 from penstock.errors import InvalidInput
+from penstock.model.schedule import read_schedule
 
 ALLOCATIONS = ("milp", "albic", "flux", "cola", "potc")
 POLICY_OPTIONS = "policy_options"
@@ -62,6 +63,12 @@ class Settings:
     executors_max: int = _option(
         4, "executors-max", "integer", "Largest number of executors.", least=1, greatest=10_000
     )
+    schedule: str | None = _option(
+        None, "schedule", "schedule",
+        "Least and most executors by day of the week and time of day (UTC), so that a known rush "
+        "is met before it comes.",
+        can_be_off=True,
+    )  # fmt: skip
     slots: int = _option(
         2, "slots", "integer", "Processors of one executor.", least=1, greatest=1024
     )
@@ -229,6 +236,8 @@ def check_together(values: Mapping[str, Any], called: Callable[[str], str] | Non
             f"{called('executors_min')} is {values['executors_min']}; it must be at most "
             f"{called('executors_max')}, which is {values['executors_max']}."
         )
+    if values["schedule"] is not None:
+        _check_schedule(values, called)
     low, high = values["utilisation_low"], values["utilisation_high"]
     ends = (called("utilisation_low"), called("utilisation_high"))
     if (low is None) != (high is None):
@@ -241,6 +250,21 @@ def check_together(values: Mapping[str, Any], called: Callable[[str], str] | Non
         raise InvalidInput(
             f"{called('shadow')} is {shadow!r}; {policy} is the policy that acts already."
         )
+
+
+def _check_schedule(values: Mapping[str, Any], called: Callable[[str], str]) -> None:
+    label = called("schedule")
+    for rule in read_schedule(values["schedule"], label).rules:
+        if rule.least is not None and rule.least > values["executors_max"]:
+            raise InvalidInput(
+                f"{label} asks for at least {rule.least} executors; {called('executors_max')} is "
+                f"{values['executors_max']}."
+            )
+        if rule.most is not None and rule.most < values["executors_min"]:
+            raise InvalidInput(
+                f"{label} allows at most {rule.most} executors; {called('executors_min')} is "
+                f"{values['executors_min']}."
+            )
 
 
 def _described(item: Field[Any]) -> Option:

@@ -10,6 +10,7 @@ from penstock.control.from_settings import (
     batch_interval_of,
     last_resort_of,
     policy_of,
+    schedule_of,
     shadow_policies,
 )
 from penstock.control.guards.guard import Guard
@@ -50,6 +51,7 @@ def rooms_for(
         allocating=allocating_of(settings) if controlled.sharing == "time" else None,
         last_resort=last_resort_of(settings, controlled.cheaper_forms, bound_s),
         batch_interval=batch_interval_of(settings, bound_s),
+        schedule=schedule_of(settings),
     )
 
 
