@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from penstock.spark.run.elastic import ElasticRun
 
 # What `attach` does unless the file, the environment or a keyword says otherwise.
-ATTACH_DEFAULTS = {"policy": "drs", "allocation": "milp"}
+ATTACH_DEFAULTS = {"allocation": "milp"}
 
 
 class Topology(topology.Topology):

@@ -15,7 +15,7 @@ def test_every_policy_can_be_chosen_by_its_name(name: str) -> None:
 
 
 def test_the_options_of_a_policy_reach_it() -> None:
-    settings = Settings(policy_options={"min_ratio": 0.3, "max_ratio": 0.7})
+    settings = Settings(policy="incremental", policy_options={"min_ratio": 0.3, "max_ratio": 0.7})
     assert policy_of(settings) == Incremental(0.3, 0.7, step=settings.slots)
 
 

@@ -28,8 +28,10 @@ def test_latency_measured_on_spark_is_met_within_some_percent() -> None:
 
 
 def test_a_trigger_interval_longer_than_the_batch_is_waited_for() -> None:
+    """Such a batch holds the rows of a whole interval, whatever it takes itself."""
     model = Microbatch(BatchOverhead(0.25), interval_s=2.0)
-    assert model.at(1.0, 4) == pytest.approx(1.0 + 0.25 / 0.75)
+    assert model.at(1.0, 4) == pytest.approx(1.0 + (0.25 + 1.0 * 2.0 / 4))
+    assert Microbatch(BatchOverhead(0.25), interval_s=10.0).at(2.0, 4) == pytest.approx(10.25)
 
 
 @given(

@@ -7,9 +7,19 @@ from typing import Literal
 from penstock.errors import InvalidInput
 from penstock.model.day_spans import read_spans
 from penstock.model.durations import parse_duration_s
+from penstock.model.schedule import EXAMPLE, read_schedule
 
 Kind = Literal[
-    "integer", "number", "duration", "switch", "text", "choice", "names", "times", "table"
+    "integer",
+    "number",
+    "duration",
+    "switch",
+    "text",
+    "choice",
+    "names",
+    "times",
+    "schedule",
+    "table",
 ]
 Value = int | float | bool | str | None
 
@@ -60,6 +70,7 @@ class Option:
             "choice": names,
             "names": f"any of {names} (joined by commas), or {ALL}",
             "times": "spans such as 22:00-06:00,12:00-12:30",
+            "schedule": f"rules such as {EXAMPLE.strip(chr(39))}",
             "table": "NAME=VALUE, joined by commas",
         }
         if self.kind in words:
@@ -93,6 +104,8 @@ class Option:
             raise InvalidInput(f"{label} is {raw!r}; {wanted}.")
         if self.kind == "times":
             read_spans(raw, label)
+        if self.kind == "schedule":
+            read_schedule(raw, label)
         if self.kind == "choice" and self.choices and raw not in self.choices:
             raise InvalidInput(f"{label} is {raw!r}; allowed: {self.allowed}.")
         if self.kind == "names":

@@ -9,6 +9,7 @@ from typing import Any
 
 from penstock.config.option import OFF, Kind, Option, split_names
 from penstock.errors import InvalidInput
+from penstock.model.schedule import read_schedule
 
 ALLOCATIONS = ("milp", "albic", "flux", "cola", "potc")
 POLICY_OPTIONS = "policy_options"
@@ -31,9 +32,18 @@ class Settings:
     period_s: float = _option(
         5.0, "period", "duration", "Time between two decisions.", least=0.1, greatest=3600
     )
-    policy: str = _option(
-        "incremental", "policy", "choice", "The scaling policy (docs/scaling.md)."
-    )
+    policy: str = _option("promise", "policy", "choice", "The scaling policy (docs/scaling.md).")
+    share: float | None = field(
+        default=None,
+        metadata={
+            "option": Option(
+                "share", "number", "the topology's, which is 0.99 unless it says otherwise",
+                "Share of the results that must keep the latency bound; the policy promise plans "
+                "for it.",
+                least=0.5, greatest=0.9999,
+            )
+        },
+    )  # fmt: skip
     policy_options: Mapping[str, Any] = field(
         default_factory=dict,
         hash=False,
@@ -53,6 +63,12 @@ class Settings:
     executors_max: int = _option(
         4, "executors-max", "integer", "Largest number of executors.", least=1, greatest=10_000
     )
+    schedule: str | None = _option(
+        None, "schedule", "schedule",
+        "Least and most executors by day of the week and time of day (UTC), so that a known rush "
+        "is met before it comes.",
+        can_be_off=True,
+    )  # fmt: skip
     slots: int = _option(
         2, "slots", "integer", "Processors of one executor.", least=1, greatest=1024
     )
@@ -90,12 +106,14 @@ class Settings:
         "How far ahead the load is forecast: about as long as a new executor takes to start.",
         least=0.001, greatest=3600,
     )  # fmt: skip
-    step_out: int = _option(
-        2, "step-out", "integer", "Most executors added at once.", least=1, greatest=10_000
-    )
-    step_in: int = _option(
-        1, "step-in", "integer", "Most executors removed at once.", least=1, greatest=10_000
-    )
+    step_out: int | None = _option(
+        None, "step-out", "integer", "Most executors added at once.", least=1, greatest=10_000,
+        can_be_off=True,
+    )  # fmt: skip
+    step_in: int | None = _option(
+        None, "step-in", "integer", "Most executors removed at once.", least=1, greatest=10_000,
+        can_be_off=True,
+    )  # fmt: skip
     scale_down_window_s: float | None = _option(
         None, "scale-down-window", "duration",
         "Scaling in goes no lower than the highest number suggested within this time.",
@@ -218,6 +236,8 @@ def check_together(values: Mapping[str, Any], called: Callable[[str], str] | Non
             f"{called('executors_min')} is {values['executors_min']}; it must be at most "
             f"{called('executors_max')}, which is {values['executors_max']}."
         )
+    if values["schedule"] is not None:
+        _check_schedule(values, called)
     low, high = values["utilisation_low"], values["utilisation_high"]
     ends = (called("utilisation_low"), called("utilisation_high"))
     if (low is None) != (high is None):
@@ -230,6 +250,21 @@ def check_together(values: Mapping[str, Any], called: Callable[[str], str] | Non
         raise InvalidInput(
             f"{called('shadow')} is {shadow!r}; {policy} is the policy that acts already."
         )
+
+
+def _check_schedule(values: Mapping[str, Any], called: Callable[[str], str]) -> None:
+    label = called("schedule")
+    for rule in read_schedule(values["schedule"], label).rules:
+        if rule.least is not None and rule.least > values["executors_max"]:
+            raise InvalidInput(
+                f"{label} asks for at least {rule.least} executors; {called('executors_max')} is "
+                f"{values['executors_max']}."
+            )
+        if rule.most is not None and rule.most < values["executors_min"]:
+            raise InvalidInput(
+                f"{label} allows at most {rule.most} executors; {called('executors_min')} is "
+                f"{values['executors_min']}."
+            )
 
 
 def _described(item: Field[Any]) -> Option:

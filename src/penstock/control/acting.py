@@ -116,6 +116,9 @@ class Acting:
                 outcome = self._act(step.at_s, SetExecutors(wanted, leaving))
         if outcome is not None and outcome.done:
             plan = resized(record.guarded, wanted * cluster.slots, self._controlled.sharing)
+            self._deciding.asked(
+                step.at_s, cluster.executors * cluster.slots, wanted * cluster.slots
+            )
             # An act may take longer than a period.
             given = None if self._deciding.divides else plan.parallelism
             self._deciding.acted(self._clock.now_s(), given)

@@ -10,6 +10,7 @@ from penstock.control.from_settings import (
     batch_interval_of,
     last_resort_of,
     policy_of,
+    schedule_of,
     shadow_policies,
 )
 from penstock.control.guards.guard import Guard
@@ -18,15 +19,19 @@ from penstock.control.loop import Loop
 from penstock.control.ports import Clock, History
 from penstock.control.rooms import Rooms
 from penstock.control.step import Step
-from penstock.model.decision import Limits
+from penstock.model.decision import USUAL_SHARE, Limits
 from penstock.scaling.policies.policy import ScalingPolicy
 
 
 def planned_limits(
-    settings: Settings, least: int, most: int, max_latency_s: float
-) -> Limits:  # fmt: skip
-    """Limits in processors; what is planned for is a share of the latency bound."""
-    return Limits(least, most, settings.aim * max_latency_s)
+    settings: Settings, least: int, most: int, max_latency_s: float, share: float = USUAL_SHARE
+) -> Limits:
+    """Limits in processors; what is planned for is a share of the latency bound.
+
+    `share` is what the topology asks for, and holds where the settings do not say otherwise.
+    """
+    wanted = share if settings.share is None else settings.share
+    return Limits(least, most, settings.aim * max_latency_s, wanted)
 
 
 def rooms_for(
@@ -46,6 +51,7 @@ def rooms_for(
         allocating=allocating_of(settings) if controlled.sharing == "time" else None,
         last_resort=last_resort_of(settings, controlled.cheaper_forms, bound_s),
         batch_interval=batch_interval_of(settings, bound_s),
+        schedule=schedule_of(settings),
     )
 
 

@@ -3,7 +3,7 @@
 import math
 from collections import deque
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from penstock.control.actions import MoveKeyGroups, SetExecutors
 from penstock.control.controlled import Controlled
@@ -11,7 +11,8 @@ from penstock.control.guards.guard import GuardContext, apply_guards
 from penstock.control.ports import Actuator
 from penstock.control.records import DecisionRecord
 from penstock.control.rooms import Rooms
-from penstock.model.decision import ScalingPlan
+from penstock.control.start_ups import StartUps
+from penstock.model.decision import Limits, ScalingPlan
 from penstock.model.observation import Observation
 from penstock.scaling.policies.policy import ScalingContext, ScalingPolicy
 
@@ -53,7 +54,11 @@ class Deciding:
             tuple(rooms.guards),
             rooms.foresight,
         )
-        self._window: deque[Observation] = deque(maxlen=window)
+        policies = (rooms.policy, *rooms.shadows)
+        wanted = max(getattr(policy, "window_periods", 0) for policy in policies)
+        self._window: deque[Observation] = deque(maxlen=max(window, wanted))
+        self._start_ups = StartUps()
+        self._schedule = rooms.schedule
         self._suggested: deque[tuple[float, int]] = deque(maxlen=MOST_REMEMBERED)
         self._used: deque[tuple[float, float]] = deque(maxlen=MOST_REMEMBERED)
         self.parallelism: dict[str, int] = dict(controlled.parallelism)  # as last given
@@ -73,8 +78,13 @@ class Deciding:
     def saw(self, observation: Observation) -> None:
         """Keep an observation to decide on, and look ahead from it."""
         self._window.append(observation)
+        self._start_ups.saw(observation)
         if self._foresight is not None:
             self._foreseen_per_s = self._foresight.rate_per_s(tuple(self._window))
+
+    def asked(self, at_s: float, before: int, processors: int) -> None:
+        """So many processors were asked for, where there were some before."""
+        self._start_ups.asked(at_s, before, processors)
 
     def acted(self, at_s: float, parallelism: Mapping[str, int] | None = None) -> None:
         """Something was changed; components have this parallelism now."""
@@ -92,14 +102,16 @@ class Deciding:
     ) -> DecisionRecord:
         """What a policy suggests and what may be done of it."""
         controlled, current = self._controlled, self._current(cluster)
+        limits = self._limits(at_s, cluster.slots)
         foreseen = self._foreseen_per_s if math.isfinite(self._foreseen_per_s) else None
         decision = policy.decide(
             ScalingContext(
                 self._shown_to(policy),
                 current,
-                controlled.limits,
+                limits,
                 controlled.edges,
                 controlled.sharing,
+                start_up_s=self._start_ups.expected_s,
                 changed_at_s=self._last_act_at_s,
             )
         )
@@ -115,7 +127,7 @@ class Deciding:
             GuardContext(
                 at_s,
                 current,
-                controlled.limits,
+                limits,
                 self.newest,
                 self._last_act_at_s,
                 controlled.sharing,
@@ -127,6 +139,17 @@ class Deciding:
             at_s, policy.name, current, decision, guarded.plan, guarded.reasons, dry_run, shadow,
             foreseen,
         )  # fmt: skip
+
+    def _limits(self, at_s: float, slots: int) -> Limits:
+        """Those of the run, narrowed by its schedule until executors asked for now would serve."""
+        limits = self._controlled.limits
+        if self._schedule is None:
+            return limits
+        ahead_s = (self._start_ups.expected_s or 0.0) + self.newest.period_s
+        least, most = self._schedule.between(at_s, at_s + ahead_s)
+        low = max(limits.min_processors, (least or 0) * slots)
+        high = limits.max_processors if most is None else min(limits.max_processors, most * slots)
+        return replace(limits, min_processors=min(low, high), max_processors=high)
 
     def _shown_to(self, policy: ScalingPolicy) -> tuple[Observation, ...]:
         window = tuple(self._window)

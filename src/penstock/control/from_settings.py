@@ -7,6 +7,7 @@ from penstock.control.allocating import Allocating, AllocationRules
 from penstock.control.batch_interval import BatchInterval
 from penstock.control.last_resort import LastResort
 from penstock.control.resolved_settings import options_for, shadow_names
+from penstock.model.schedule import Schedule, read_schedule
 from penstock.scaling.last_resort import LastResortRules
 from penstock.scaling.policies.policy import ScalingPolicy
 from penstock.scaling.policies.registry import has_option, policy
@@ -17,8 +18,8 @@ def policy_of(settings: Settings, slots: int | None = None) -> ScalingPolicy:
 
     `slots` are the processors of one executor, where the settings do not say it.
 
-    >>> policy_of(Settings(policy_options={"max_ratio": 0.9})).name
-    'incremental'
+    >>> policy_of(Settings(policy="ds2")).name
+    'ds2'
     """
     return _with_options(settings.policy, settings, slots)
 
@@ -56,6 +57,11 @@ def last_resort_of(
 def batch_interval_of(settings: Settings, max_latency_s: float) -> BatchInterval | None:
     """What chooses the interval of batches; None where they go as the settings say."""
     return BatchInterval(max_latency_s) if settings.adapt_interval else None
+
+
+def schedule_of(settings: Settings) -> Schedule | None:
+    """Least and most executors by time; None where the limits always are the same."""
+    return None if settings.schedule is None else read_schedule(settings.schedule, "schedule")
 
 
 def allocating_of(settings: Settings) -> Allocating | None:

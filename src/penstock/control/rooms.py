@@ -8,6 +8,7 @@ from penstock.control.batch_interval import BatchInterval
 from penstock.control.foresight import Foresight
 from penstock.control.guards.guard import Guard
 from penstock.control.last_resort import LastResort
+from penstock.model.schedule import Schedule
 from penstock.scaling.policies.policy import ScalingPolicy
 
 
@@ -22,3 +23,4 @@ class Rooms:
     allocating: Allocating | None = None
     last_resort: LastResort | None = None
     batch_interval: BatchInterval | None = None
+    schedule: Schedule | None = None

@@ -7,6 +7,7 @@ from typing import Generic, TypeVar
 from penstock.model.plan_document import PlanChange
 
 PlanT = TypeVar("PlanT")
+USUAL_SHARE = 0.99  # of the results within the bound, where nobody says otherwise
 
 
 @dataclass(frozen=True)
@@ -69,3 +70,4 @@ class Limits:
     min_processors: int
     max_processors: int
     max_latency_s: float
+    share: float = USUAL_SHARE  # of the results that must keep it

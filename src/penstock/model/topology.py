@@ -12,6 +12,7 @@ import networkx as nx
 
 from penstock.errors import InvalidTopology
 from penstock.model.channels import Feedback
+from penstock.model.decision import USUAL_SHARE
 from penstock.model.directories import check_directories
 from penstock.model.durations import parse_duration_s
 from penstock.model.route import Route
@@ -72,14 +73,16 @@ class SinkBinding:
 
 
 class Topology:
-    """The graph of operators, with sources, sinks and a latency bound.
+    """The graph of operators, with sources, sinks, a latency bound and the share that keeps it.
 
     >>> road = Topology("road", max_latency="5s")
     >>> road.max_latency_s
     5.0
     """
 
-    def __init__(self, name: str, max_latency: str | float) -> None:
+    def __init__(
+        self, name: str, max_latency: str | float, share: float = USUAL_SHARE
+    ) -> None:  # fmt: skip
         if not isinstance(name, str) or not name or "/" in name or name.startswith("."):
             raise InvalidTopology(
                 f"Topology(name) is {name!r}; give a text without '/' or leading dot."
@@ -91,6 +94,12 @@ class Topology:
                 f"topology {name!r}: max_latency is {max_latency!r}; no micro-batch is faster "
                 f"than {LEAST_LATENCY_S:g} s, so give at least that."
             )
+        if isinstance(share, bool) or not (isinstance(share, float) and 0.5 <= share <= 0.9999):
+            raise InvalidTopology(
+                f"topology {name!r}: share is {share!r}; give a number from 0.5 to 0.9999, the "
+                "share of results that must keep max_latency."
+            )
+        self.share = share
         self._sources: dict[str, Source] = {}
         self._operators: dict[str, Operator] = {}
         self._sinks: dict[str, SinkBinding] = {}
@@ -266,7 +275,7 @@ class Topology:
 
     def rewired(self, operators: Iterable[Operator], sinks: Iterable[SinkBinding]) -> "Topology":
         """The same sources with other operators between them and the sinks."""
-        made = Topology(self.name, self.max_latency_s)
+        made = Topology(self.name, self.max_latency_s, self.share)
         made._sources = dict(self._sources)
         made._operators = {operator.name: operator for operator in operators}
         made._sinks = {sink.name: sink for sink in sinks}

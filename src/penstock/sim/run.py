@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock.config import Settings
-from penstock.control.assembly import assemble_loop, rooms_for
+from penstock.control.assembly import assemble_loop, planned_limits, rooms_for
 from penstock.control.controlled import Controlled
 from penstock.control.foresight import Foresight
 from penstock.control.guards.guard import Guard
@@ -123,7 +123,13 @@ def simulate(
     subject = Controlled(
         measurer=world,
         actuator=world,
-        limits=replace(scenario.limits, max_latency_s=settings.aim * scenario.limits.max_latency_s),
+        limits=planned_limits(
+            settings,
+            scenario.limits.min_processors,
+            scenario.limits.max_processors,
+            scenario.max_latency_s,
+            scenario.limits.share,
+        ),
         edges=world.network.component_edges(),
         sharing=scenario.sharing,
         parallelism=world.parallelism(),

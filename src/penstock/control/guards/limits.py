@@ -29,13 +29,13 @@ class Bounds:
 class LargestStep:
     """At most so many processors are added, or removed, in one act."""
 
-    out_processors: int
-    in_processors: int
+    out_processors: float  # infinite where any number may be
+    in_processors: float
 
     def check(self, suggested: ScalingPlan, context: GuardContext) -> Guarded:
         now = context.current.processors
-        allowed = min(
-            max(suggested.processors, now - self.in_processors), now + self.out_processors
+        allowed = int(
+            min(max(suggested.processors, now - self.in_processors), now + self.out_processors)
         )
         if allowed == suggested.processors:
             return Guarded(suggested)

@@ -1,5 +1,6 @@
 """The guards that the options of a run ask for."""
 
+import math
 from collections.abc import Iterator
 
 from penstock.config import Settings
@@ -24,14 +25,18 @@ def standard_guards(settings: Settings, slots_per_executor: int) -> tuple[Guard,
         *_stabilising(settings),
         Bounds(),
         LargestStep(
-            out_processors=settings.step_out * slots_per_executor,
-            in_processors=settings.step_in * slots_per_executor,
+            out_processors=_processors(settings.step_out, slots_per_executor),
+            in_processors=_processors(settings.step_in, slots_per_executor),
         ),
         Cooldown(out_s=settings.cooldown_out_s or 0.0, in_s=settings.cooldown_in_s or 0.0),
         NeedsObservation(stale_after_s=settings.stale_after_periods * settings.period_s),
         BacklogFirst(),
         *_agreed(settings, slots_per_executor),
     )
+
+
+def _processors(executors: int | None, slots_per_executor: int) -> float:
+    return math.inf if executors is None else executors * slots_per_executor
 
 
 def _raising(settings: Settings) -> Iterator[Guard]:

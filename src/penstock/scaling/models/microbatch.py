@@ -3,7 +3,8 @@
 A batch of B seconds admits the lambda B rows that came meanwhile, so with O(K) the fixed cost of
 a batch on K processors and a = lambda S the load (S processor-seconds for each external row),
 
-    B(K) = O(K) / (1 - a / K),   E[T] = 1.5 B   (back to back)   or   I / 2 + B   (interval I > B)
+    B(K) = O(K) / (1 - a / K),   E[T] = 1.5 B     (back to back)
+    B(K) = O(K) + a I / K,       E[T] = I / 2 + B   (at an interval I that is not shorter than B)
     O(K) = fixed + per_processor K + work / K
 
 where work is the task seconds of a batch that no row causes. B has one minimum, at
@@ -80,7 +81,9 @@ class Microbatch:
         """Length of a batch; infinite when the processors cannot keep up."""
         if load >= processors:
             return math.inf
-        return self.overhead.at(processors) / (1.0 - load / processors)
+        own_s, used = self.overhead.at(processors), load / processors
+        paced_s = own_s + used * self.interval_s
+        return paced_s if paced_s <= self.interval_s else own_s / (1.0 - used)
 
     def at(self, load: float, processors: int) -> float:
         """Mean latency on that many processors."""

@@ -21,6 +21,7 @@ class ScalingContext:
     limits: Limits
     edges: tuple[tuple[str, str], ...] = ()
     sharing: Literal["time", "space"] = "time"
+    start_up_s: float | None = None  # until a new executor serves, as measured
     changed_at_s: float | None = None  # when `current` came into force; None: look in the window
 
     @property
@@ -66,7 +67,8 @@ def _processors(observation: Observation) -> int:
 class ScalingPolicy(Protocol):
     """Suggests processors; bounds, cooldowns and steps are the guards' business.
 
-    One that looks ahead by itself is shown what was measured, the others what is foreseen.
+    One that looks ahead by itself is shown what was measured, the others what is foreseen. One
+    that wants to see more observations than a run keeps says how many in `window_periods`.
     """
 
     @property

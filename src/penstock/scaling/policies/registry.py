@@ -22,6 +22,7 @@ _HOMES = {
     "ds2": "ds2:Ds2",
     "spark-dra": "spark_dra:SparkDra",
     "rlearn": "rlearn:Rlearn",
+    "promise": "promise:Promise",
 }
 
 

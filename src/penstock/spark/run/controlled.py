@@ -42,6 +42,7 @@ def together(
             settings.executors_min * slots,
             settings.executors_max * slots,
             topology.max_latency_s,
+            topology.share,
         ),
         edges=component_edges(running),
         route_tasks={
@@ -63,7 +64,9 @@ def apart(running: RunningApart, settings: Settings) -> Controlled:
     return Controlled(
         measurer=ApartMeasurer(running),
         actuator=ApartActuator(running, executors),
-        limits=planned_limits(settings, least, most, running.topology.max_latency_s),
+        limits=planned_limits(
+            settings, least, most, running.topology.max_latency_s, running.topology.share
+        ),
         edges=running.apart.edges,
         sharing="space",
         parallelism=running.parallelism(),

@@ -53,7 +53,7 @@ def warm_up(
 
 def _small(topology: Topology) -> Topology | None:
     """The same operators over a few rows, into memory; None where rows can be read only once."""
-    small = Topology(f"{topology.name}-warm-up", topology.max_latency_s)
+    small = Topology(f"{topology.name}-warm-up", topology.max_latency_s, topology.share)
     for source in topology.sources:
         reader = running_source(source).sample(BATCHES, ROWS, SPAN_S)
         if reader is None:

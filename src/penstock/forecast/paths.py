@@ -1,0 +1,193 @@
+"""Forecasts of one series from each of its moments, so that each can be judged by what came then.
+
+A forecaster of paths gives, for every moment of a series at once, the values 1 to `steps` later:
+the rows of the past are its record, the last row is what it expects now.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from penstock.model.observation import Floats
+
+_LEAST_WEIGHT = 1e-4  # of an old value; a filter ends where its weights fall below it
+_LEAST_SEASON = 8  # steps; what is shorter is noise
+_AS_ALIKE = 0.05
+_LEAST_LIKENESS = 0.5  # correlation of a series with itself one season before
+
+
+class PathForecaster(Protocol):
+    """Expects the near future of one series."""
+
+    @property
+    def name(self) -> str:
+        """How it is called in a reason."""
+
+    def paths(self, series: Floats, steps: int) -> Floats:
+        """(moments, steps): what was expected at each moment; NaN where nothing could be said."""
+
+
+@dataclass(frozen=True)
+class LastValue:
+    """As it is now, for every step.
+
+    >>> LastValue().paths(np.array([1.0, 3.0]), 2).tolist()
+    [[1.0, 1.0], [3.0, 3.0]]
+    """
+
+    @property
+    def name(self) -> str:
+        return "the last value"
+
+    def paths(self, series: Floats, steps: int) -> Floats:
+        """Each value, repeated."""
+        return np.repeat(series[:, None], steps, axis=1)
+
+
+@dataclass(frozen=True)
+class Trend:
+    """Brown's double exponential smoothing with a damped trend; `weight` is that of the newest.
+
+    With S' the smoothed series and S'' the same smoothing of S',
+
+        level = 2 S' - S'',   trend = weight / (1 - weight) (S' - S''),
+        forecast of step h = level + trend (damping + damping^2 + ... + damping^h)
+    """
+
+    weight: float
+    damping: float = 0.9
+
+    @property
+    def name(self) -> str:
+        return f"a trend (weight {self.weight:g})"
+
+    def paths(self, series: Floats, steps: int) -> Floats:
+        """Level and damped trend at each moment, never below zero."""
+        once = _smoothed(series, self.weight)
+        twice = _smoothed(once, self.weight)
+        level, trend = 2 * once - twice, self.weight / (1 - self.weight) * (once - twice)
+        ahead = np.cumsum(self.damping ** np.arange(1, steps + 1))
+        return np.maximum(0.0, level[:, None] + trend[:, None] * ahead)
+
+
+@dataclass(frozen=True)
+class Level:
+    """The exponentially smoothed level, for every step: for series that only scatter."""
+
+    weight: float
+
+    @property
+    def name(self) -> str:
+        return f"the level (weight {self.weight:g})"
+
+    def paths(self, series: Floats, steps: int) -> Floats:
+        """Each smoothed value, repeated."""
+        return np.repeat(_smoothed(series, self.weight)[:, None], steps, axis=1)
+
+
+@dataclass(frozen=True)
+class Seasonal:
+    """One season ago, brought to the present level; the season is found in the series itself."""
+
+    @property
+    def name(self) -> str:
+        return "its own season"
+
+    def paths(self, series: Floats, steps: int) -> Floats:
+        """What followed a season before each moment, times level now over level then."""
+        season = season_of(series)
+        expected = np.full((len(series), steps), np.nan)
+        if season is None or season < steps:
+            return expected
+        level = _smoothed(series, 0.5)
+        moments = np.arange(season, len(series))
+        then = moments - season
+        with np.errstate(divide="ignore", invalid="ignore"):
+            growth = np.where(level[then] > 0, level[moments] / level[then], 1.0)
+        following = series[then[:, None] + np.arange(1, steps + 1)]
+        expected[season:] = following * np.clip(growth, 0.5, 2.0)[:, None]
+        return expected
+
+
+@dataclass(frozen=True)
+class Calendar:
+    """What earlier runs saw at this time of the day or week, brought to the present level.
+
+    `usual` are the usual values at the moments of the series and at `steps` more, as looked up by
+    whoever knows the clock.
+    """
+
+    usual: tuple[float, ...]
+
+    @property
+    def name(self) -> str:
+        return "the calendar"
+
+    def paths(self, series: Floats, steps: int) -> Floats:
+        """Usual values of the steps ahead, times the present over what is usual now."""
+        usual = np.asarray(self.usual)
+        if len(usual) < len(series) + steps:
+            return np.full((len(series), steps), np.nan)
+        moments = np.arange(len(series))
+        now, level = _smoothed(usual[: len(series)], 0.5), _smoothed(series, 0.5)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            growth = np.where(now > 0, level / now, np.nan)
+        ahead = usual[moments[:, None] + np.arange(1, steps + 1)]
+        return ahead * np.clip(growth, 0.2, 5.0)[:, None]
+
+
+USUAL_FORECASTERS: tuple[PathForecaster, ...] = (
+    LastValue(), Level(0.3), Trend(0.3), Trend(0.6), Trend(0.8, 0.95), Seasonal(),
+)  # fmt: skip
+
+
+def season_of(series: Floats) -> int | None:
+    """The lag, of at most half its length, at which a series is most like itself; None if none is.
+
+    A lag counts only where the likeness has a peak, so that a slow drift is not taken for one.
+    """
+    count = len(series)
+    if count < 3 * _LEAST_SEASON:
+        return None
+    centred = series - series.mean()
+    spectrum = np.fft.rfft(centred, 2 * count)
+    products = np.fft.irfft(spectrum * np.conj(spectrum))[:count]
+    squares = np.concatenate([[0.0], np.cumsum(centred**2)])
+    lags = np.arange(count // 2 + 1)
+    # Correlation over the pairs there are: of those that lead and those that follow.
+    norm = np.sqrt((squares[count - lags]) * (squares[count] - squares[lags]))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        likeness = np.where(norm > 0, products[: len(lags)] / norm, 0.0)
+    inner = likeness[1:-1]
+    peaks = np.flatnonzero((inner >= likeness[:-2]) & (inner > likeness[2:])) + 1
+    peaks = peaks[(peaks >= _LEAST_SEASON) & (likeness[peaks] >= _LEAST_LIKENESS)]
+    if not len(peaks):
+        return None
+    # Twice a season is as alike as one: the shortest of those that are about as good.
+    return int(peaks[(likeness[peaks] >= likeness[peaks].max() - _AS_ALIKE).argmax()])
+
+
+def _smoothed(series: Floats, weight: float) -> Floats:
+    """Exponential smoothing, begun at the first value."""
+    length = int(np.ceil(np.log(_LEAST_WEIGHT) / np.log(1 - weight)))
+    kernel = weight * (1 - weight) ** np.arange(length)
+    before = np.full(length - 1, series[0])
+    return np.convolve(np.concatenate([before, series]), kernel / kernel.sum(), mode="valid")
+
+
+def evenly(at_s: Sequence[float], values: Sequence[float], step_s: float) -> Floats:
+    """Values at moments `step_s` apart that end at the last, linear between what was measured.
+
+    >>> evenly([0.0, 5.0, 15.0], [1.0, 2.0, 4.0], 5.0).tolist()
+    [1.0, 2.0, 3.0, 4.0]
+    """
+    times, measured = np.asarray(at_s), np.asarray(values)
+    known = np.isfinite(measured)
+    times, measured = times[known], measured[known]
+    if len(times) == 0:
+        return np.empty(0)
+    count = round((times[-1] - times[0]) / step_s)
+    moments = times[-1] - step_s * np.arange(count, -1, -1)
+    return np.interp(moments, times, measured)

@@ -1,0 +1,162 @@
+"""The course of micro-batches along a rate that changes, while processors come and go.
+
+Back to back, a batch takes what arrived while the one before it ran:
+
+    rows(n+1) = arrivals during B(n),   B(n+1) = O(K) + row_s rows(n+1) / K
+
+K are the processors when it begins. Its oldest row waited through all of B(n), its newest not at
+all, so its rows take between B(n+1) and B(n) + B(n+1). With an interval I, a batch begins at the
+next multiple of it, and the oldest row waited for I. All candidates are followed side by side.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from penstock.model.observation import Floats
+from penstock.scaling.models.microbatch import BatchOverhead
+
+_FAR_S = 1e9  # beyond any horizon
+MOST_BATCHES = 400  # of a course; what is left then is taken to go on alike
+
+
+@dataclass(frozen=True)
+class RatePath:
+    """Rates of the next steps, each `step_s` long; the last one holds on."""
+
+    rates_per_s: Floats
+    step_s: float
+
+    def rows_by(self, at_s: Floats) -> Floats:
+        """Rows that arrive from now until each moment."""
+        at_s = np.clip(at_s, 0.0, _FAR_S)
+        so_far = np.concatenate([[0.0], np.cumsum(self.rates_per_s) * self.step_s])
+        step = np.minimum((at_s / self.step_s).astype(np.int64), len(self.rates_per_s) - 1)
+        return so_far[step] + (at_s - step * self.step_s) * self.rates_per_s[step]
+
+
+@dataclass(frozen=True)
+class Capacities:
+    """Processors of each candidate over time: from each moment on so many, the first from now."""
+
+    steps: tuple[tuple[float, Floats], ...]
+
+    def at(self, moments_s: Floats) -> Floats:
+        """Processors of each candidate at its own moment."""
+        processors = self.steps[0][1]
+        for from_s, count in self.steps[1:]:
+            processors = np.where(moments_s >= from_s, count, processors)
+        return processors
+
+
+@dataclass(frozen=True)
+class Work:
+    """What batches cost: a fixed part, and processor-seconds for each row of the sources.
+
+    Where rows take longer the more processors there are, `contention` is by how much, for each
+    processor beyond the first: row_s is what a row takes on one.
+    """
+
+    overhead: BatchOverhead
+    row_s: float
+    interval_s: float = 0.0
+    stretch: float = 1.0  # what batches take at the share's quantile, over what they take usually
+    contention: float = 0.0
+
+    def own_s(self, processors: Floats) -> Floats:
+        """Length of a batch without rows."""
+        cost = self.overhead
+        parts = cost.fixed_s + cost.per_processor_s * processors + cost.work_s / processors
+        return self.stretch * parts
+
+    def each_s(self, processors: Floats) -> Floats:
+        """What a row adds to the length of a batch."""
+        spread = 1 + self.contention * np.maximum(0.0, processors - 1)
+        return self.stretch * self.row_s * spread / processors
+
+    def batch_s(self, rows: Floats, processors: Floats) -> Floats:
+        """Length of batches of so many rows."""
+        return np.minimum(self.own_s(processors) + self.each_s(processors) * rows, _FAR_S)
+
+    def rows_per_s(self, processors: Floats) -> Floats:
+        """Rows a second that processors can serve at all."""
+        return 1.0 / np.maximum(self.each_s(processors), 1e-12)
+
+
+def steady_worst_s(work: Work, rate_per_s: Floats, processors: Floats) -> Floats:
+    """Latency of the slowest row of a batch at a steady rate; infinite where rows pile up.
+
+    Back to back, with a = rate x what a row adds: B = O / (1 - a), and the slowest row takes 2 B.
+    At an interval I that is long enough: B = O + a I, and the slowest row takes I + B.
+    """
+    own_s, used = work.own_s(processors), rate_per_s * work.each_s(processors)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        back_to_back = np.where(used < 1, 2 * own_s / (1 - used), np.inf)
+    if work.interval_s <= 0:
+        return back_to_back
+    at_interval = own_s + used * work.interval_s
+    paced = at_interval <= work.interval_s
+    return np.where(paced, work.interval_s + at_interval, back_to_back)
+
+
+@dataclass(frozen=True)
+class Course:
+    """What becomes of the rows that arrive before the horizon, for each candidate."""
+
+    worst_s: Floats  # latency of the slowest row
+    late_rows: Floats
+    late_row_s: Floats  # how late they are, added up
+    rows: Floats
+
+
+def follow(
+    path: RatePath, work: Work, capacity: Capacities, waiting_rows: float, bound_s: float,
+    horizon_s: float,
+) -> Course:  # fmt: skip
+    """Batches from now until the rows of the horizon are done, from a batch half-way through.
+
+    `waiting_rows` are in no finished batch: some run, the others gather meanwhile.
+    """
+    rate = max(float(path.rates_per_s[0]), 1e-9)
+    now = np.zeros(len(capacity.steps[0][1]))
+    running, left_s = _under_way(path, work, capacity.at(now), waiting_rows)
+    gathered = np.maximum(0.0, waiting_rows - running)
+    start_s, oldest_s = left_s, -gathered / rate
+    rows = gathered + path.rows_by(start_s)
+    worst, late, late_s, total = (np.zeros_like(now) for _ in range(4))
+    for _ in range(MOST_BATCHES):
+        length_s = work.batch_s(rows, capacity.at(start_s))
+        end_s = start_s + length_s
+        spread_s = np.maximum(start_s - oldest_s, 1e-9)
+        live = oldest_s < horizon_s
+        # Rows that arrive after the horizon can still be helped by what is decided next.
+        counted = np.clip((np.minimum(start_s, horizon_s) - oldest_s) / spread_s, 0.0, 1.0)
+        share = np.clip((end_s - bound_s - oldest_s) / spread_s, 0.0, counted)
+        worst = np.maximum(worst, np.where(live, end_s - oldest_s, 0.0))
+        late += np.where(live, rows * share, 0.0)
+        # Of the late rows the oldest is the latest, and the newest is late by as much less.
+        most_s = np.maximum(0.0, end_s - bound_s - oldest_s)
+        late_s += np.where(live, rows * share * (most_s - share * spread_s / 2), 0.0)
+        total += np.where(live, rows * counted, 0.0)
+        if not live.any():
+            break
+        oldest_s = start_s
+        start_s = _next_start(start_s, end_s, work.interval_s)
+        rows = path.rows_by(start_s) - path.rows_by(oldest_s)
+    return Course(worst, late, late_s, total)
+
+
+def _under_way(
+    path: RatePath, work: Work, processors: Floats, waiting_rows: float
+) -> tuple[Floats, Floats]:
+    """Rows of the batch that runs, taken to be half done, and how long it will still run.
+
+    In the mean a batch under way holds two thirds of what waits: its own rows, and half as many
+    that gathered since it began.
+    """
+    running = np.full_like(processors, waiting_rows * 2 / 3)
+    return running, work.batch_s(running, processors) / 2
+
+
+def _next_start(start_s: Floats, end_s: Floats, interval_s: float) -> Floats:
+    return np.maximum(end_s, start_s + interval_s) if interval_s > 0 else end_s

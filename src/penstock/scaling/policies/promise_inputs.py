@@ -1,0 +1,116 @@
+"""What `promise` reads from a window: the load ahead, what batches cost, what is starting."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from penstock.forecast.load_ahead import LoadAhead, load_ahead
+from penstock.forecast.paths import USUAL_FORECASTERS, evenly
+from penstock.model.observation import Observation
+from penstock.scaling.models.batch_course import Work
+from penstock.scaling.models.batch_work import learn_work
+from penstock.scaling.models.contention import learn_contention
+from penstock.scaling.models.microbatch import BatchOverhead, learn_overhead
+from penstock.scaling.policies.policy import ScalingContext
+
+_RECENT = 60  # observations that say what batches cost
+_ROWS_OF = 12  # observations that say what a row costs
+_USUAL_START_UP_S = 10.0  # of an executor, before any was seen to start
+_FIRST_OVERHEAD = BatchOverhead(0.25)
+_MOST_STRETCH = 2.0  # a larger one is a disturbance, not what batches take
+
+
+@dataclass(frozen=True)
+class PromiseInputs:
+    """Everything a decision rests on."""
+
+    ahead: LoadAhead
+    work: Work
+    period_s: float
+    lead: int  # periods until what is asked for in the next period could serve
+    rate_per_s: float  # now
+    live: int  # processors that take work now
+    pending_s: float  # until those serve that were asked for before
+    start_up_s: float
+    waiting_rows: float
+    behind: bool  # whether more waits than the bound allows
+
+
+def read_promise_inputs(
+    context: ScalingContext, interval_s: float, look_ahead_s: float
+) -> PromiseInputs | None:
+    """The inputs; None while rate or cost is unknown."""
+    window = context.window
+    newest = context.newest
+    if newest is None:
+        return None
+    recent = window[-_RECENT:]
+    row_s = row_cost_s(recent)
+    period_s = float(np.median([one.period_s for one in recent]))
+    series = evenly(
+        [one.at_s for one in window], [one.arrival_rate_per_s for one in window], period_s
+    )
+    if math.isnan(row_s) or len(series) == 0 or not math.isfinite(newest.arrival_rate_per_s):
+        return None
+    start_up_s = context.start_up_s if context.start_up_s is not None else _USUAL_START_UP_S
+    lead = max(1, math.ceil((start_up_s + period_s) / period_s - 1e-9))
+    steps = planned_steps(lead, look_ahead_s / period_s)
+    ahead = load_ahead(series, steps, context.limits.share, USUAL_FORECASTERS, lead)
+    asked_s = context.last_change_s
+    pending_s = max(0.0, asked_s + start_up_s - newest.at_s) if math.isfinite(asked_s) else 0.0
+    waiting = newest.backlog_rows if newest.backlog_rows > 0 else 0.0
+    return PromiseInputs(
+        ahead, _work(window, row_s, interval_s), period_s, lead, float(series[-1]),
+        newest.processors or context.current.processors, pending_s, start_up_s, waiting,
+        waiting > newest.arrival_rate_per_s * context.limits.max_latency_s,
+    )  # fmt: skip
+
+
+def _work(window: Sequence[Observation], row_s: float, interval_s: float) -> Work:
+    """What batches and rows cost, as learnt from the run."""
+    recent = window[-_RECENT:]
+    overhead = learn_overhead(recent, _FIRST_OVERHEAD)[0]
+    own = learn_work(recent)
+    if own is not None:
+        overhead, row_s = replace(overhead, work_s=own.own_s), min(row_s, own.per_row_s)
+    contention = learn_contention(window)
+    alone_s = row_s / (1 + contention * max(0, window[-1].processors - 1))
+    return Work(overhead, alone_s, interval_s, _stretch(recent), contention)
+
+
+def _stretch(window: Sequence[Observation]) -> float:
+    """What the slowest results took over what two batches take, usually; never below 1."""
+    ratios = [
+        one.latency.max_s / (2 * one.batches.mean_duration_s)
+        for one in window
+        if one.latency is not None and one.batches is not None
+        and one.latency.count > 0 and one.batches.count > 0 and one.batches.mean_duration_s > 0
+    ]  # fmt: skip
+    return min(_MOST_STRETCH, max(1.0, float(np.median(ratios)))) if ratios else 1.0
+
+
+def planned_steps(lead: int, most: float) -> tuple[int, ...]:
+    """Each step until `lead`, then fewer and fewer.
+
+    >>> planned_steps(3, 24)
+    (1, 2, 3, 4, 6, 9, 13, 19, 28)
+    """
+    steps = list(range(1, lead + 2))
+    while steps[-1] < most:
+        steps.append(math.ceil(1.5 * steps[-1] - 0.5))
+    return tuple(steps)
+
+
+def row_cost_s(window: Sequence[Observation]) -> float:
+    """Processor-seconds of a row of the sources, over the newest periods that show it."""
+    rows = work_s = 0.0
+    seen = 0
+    for observation in reversed(window):
+        rate, load = observation.arrival_rate_per_s, observation.offered_load
+        if rate > 0 and math.isfinite(load) and load > 0:
+            rows, work_s, seen = rows + rate, work_s + load, seen + 1
+        if seen == _ROWS_OF:
+            break
+    return work_s / rows if rows else math.nan

@@ -1,0 +1,147 @@
+"""How many executors the next steps need: the first ones for sure, the later ones probably."""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from penstock.model.observation import Floats, Ints
+from penstock.scaling.models.batch_course import (
+    Capacities,
+    Course,
+    RatePath,
+    follow,
+    steady_worst_s,
+)
+from penstock.scaling.policies.policy import ScalingContext
+from penstock.scaling.policies.promise_inputs import PromiseInputs
+
+_LITTLE_S = 0.5  # by which the rows that may be late may be so in the mean
+_LEAST_GAIN = 0.02  # of the rows a second that one more executor must bring
+
+
+@dataclass(frozen=True)
+class Needs:
+    """Executors needed in each planned step, for how many periods, and what was expected."""
+
+    executors: Ints
+    lasts: Ints
+    upper_per_s: float  # the highest rate planned for until new executors serve
+    infeasible: str | None
+    notes: tuple[str, ...]
+    _processors: Floats
+    _worst_s: Floats
+
+    @property
+    def first(self) -> int:
+        """Executors needed at once."""
+        return int(self.executors[0])
+
+    def worst_at(self, processors: int) -> float:
+        """Latency of the slowest results that keep the share, with so many processors."""
+        near = np.abs(self._processors - processors).argmin()
+        return float(self._worst_s[near])
+
+
+def find_needs(
+    context: ScalingContext, inputs: PromiseInputs, step: int, keep: float, later_level: float
+) -> Needs:
+    """What keeps the promise, of the executors that may be had."""
+    sizes, notes = _sizes(context, inputs, step)
+    processors = sizes.astype(np.float64) * step
+    bound_s = keep * context.limits.max_latency_s
+    upper = inputs.ahead.upper_per_s(context.limits.share)[: inputs.lead]
+    course = _followed(context, inputs, processors, upper, bound_s)
+    first = _first(context, inputs, course, sizes, step)
+    likely = inputs.ahead.upper_per_s(later_level)[inputs.lead :]
+    worst = steady_worst_s(inputs.work, likely[:, None], processors[None, :])
+    kept = worst <= bound_s
+    later = np.where(kept.any(axis=1), kept.argmax(axis=1), len(sizes) - 1)
+    return Needs(
+        np.concatenate([np.full(inputs.lead, first), sizes[later]]),
+        np.diff(np.array(inputs.ahead.steps), prepend=0),
+        float(upper.max()),
+        _infeasible(context, inputs, processors),
+        notes,
+        processors,
+        course.worst_s,
+    )
+
+
+def _sizes(
+    context: ScalingContext, inputs: PromiseInputs, step: int
+) -> tuple[Ints, tuple[str, ...]]:
+    """Numbers of executors to choose from; none that would bring nothing, and then a note."""
+    least = max(1, -(-context.limits.min_processors // step))
+    most = max(least, context.limits.max_processors // step)
+    sizes = np.arange(least, most + 1)
+    rows = inputs.work.rows_per_s(sizes.astype(np.float64) * step)
+    useful = np.concatenate([[True], np.diff(rows) > _LEAST_GAIN * rows[:-1]])
+    last = most if useful.all() else int(sizes[useful.argmin() - 1])
+    last = max(last, min(most, -(-context.current.processors // step)))
+    if last == most:
+        return sizes, ()
+    note = (
+        f"more than {last * step} processors would not help: each row has been taking longer the "
+        f"more there were, {inputs.work.contention * 100:.2g}% for each"
+    )
+    return sizes[: last - least + 1], (note,)
+
+
+def _followed(
+    context: ScalingContext, inputs: PromiseInputs, wanted: Floats, upper: Floats, bound_s: float
+) -> Course:
+    live, asked = float(inputs.live), float(context.current.processors)
+    capacity = Capacities(
+        (
+            (0.0, np.minimum(live, wanted)),
+            (inputs.pending_s, np.minimum(max(live, asked), wanted)),
+            (inputs.start_up_s, wanted),
+        )
+    )
+    path = RatePath(upper, inputs.period_s)
+    horizon_s = inputs.lead * inputs.period_s
+    return follow(path, inputs.work, capacity, inputs.waiting_rows, bound_s, horizon_s)
+
+
+def _first(
+    context: ScalingContext, inputs: PromiseInputs, course: Course, sizes: Ints, step: int
+) -> int:
+    """The fewest that keep the share on the way, and work off what is behind.
+
+    Rows that wait cost the same processor-seconds at any pace, so they are worked off within the
+    time for which a new executor has to be paid at least.
+    """
+    allowed = (1 - context.limits.share) / 2 * course.rows
+    enough = course.late_rows <= course.late_rows.min() + allowed
+    enough &= course.late_row_s <= course.late_row_s.min() + allowed * _LITTLE_S
+    first = int(sizes[enough.argmax()])
+    if (course.late_rows > allowed).all():  # some will be late: no time to give anything up
+        first = max(first, min(int(sizes[-1]), -(-context.current.processors // step)))
+    if not inputs.behind:
+        return first
+    within_s = max(inputs.start_up_s, context.limits.max_latency_s)
+    rows_per_s = float(inputs.ahead.expected_per_s.max()) + inputs.waiting_rows / within_s
+    enough = inputs.work.rows_per_s(sizes.astype(np.float64) * step) >= rows_per_s
+    return max(first, int(sizes[enough.argmax()] if enough.any() else sizes[-1]))
+
+
+def _infeasible(context: ScalingContext, inputs: PromiseInputs, wanted: Floats) -> str | None:
+    """Why the promise cannot be kept with what is allowed, at the load that is expected."""
+    limits = context.limits
+    least_s = float(steady_worst_s(inputs.work, np.zeros(1), wanted).min())
+    share = f"{limits.share * 100:g}% of results within {limits.max_latency_s:g} s"
+    if least_s > limits.max_latency_s:
+        return (
+            f"{share} cannot be kept: a batch without any row takes so long that results take up "
+            f"to {least_s:.3g} s"
+        )
+    rate = float(inputs.ahead.expected_per_s[inputs.lead - 1])
+    best_s = float(steady_worst_s(inputs.work, np.array([rate]), wanted).min())
+    if best_s <= limits.max_latency_s:
+        return None
+    takes = f"take up to {best_s:.3g} s" if math.isfinite(best_s) else "pile up"
+    return (
+        f"{share} cannot be kept: with all {int(wanted[-1])} processors results {takes} at the "
+        f"{rate:.4g} rows/s that are expected"
+    )

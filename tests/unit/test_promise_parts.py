@@ -1,0 +1,239 @@
+"""What the policy promise is made of, against closed forms and brute force."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from penstock.control.start_ups import StartUps
+from penstock.forecast.load_ahead import load_ahead, weighted_quantiles
+from penstock.forecast.paths import (
+    USUAL_FORECASTERS,
+    Calendar,
+    LastValue,
+    Level,
+    Seasonal,
+    Trend,
+    evenly,
+    season_of,
+)
+from penstock.model.observation import (
+    ComponentObservation,
+    NodeObservation,
+    Observation,
+)
+from penstock.scaling.models.batch_course import (
+    Capacities,
+    RatePath,
+    Work,
+    follow,
+    steady_worst_s,
+)
+from penstock.scaling.models.contention import learn_contention
+from penstock.scaling.models.microbatch import BatchOverhead
+from penstock.scaling.policies.promise_plan import cheapest_course
+
+# Forecasts
+
+
+def test_a_trend_is_followed_and_a_level_is_not() -> None:
+    line = 10.0 + 2.0 * np.arange(200)
+    ahead = Trend(0.6, damping=1.0).paths(line, 3)[-1]
+    assert ahead == pytest.approx([line[-1] + 2, line[-1] + 4, line[-1] + 6], rel=1e-3)
+    assert Level(0.3).paths(np.full(50, 7.0), 2)[-1] == pytest.approx([7.0, 7.0])
+
+
+def test_a_season_is_found_and_one_season_ago_is_expected() -> None:
+    moments = np.arange(400)
+    series = 100 + 50 * np.sin(2 * np.pi * moments / 48)
+    assert season_of(series) == 48
+    assert Seasonal().paths(series, 4)[-1] == pytest.approx(
+        100 + 50 * np.sin(2 * np.pi * (moments[-1] + np.arange(1, 5)) / 48), rel=0.02
+    )
+
+
+@pytest.mark.parametrize("series", [np.full(200, 3.0), np.arange(200.0)])
+def test_what_has_no_season_gets_none(series: np.ndarray) -> None:
+    assert season_of(series) is None
+    assert np.isnan(Seasonal().paths(series, 3)).all()
+
+
+def test_the_calendar_brings_what_is_usual_to_the_present_level() -> None:
+    usual = np.concatenate([np.full(100, 10.0), np.full(10, 40.0)])
+    expected = Calendar(tuple(usual)).paths(np.full(100, 20.0), 3)[-1]
+    assert expected == pytest.approx([80.0, 80.0, 80.0])
+
+
+@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("level", [0.9, 0.99])
+def test_the_rate_stays_below_its_quantile_as_often_as_was_said(seed: int, level: float) -> None:
+    """One moment after another over loads that drift, swing and scatter."""
+    rng = np.random.default_rng(seed)
+    drift = np.cumsum(rng.normal(0, 2, 1200))
+    series = np.maximum(50.0, 400 + drift + 40 * np.sin(np.arange(1200) / 30))
+    series *= np.exp(rng.normal(0, 0.05, 1200))
+    kept = []
+    for now in range(300, 1190, 6):
+        ahead = load_ahead(series[: now + 1], (1, 2, 4), level, USUAL_FORECASTERS, 4)
+        kept.append(series[now + 4] <= ahead.upper_per_s(level)[-1])
+    assert np.mean(kept) == pytest.approx(level, abs=0.05 if level < 0.95 else 0.015)
+
+
+def test_the_better_forecaster_is_chosen_by_its_record() -> None:
+    line = 10.0 + 2.0 * np.arange(200)
+    ahead = load_ahead(line, (1, 2, 3), 0.9, (LastValue(), Trend(0.6, 1.0)), 3)
+    assert "trend" in ahead.forecaster
+    flat = np.random.default_rng(1).normal(100, 10, 400)
+    ahead = load_ahead(flat, (1, 2, 3), 0.9, (LastValue(), Level(0.1)), 3)
+    assert "level" in ahead.forecaster
+
+
+@given(
+    values=st.lists(st.floats(-10, 10), min_size=1, max_size=30),
+    level=st.floats(0.05, 0.95),
+)
+def test_a_weighted_quantile_holds_the_level(values: list[float], level: float) -> None:
+    column = np.array(values)[:, None]
+    found = float(weighted_quantiles(column, np.ones(len(values)), level)[0])
+    below = sum(value <= found for value in values)
+    assert below >= min(len(values), level * (len(values) + 1) - 1e-9)
+
+
+def test_measurements_at_uneven_moments_are_put_at_even_ones() -> None:
+    assert evenly([0.0, 5.0, 15.0], [1.0, math.nan, 4.0], 5.0) == pytest.approx([1, 2, 3, 4])
+    assert len(evenly([], [], 5.0)) == 0
+
+
+# Batches
+
+
+def one_course(rate: float, processors: float, waiting: float = 0.0, **work: float) -> float:
+    course = follow(
+        RatePath(np.full(60, rate), 5.0),
+        Work(BatchOverhead(0.25), 0.01, **work),
+        Capacities(((0.0, np.array([processors])),)),
+        waiting, 5.0, 250.0,
+    )  # fmt: skip
+    return float(course.worst_s[0])
+
+
+@pytest.mark.parametrize("used", [0.2, 0.5, 0.8])
+def test_batches_of_a_steady_rate_settle_at_the_closed_form(used: float) -> None:
+    rate, processors = used * 400, 4.0
+    closed = 2 * 0.25 / (1 - used)
+    work = Work(BatchOverhead(0.25), 0.01)
+    assert float(steady_worst_s(work, np.array([rate]), np.array([processors]))[0]) == (
+        pytest.approx(closed)
+    )
+    assert one_course(rate, processors, waiting=1.5 * rate * closed / 2) == (
+        pytest.approx(closed, rel=0.1)
+    )
+
+
+def test_an_interval_adds_the_rows_of_an_interval() -> None:
+    work = Work(BatchOverhead(0.25), 0.01, interval_s=10.0)
+    found = steady_worst_s(work, np.array([200.0]), np.array([4.0]))
+    assert float(found[0]) == pytest.approx(10.0 + 5.25)
+
+
+def test_rows_that_pile_up_are_late_and_processors_that_come_in_time_save_them() -> None:
+    path = RatePath(np.full(8, 600.0), 5.0)
+    work = Work(BatchOverhead(0.25), 0.01)
+    capacity = Capacities(((0.0, np.array([4.0, 4.0, 8.0])), (10.0, np.array([4.0, 12.0, 8.0]))))
+    course = follow(path, work, capacity, 0.0, 5.0, 40.0)
+    late = course.late_rows / course.rows
+    assert late[0] > 0.5 > late[1] > late[2] == 0
+    assert course.late_row_s[0] > course.late_row_s[1]
+
+
+def by_steps(rates: list[float], step_s: float, processors: int, bound_s: float) -> float:
+    """Share of late rows by following each batch of a Python loop over single rows."""
+    times = np.concatenate(
+        [i * step_s + (np.arange(int(r * step_s)) + 0.5) / r for i, r in enumerate(rates)]
+    )
+    late, start, taken = 0, 0.125, 0
+    while taken < len(times):
+        upto = int(np.searchsorted(times, start))
+        end = start + 0.25 + 0.01 * (upto - taken) / processors
+        late += int((end - times[taken:upto] > bound_s).sum())
+        start, taken = end, upto
+    return late / len(times)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_share_of_late_rows_is_that_of_single_rows(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    rates = [float(rate) for rate in rng.integers(100, 900, 8)]
+    sizes = np.array([3.0, 4.0, 6.0, 8.0])
+    course = follow(
+        RatePath(np.array(rates), 5.0), Work(BatchOverhead(0.25), 0.01),
+        Capacities(((0.0, sizes),)), 0.0, 2.0, 40.0,
+    )  # fmt: skip
+    for size, late, rows in zip(sizes, course.late_rows, course.rows, strict=True):
+        assert late / rows == pytest.approx(by_steps(rates, 5.0, int(size), 2.0), abs=0.05)
+
+
+# The plan over the next steps
+
+
+def brute_force(now: int, needs: list[int], price: float, lasts: list[int]) -> float:
+    best = math.inf
+    for sizes in itertools.product(range(1, max(*needs, now) + 1), repeat=len(needs)):
+        if all(size >= need for size, need in zip(sizes, needs, strict=True)):
+            best = min(best, cost(now, sizes, price, lasts))
+    return best
+
+
+def cost(now: int, sizes: tuple[int, ...], price: float, lasts: list[int]) -> float:
+    changes = sum(a != b for a, b in itertools.pairwise((now, *sizes)))
+    return sum(s * n for s, n in zip(sizes, lasts, strict=True)) + price * changes
+
+
+@given(
+    now=st.integers(1, 4),
+    steps=st.lists(st.tuples(st.integers(1, 4), st.integers(1, 3)), min_size=2, max_size=5),
+    price=st.floats(0, 6),
+)
+def test_no_course_is_cheaper(now: int, steps: list[tuple[int, int]], price: float) -> None:
+    needs, lasts = [need for need, _ in steps], [last for _, last in steps]
+    found = cheapest_course(now, np.array(needs), price, np.array(lasts))
+    assert all(size >= need for size, need in zip(found, needs, strict=True))
+    assert cost(now, tuple(found.tolist()), price, lasts) == pytest.approx(
+        brute_force(now, needs, price, lasts)
+    )
+
+
+# What a run teaches
+
+
+def seen(processors: int, row_s: float, at_s: float = 0.0) -> Observation:
+    part = ComponentObservation("a", ("a",), 100.0, row_s, processors, 1.0)
+    nodes = (NodeObservation("n", processors, 1.0),) if processors else ()
+    return Observation(at_s, 5.0, 100.0, 0.0, components=(part,), nodes=nodes)
+
+
+def test_contention_is_learnt_from_the_processors_a_run_has_had() -> None:
+    window = [seen(k, 0.01 * (1 + 0.1 * (k - 1))) for k in (2, 4, 8) for _ in range(10)]
+    assert learn_contention(window) == pytest.approx(0.1)
+    assert learn_contention([seen(k, 0.01) for k in (2, 4, 8) for _ in range(10)]) == pytest.approx(
+        0
+    )
+    assert learn_contention([seen(2, 0.01)] * 50) == 0
+
+
+def test_start_up_is_measured_from_the_request_to_the_first_sight() -> None:
+    starts = StartUps()
+    assert starts.expected_s is None
+    starts.asked(100.0, 2, 6)
+    starts.saw(seen(2, 0.01, 105.0))
+    starts.saw(seen(6, 0.01, 115.0))
+    assert starts.expected_s == 15.0
+    starts.asked(200.0, 6, 8)
+    starts.asked(205.0, 8, 4)  # given up before it came
+    starts.saw(seen(4, 0.01, 210.0))
+    starts.asked(300.0, 4, 8)
+    starts.saw(seen(8, 0.01, 310.0))
+    assert starts.expected_s == 15.0
