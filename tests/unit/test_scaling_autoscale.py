@@ -129,16 +129,15 @@ def test_degree_formula() -> None:
     assert degree(8, 0.0, SCALE_IN, 100) == 1
 
 
-def test_capacity_has_the_unit_of_rows_and_no_noise_when_constant() -> None:
-    constant = windows([[1.0] * 6])
-    assert task_capacities(constant)[0] == pytest.approx(60 / 0.001)
-    falling = replace(
-        constant, service_time_s=np.array([[0.001, 0.001, 0.001, 0.002, 0.002, 0.002]])
+def test_capacity_is_the_window_over_its_mean_latency() -> None:
+    """500 rows in each of four intervals of 10 s, that cost 10, 90, 10 and 90 ms, by two tasks."""
+    uneven = replace(
+        windows([[500.0] * 4], parallelism=(2,)), service_time_s=np.array([[0.01, 0.09] * 2])
     )
-    estimate = task_capacities(falling)[0]
-    mean = (60 / 0.001 + 60 / 0.002) / 2
-    # Slow rows persist: less than the mean is expected, not less than was ever seen.
-    assert 60 / 0.002 <= estimate < mean
+    assert task_capacities(uneven)[0] == pytest.approx(40 / 0.05)
+    (found,) = Autoscale().suggest(uneven)
+    assert found.level == pytest.approx(2000 / 1600)  # (4) and (6)
+    assert found.wanted == 3  # (11): 2 x 1.25, rounded up
 
 
 def test_the_estimate_does_not_multiply_by_the_window_twice() -> None:
