@@ -64,6 +64,29 @@ def test_the_global_check_sees_what_a_congested_operator_will_emit() -> None:
     assert degrees(together)["FastFilter"] == 1
 
 
+def test_an_upstream_that_is_never_critical_counts_too() -> None:
+    """Kotto-Kombi 2018, ch. 5 s. 6.1: the fast operator passes all on, and shows a rise sooner."""
+    rising = windows([[100.0, 200, 300, 400, 500, 600], [100.0, 100, 200, 300, 400, 500]])
+    gal = Autoscale().suggest(rising)
+    # 700 to 1200 rows follow at the first; the second's own line gives 4686, (10) takes 5700.
+    assert gal[0].level == pytest.approx(5700 / 60_000)
+    assert gal[1].rows == pytest.approx(5700)
+    assert degrees(gal)["SlowNonFilterMid"] == 10
+    for variant in ("critical", "local"):
+        found = Autoscale(variant=variant).suggest(rising)
+        assert found[1].rows == pytest.approx(4686, rel=0.001)
+        assert degrees(found)["SlowNonFilterMid"] == 8
+
+
+def test_a_higher_estimate_upstream_does_not_forbid_a_scale_in() -> None:
+    """Ch. 5 s. 6.1: down to two tasks where its own history would leave one."""
+    falling = windows([[100.0] * 6, [90.0, 80, 70, 60, 50, 40]], parallelism=(1, 8))
+    assert degrees(Autoscale(variant="local").suggest(falling))["SlowNonFilterMid"] == 1
+    assert degrees(Autoscale().suggest(falling))["SlowNonFilterMid"] == 1  # 600 rows are one task
+    more = replace(falling, received_rows=falling.received_rows * [[1.5], [1.0]])
+    assert degrees(Autoscale().suggest(more))["SlowNonFilterMid"] == 2
+
+
 def test_the_end_gets_its_tasks_in_the_same_step_under_gal() -> None:
     heavy = replace(blocked(), selectivity=np.ones(4))
     assert degrees(Autoscale(variant="local").suggest(heavy))["SlowNonFilterEnd"] == 1

@@ -178,7 +178,7 @@ def _windowed(policy: str, options: dict[str, Any], cpu: dict[str, Any], text: s
 AUTOSCALE = _windowed(
     "autoscale",
     {
-        "variant": {"enum": ["gal", "local", "straight"], "default": "gal"},
+        "variant": {"enum": ["gal", "critical", "local", "straight"], "default": "gal"},
         "theta_min": {**_SHARE, "default": 0.3},
         "theta_max": {**_SHARE, "default": 0.8},
     },
