@@ -36,7 +36,7 @@ def windows(
         received_rows=np.array(received, dtype=float),
         service_time_s=np.repeat(np.array(LATENCY_S[:size])[:, None], length, axis=1),
         pending_rows=np.array(pending[:size], dtype=float),
-        selectivity=np.array(SELECTIVITY[:size]),
+        selectivity=((), *((ratio,) for ratio in SELECTIVITY))[:size],
         parallelism=np.array(parallelism[:size]),
         max_parallelism=np.full(size, 100),
         known=(True,) * size,
@@ -88,7 +88,7 @@ def test_a_higher_estimate_upstream_does_not_forbid_a_scale_in() -> None:
 
 
 def test_the_end_gets_its_tasks_in_the_same_step_under_gal() -> None:
-    heavy = replace(blocked(), selectivity=np.ones(4))
+    heavy = replace(blocked(), selectivity=((), (1.0,), (1.0,), (1.0,)))
     assert degrees(Autoscale(variant="local").suggest(heavy))["SlowNonFilterEnd"] == 1
     chain = replace(
         heavy, service_time_s=np.repeat(np.array([[0.001], [0.1], [0.02], [0.1]]), 6, axis=1)

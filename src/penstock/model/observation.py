@@ -58,7 +58,8 @@ class ComponentObservation:
     `arrival_rate_per_s` is offered: the rows that come to it a second when nothing upstream waits.
     Run together that is the rate of the sources times its rows for each of theirs, whatever the
     batches of the period took; run apart, what reached its queue. `service_time_s` is
-    processor-seconds for each row that arrives; NaN when nothing arrived.
+    processor-seconds for each row that arrives; NaN when nothing arrived. `served_rate_per_s` is
+    rows that it worked through; NaN where they are not counted.
     """
 
     name: str
@@ -72,11 +73,24 @@ class ComponentObservation:
     service_scv: float = 1.0
     key_groups: KeyGroups | None = None
     tasks: int = 0  # of its newest batch; 0 where work is not divided into tasks
+    served_rate_per_s: float = float("nan")
 
     @property
     def service_rate_per_s(self) -> float:
         """Rows one processor can serve in a second."""
         return 1.0 / self.service_time_s if self.service_time_s > 0 else float("nan")
+
+
+@dataclass(frozen=True)
+class Flows:
+    """Rows a second that components sent each other, counted edge by edge; upstream first."""
+
+    edges: tuple[tuple[str, str], ...] = ()
+    rates_per_s: tuple[float, ...] = ()
+
+    def __post_init__(self) -> None:
+        if len(self.edges) != len(self.rates_per_s):
+            raise ValueError("Flows must have one rate for each edge")
 
 
 @dataclass(frozen=True)
@@ -199,6 +213,7 @@ class Observation:
     traffic: tuple[GroupTraffic, ...] = ()  # of the newest batch; not kept in the history
     state: tuple[StateObservation, ...] = ()  # beside that of components
     decided: tuple[RoomDecision, ...] = ()  # since the observation before; kept as decisions
+    flows: Flows = Flows()  # where they are counted; not kept in the history
 
     @property
     def key_groups(self) -> dict[str, KeyGroups]:

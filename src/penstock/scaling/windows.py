@@ -28,7 +28,7 @@ class OperatorWindows:
     received_rows: Floats  # (operators, measurements), oldest first
     service_time_s: Floats  # (operators, measurements)
     pending_rows: Floats
-    selectivity: Floats  # rows out for each row processed
+    selectivity: tuple[tuple[float, ...], ...]  # rows from each upstream for each it processed
     parallelism: Ints
     max_parallelism: Ints
     known: tuple[bool, ...]  # whether an estimate may rest on the row
@@ -72,7 +72,7 @@ def operator_windows(context: ScalingContext, window_s: float) -> OperatorWindow
         received_rows=filled(rates) * (duration_s / len(past)),
         service_time_s=filled(services),
         pending_rows=_pending(context, newest, names, rates),
-        selectivity=_selectivity(measured, upstreams),
+        selectivity=_selectivity(measured, upstreams, _sent(past, place, upstreams)),
         parallelism=np.array([max(1, running.get(name, 1)) for name in names], dtype=np.int64),
         max_parallelism=np.full(len(names), context.limits.max_processors, dtype=np.int64),
         known=tuple(fresh.tolist()),
@@ -82,7 +82,8 @@ def operator_windows(context: ScalingContext, window_s: float) -> OperatorWindow
 
 _NAME = attrgetter("name")
 _FIELDS = tuple(
-    (name, attrgetter(name)) for name in ("arrival_rate_per_s", "service_time_s", "busy_s")
+    (name, attrgetter(name))
+    for name in ("arrival_rate_per_s", "service_time_s", "busy_s", "served_rate_per_s")
 )
 
 
@@ -92,7 +93,7 @@ class _Columns:
 
     arrival_rate_per_s: Floats
     service_time_s: Floats
-    served_rate_per_s: Floats  # busy time over service time, or arrivals
+    served_rate_per_s: Floats  # counted, or busy time over service time, or arrivals
     emission_rate_per_s: Floats
 
 
@@ -115,11 +116,12 @@ def _read_columns(
             emitted[rows, column] = [
                 out.get(c.operators[-1], math.nan) if c.operators else math.nan for c in components
             ]
-    rates, services, busy = (measured[table] for table, _ in _FIELDS)
+    rates, services, busy, counted = (measured[table] for table, _ in _FIELDS)
     services = np.where(services >= 0, services, np.nan)
     work = services * np.array([observation.period_s for observation in past])
     with np.errstate(divide="ignore", invalid="ignore"):
         served = np.where((work > 0) & (busy > 0), busy / work, rates)
+    served = np.where(counted >= 0, counted, served)
     return _Columns(rates, services, served, emitted)
 
 
@@ -163,22 +165,58 @@ def _pending(
     return visits * excess_rows(context, newest)
 
 
-def _selectivity(measured: _Columns, upstreams: Sequence[Sequence[int]]) -> Floats:
-    """Rows out per row processed; from the downstreams where not measured.
+def _sent(
+    past: Sequence[Observation], place: dict[str, int], upstreams: Sequence[Sequence[int]]
+) -> Floats | None:
+    """Rows a second along each edge in each period, edges downstream by downstream.
 
-    Kotto-Kombi 2018, ch. 5 eq. 7.
+    None unless all edges are counted in some period; NaN in the others.
     """
-    known = np.isfinite(measured.served_rate_per_s) & (measured.served_rate_per_s > 0)
-    processed = np.where(known, measured.served_rate_per_s, 0.0).sum(axis=1)
-    emitted = np.where(known, measured.emission_rate_per_s, 0.0).sum(axis=1)
-    arrived = np.where(known, measured.arrival_rate_per_s, 0.0).sum(axis=1)
-    children = np.repeat(np.arange(len(upstreams)), [len(parents) for parents in upstreams])
+    edges = [(up, down) for down, parents in enumerate(upstreams) for up in parents]
+    number = {edge: i for i, edge in enumerate(edges)}
+    sent = np.full((len(edges), len(past)), np.nan)
+    counted: tuple[tuple[str, str], ...] = ()
+    rows: Ints = np.zeros(0, dtype=np.int64)
+    for column, observation in enumerate(past):
+        flows = observation.flows
+        if flows.edges != counted:
+            counted = flows.edges
+            known = [(place.get(up, -1), place.get(down, -1)) for up, down in counted]
+            rows = np.array([number.get(edge, -1) for edge in known], dtype=np.int64)
+        inside = rows >= 0
+        sent[rows[inside], column] = np.array(flows.rates_per_s)[inside]
+    return sent if np.isfinite(sent).any(axis=1).all() else None
+
+
+def _selectivity(
+    measured: _Columns, upstreams: Sequence[Sequence[int]], sent: Floats | None
+) -> tuple[tuple[float, ...], ...]:
+    """Rows along each edge for each row its upstream processed, over the window.
+
+    Kotto-Kombi 2018, ch. 5 eq. 7, of each edge: an upstream that divides its rows among several
+    does not send all of them to each. Where edges are not counted, what arrives is divided among
+    upstreams by what they emitted, or else processed.
+    """
+    lengths = [len(parents) for parents in upstreams]
+    children = np.repeat(np.arange(len(upstreams)), lengths)
     parents = np.fromiter(chain.from_iterable(upstreams), np.int64, len(children))
-    served = np.bincount(children, processed[parents], len(upstreams))
-    inferred = np.full(len(upstreams), np.nan)
+    served = measured.served_rate_per_s
+    if sent is not None:
+        both = np.isfinite(sent) & np.isfinite(served[parents])
+        rows = np.where(both, sent, 0.0).sum(axis=1)
+        processed = np.where(both, served[parents], 0.0).sum(axis=1)
+    else:
+        known = np.isfinite(served) & (served > 0)
+        processed = np.where(known, served, 0.0).sum(axis=1)
+        emitted = np.where(known, measured.emission_rate_per_s, 0.0).sum(axis=1)
+        arrived = np.where(np.isfinite(measured.arrival_rate_per_s), measured.arrival_rate_per_s, 0)
+        weight = np.where(np.isfinite(emitted), emitted, processed)[parents]
+        total = np.bincount(children, weight, len(upstreams))[children]
+        rows = arrived.sum(axis=1)[children] * weight / np.where(total > 0, total, 1.0)
+        processed = processed[parents]
     with np.errstate(divide="ignore", invalid="ignore"):
-        ratio = emitted / processed
-        # Backwards, so that of several downstreams the first has the last word.
-        inferred[parents[::-1]] = (arrived / served)[children][::-1]
-    ratio = np.where(np.isfinite(ratio), ratio, inferred)
-    return np.where(np.isfinite(ratio), ratio, 1.0)
+        ratio = np.where(processed > 0, rows / processed, 1.0).tolist()
+    ends = np.cumsum(lengths).tolist()
+    return tuple(
+        tuple(ratio[end - length : end]) for end, length in zip(ends, lengths, strict=True)
+    )

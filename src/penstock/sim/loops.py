@@ -80,6 +80,7 @@ class LoopSlice:
         for target, part in self._network.exits[name].divide_one(emitted, self._rng):
             if part == 0:
                 continue
+            tally.sent_rows[target] += part
             if target in self._stations and leaves_s < self._until_s:
                 heappush(self._events, (leaves_s, next(self._number), target, origin_s, part))
             else:

@@ -156,6 +156,7 @@ class TimeSharing:
             tallies[name].served_rows += int(served.sum())
             tallies[name].emitted_rows += int(emitted.sum())
             for target, rows in self._network.exits[name].divide(emitted, self._rng):
+                tallies[name].sent_rows[target] += int(rows.sum())
                 rows_at[target] = rows_at[target] + rows
         done = rows_at[SINK]
         return Jobs(jobs.at_s, jobs.origin_s, done).where(done > 0)
@@ -176,6 +177,7 @@ class TimeSharing:
             total.offered_rows += done.offered_rows
             total.served_rows += done.served_rows
             total.emitted_rows += done.emitted_rows
+            total.sent_rows += done.sent_rows
             total.work_s += done.work_s
         self._free_s = running.end_s
         if trigger_s := self._trigger_s:

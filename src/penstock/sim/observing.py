@@ -8,6 +8,7 @@ import numpy as np
 from penstock.model.observation import (
     BatchObservation,
     ComponentObservation,
+    Flows,
     NodeObservation,
     OperatorObservation,
 )
@@ -74,6 +75,7 @@ def components_together(
                 parallelism=processors,
                 busy_s=sum(tally.operators[member].busy_s for member in members),
                 service_scv=_fused_scv(network, members, tally, work_s, rows),
+                served_rate_per_s=offered * rows / period_s if known else math.nan,
             )
         )
     return tuple(observed)
@@ -97,9 +99,26 @@ def components_apart(
             busy_s=counts.busy_s,
             backlog_rows=float(queued_rows[name]),
             service_scv=network.operators[name].service.variation,
+            served_rate_per_s=counts.served_rows / period_s,
         )
         for name, counts in tally.operators.items()
     )
+
+
+def observed_flows(network: Network, tally: Tally, period_s: float, together: bool) -> Flows:
+    """Rows between components; run together, as many as are offered, like their arrivals."""
+    factor = 1.0 / period_s
+    if together:
+        taken = sum(batch.rows for batch in tally.batches)
+        factor *= tally.arrived_rows / taken if taken else math.nan
+    sent = dict.fromkeys(network.component_edges(), 0)
+    for name, counts in tally.operators.items():
+        upstream = network.component_of(network.operators[name])
+        for target, rows in counts.sent_rows.items():
+            edge = (upstream, network.component_of(network.operators[target])) if target else None
+            if edge in sent:
+                sent[edge] += rows
+    return Flows(tuple(sent), tuple(factor * rows for rows in sent.values()))
 
 
 def _entries(network: Network, members: Sequence[str]) -> list[str]:

@@ -5,7 +5,7 @@ it before the slice ends, starts those a server is free for, and hands on what t
 on a loop are simulated together, event by event. What happens does not depend on the slices.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 
@@ -51,7 +51,8 @@ class SpaceSharing:
         for stream in self._streams:
             jobs = stream.take(until_s)
             tally.arrived_rows += jobs.total_rows
-            self._send(stream.source.name, jobs)
+            for target, part in self._divided(stream.source.name, jobs):
+                self._put(target, part)
         for names in self._network.groups:
             group = {name: self.stations[name] for name in names}
             if names in self._network.loops:
@@ -60,21 +61,23 @@ class SpaceSharing:
                     self._put(target, emitted)
             else:
                 for name, station in group.items():
-                    self._send(name, station.serve(self.now_s, until_s, tally.operators[name]))
+                    counts = tally.operators[name]
+                    served = station.serve(self.now_s, until_s, counts)
+                    for target, part in self._divided(name, served):
+                        counts.sent_rows[target] += part.total_rows
+                        self._put(target, part)
         done, later = merged(self._results).split_at(until_s)
         self._results = [later] if len(later) else []
         if len(done):
             tally.results.append(done)
         self.now_s = until_s
 
-    def _send(self, name: str, jobs: Jobs) -> None:
+    def _divided(self, name: str, jobs: Jobs) -> Iterator[tuple[str, Jobs]]:
         if not len(jobs):
             return
         for target, rows in self._network.exits[name].divide(jobs.rows, self._exit_rng):
             part = Jobs(jobs.at_s, jobs.origin_s, rows)
-            if (rows == 0).any():
-                part = part.where(rows > 0)
-            self._put(target, part)
+            yield target, part.where(rows > 0) if (rows == 0).any() else part
 
     def _put(self, target: str, jobs: Jobs) -> None:
         if target == SINK:

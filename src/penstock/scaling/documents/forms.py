@@ -134,6 +134,13 @@ DRS = _object(
 )
 
 
+_SHARED = _object(
+    {"name": _NAME, "share": {"type": "number", "exclusiveMinimum": 0, "maximum": 1}},
+    ["name", "share"],
+    "an upstream that sends only a share of its rows here",
+)
+
+
 def _windowed(policy: str, options: dict[str, Any], cpu: dict[str, Any], text: str) -> Schema:
     """The form of a policy that looks at windows of measurements."""
     return _object(
@@ -150,7 +157,13 @@ def _windowed(policy: str, options: dict[str, Any], cpu: dict[str, Any], text: s
             "operators": _operators(
                 {
                     "name": _NAME,
-                    "upstreams": {"type": "array", "items": _NAME, "default": []},
+                    "upstreams": {
+                        "type": "array",
+                        "items": {"anyOf": [_NAME, _SHARED]},
+                        "default": [],
+                        "description": "who sends it rows: a name alone for all they emit, or a "
+                        "name and a share",
+                    },
                     "received": {**_SERIES, "description": "rows in each interval, oldest first"},
                     "processed": {**_SERIES, "description": "rows worked through in each interval"},
                     "emitted": {**_SERIES, "description": "rows sent on in each interval"},

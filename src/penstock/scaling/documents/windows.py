@@ -24,16 +24,18 @@ def windows_of(document: Document, alpha: float) -> OperatorWindows:
                     f"operator {operator['name']!r}: {field} has {len(series)} measurements; all "
                     f"series must have {length}."
                 )
+    places = {name: place for place, name in enumerate(names)}
+    upstreams = tuple(_upstreams(operator, places) for operator in operators)
     return OperatorWindows(
         names=names,
-        upstreams=tuple(_upstreams(operator, names) for operator in operators),
+        upstreams=upstreams,
         duration_s=float(document["period_s"]) * length,
         received_rows=np.array([o["received"] for o in operators], dtype=np.float64),
         service_time_s=np.array(
             [np.broadcast_to(o["latency_s"], length) for o in operators], dtype=np.float64
         ),
         pending_rows=np.array([o.get("pending", 0.0) for o in operators], dtype=np.float64),
-        selectivity=np.array([_selectivity(o) for o in operators]),
+        selectivity=_sent_per_row(operators, upstreams),
         parallelism=np.array([o["parallelism"] for o in operators], dtype=np.int64),
         max_parallelism=np.array(
             [o.get("max_parallelism", MOST_PROCESSORS) for o in operators], dtype=np.int64
@@ -43,17 +45,44 @@ def windows_of(document: Document, alpha: float) -> OperatorWindows:
     )
 
 
-def _upstreams(operator: dict[str, Any], names: tuple[str, ...]) -> tuple[int, ...]:
+def _shares(operator: dict[str, Any]) -> dict[str, float]:
+    """The share of each upstream's rows that comes to an operator; a bare name sends all."""
+    shares: dict[str, float] = {}
     for upstream in operator.get("upstreams", ()):
-        if upstream not in names:
+        given = {"name": upstream, "share": 1.0} if isinstance(upstream, str) else upstream
+        if given["name"] in shares:
+            raise InvalidInput(
+                f"operator {operator['name']!r}: upstream {given['name']!r} is named twice."
+            )
+        shares[given["name"]] = float(given["share"])
+    return shares
+
+
+def _upstreams(operator: dict[str, Any], places: dict[str, int]) -> tuple[int, ...]:
+    shares = _shares(operator)
+    for upstream in shares:
+        if upstream not in places:
             raise InvalidInput(
                 f"operator {operator['name']!r}: upstream {upstream!r} is unknown; known: "
-                f"{', '.join(names)}."
+                f"{', '.join(places)}."
             )
-    return tuple(sorted({names.index(upstream) for upstream in operator.get("upstreams", ())}))
+    return tuple(sorted(places[upstream] for upstream in shares))
 
 
-def _selectivity(operator: dict[str, Any]) -> float:
+def _sent_per_row(
+    operators: list[dict[str, Any]], upstreams: tuple[tuple[int, ...], ...]
+) -> tuple[tuple[float, ...], ...]:
+    """Rows along each edge for each row its upstream processed."""
+    emitted = [_emitted_per_row(operator) for operator in operators]
+    names = [operator["name"] for operator in operators]
+    found = []
+    for operator, places in zip(operators, upstreams, strict=True):
+        shares = _shares(operator)
+        found.append(tuple(emitted[place] * shares[names[place]] for place in places))
+    return tuple(found)
+
+
+def _emitted_per_row(operator: dict[str, Any]) -> float:
     """Rows out for each row processed; one where it is not said."""
     processed = float(sum(operator.get("processed", operator["received"])))
     if "emitted" not in operator or not processed > 0:

@@ -151,8 +151,8 @@ class Autoscale:
             if not parents or not (always or any(parent.level >= 1 for parent in parents)):
                 continue
             emitted = sum(
-                parent.processed(parent.wanted) * float(windows.selectivity[up])
-                for parent, up in zip(parents, windows.upstreams[i], strict=True)
+                parent.processed(parent.wanted) * sent
+                for parent, sent in zip(parents, windows.selectivity[i], strict=True)
             )
             rows = combined(self.combine, local[i].rows, emitted)
             why = "own history" if rows == local[i].rows else "what its upstreams will emit"

@@ -121,15 +121,22 @@ class AutoscalePlus:
         with np.errstate(divide="ignore", over="ignore"):
             whole = (windows.duration_s / latency).tolist()
         share, pending = windows.usable_cpu.tolist(), windows.pending_rows.tolist()
-        selectivity, running = windows.selectivity.tolist(), windows.parallelism.tolist()
+        running = windows.parallelism.tolist()
         most, kind = windows.max_parallelism.tolist(), trends.kind.tolist()
         margin = self._margin
         found: list[Suggestion | None] = [None] * windows.size
-        emitted = [math.nan] * windows.size
+        processed = [math.nan] * windows.size
         for i in upstream_first(windows.upstreams):
             rows, why = received[i], _BY_TREND[kind[i]]
             if windows.upstreams[i]:
-                upstream = sum([emitted[up] for up in windows.upstreams[i]])
+                upstream = sum(
+                    [
+                        processed[up] * sent
+                        for up, sent in zip(
+                            windows.upstreams[i], windows.selectivity[i], strict=True
+                        )
+                    ]
+                )
                 if not math.isnan(upstream):  # within a loop a parent may still be unknown
                     rows = combined(self.combine, rows, upstream)
                     why = why if rows == received[i] else "what its upstreams will emit"
@@ -141,7 +148,7 @@ class AutoscalePlus:
             found[i] = Suggestion(
                 windows.names[i], running[i], wanted, level, rows, task, rises, why
             )
-            emitted[i] = min(rows, task * max(wanted, running[i])) * selectivity[i]
+            processed[i] = min(rows, task * max(wanted, running[i]))
         return [suggestion for suggestion in found if suggestion is not None]
 
     def _degree(self, current: int, ideal: float, reserved: float, known: bool, most: int) -> int:
