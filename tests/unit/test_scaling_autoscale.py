@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -10,10 +11,13 @@ from hypothesis import strategies as st
 
 from penstock.errors import InvalidInput
 from penstock.forecast.trends import KINDS, best_trends, linear_trends
+from penstock.model.decision import Limits, ScalingPlan
+from penstock.model.observation import ComponentObservation, Observation
 from penstock.scaling.activity import SCALE_IN, SCALE_OUT, Thresholds, degree, task_capacities
 from penstock.scaling.exploration import upstream_first
 from penstock.scaling.policies.autoscale import Autoscale
 from penstock.scaling.policies.autoscale_plus import AutoscalePlus, usable_cpu
+from penstock.scaling.policies.policy import ScalingContext
 from penstock.scaling.suggestions import Suggestion
 from penstock.scaling.windows import OperatorWindows
 
@@ -262,3 +266,34 @@ def test_rows_that_cost_nothing_need_one_task() -> None:
 def test_wrong_options_are_refused(kind: type, options: dict[str, object]) -> None:
     with pytest.raises(InvalidInput):
         kind(**options)
+
+
+def in_a_row(number: int) -> ScalingContext:
+    """One query of so many components: 100 rows/s of 20 ms each in all, 3000 rows behind."""
+    names = [f"step{i}" for i in range(number)]
+    seen = tuple(
+        Observation(
+            at_s=10.0 * at,
+            period_s=10.0,
+            arrival_rate_per_s=100.0,
+            backlog_rows=3000.0,
+            components=tuple(
+                ComponentObservation(name, (name,), 100.0, 0.02 / number, 4, 20.0 / number)
+                for name in names
+            ),
+        )
+        for at in range(1, 7)
+    )
+    edges = tuple(pairwise(names))
+    return ScalingContext(seen, ScalingPlan(dict.fromkeys(names, 4), 4), Limits(1, 64, 5.0), edges)
+
+
+@pytest.mark.parametrize("number", [1, 2, 4, 8])
+@pytest.mark.parametrize("policy", [Autoscale(), AutoscalePlus(window_s=60.0)])
+def test_a_backlog_counts_once_however_many_components_share_the_work(
+    policy: Autoscale | AutoscalePlus, number: int
+) -> None:
+    """6000 rows that come and 3000 that wait cost 180 s of 60."""
+    (line,) = policy.decide(in_a_row(number)).reasons
+    shown = "activity level 0.75," if policy.name == "autoscale" else "ideal is 3 processors"
+    assert shown in line

@@ -14,7 +14,7 @@ Differs from Kotto-Kombi 2018, ch. 6 (9): the bound is on k', not on the present
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -98,9 +98,9 @@ class AutoscalePlus:
         windows = operator_windows(context, self.window_s)
         if windows is None:
             return hold(context, "no measurement yet")
-        suggestions = self.suggest(windows)
         if context.sharing == "space":
-            return grown_plan(context, suggestions)
+            return grown_plan(context, self.suggest(windows))
+        suggestions = self.suggest(_waiting_at_sources(windows))
         # Shared in time, a slot runs one task at a time: nobody competes for it within the query.
         load = sum(suggestion.load for suggestion in suggestions)
         current = max(1, context.current.processors)
@@ -160,3 +160,11 @@ class AutoscalePlus:
             return max(wanted, current)
         # Fewer only where that is what follows: the margin may ask for as many as there are.
         return min(current, wanted) if known else current
+
+
+def _waiting_at_sources(windows: OperatorWindows) -> OperatorWindows:
+    """Shared in time, rows wait only for the first operators: (1) passes them on from there."""
+    first = np.array([not parents for parents in windows.upstreams])
+    if not first.any():  # a loop that nothing leads into
+        return windows
+    return replace(windows, pending_rows=np.where(first, windows.pending_rows, 0.0))
