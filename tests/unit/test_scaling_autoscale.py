@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from penstock.errors import InvalidInput
 from penstock.forecast.trends import KINDS, best_trends, linear_trends
 from penstock.model.decision import Limits, ScalingPlan
-from penstock.model.observation import ComponentObservation, Observation
+from penstock.model.observation import ComponentObservation, Observation, TaskCpu
 from penstock.scaling.activity import SCALE_IN, SCALE_OUT, Thresholds, degree, task_capacities
 from penstock.scaling.exploration import upstream_first
 from penstock.scaling.policies.autoscale import Autoscale
@@ -44,7 +44,8 @@ def windows(
         parallelism=np.array(parallelism[:size]),
         max_parallelism=np.full(size, 100),
         known=(True,) * size,
-        usable_cpu=np.ones(size),
+        cpu=((),) * size,
+        reserved_cpu=np.full(size, math.nan),
     )
 
 
@@ -227,9 +228,31 @@ def test_plus_keeps_the_degree_within_its_working_interval() -> None:
 
 
 def test_concurrency_on_a_cpu_makes_a_task_worth_less() -> None:
-    crowded = replace(blocked(), usable_cpu=np.array([1.0, 0.5, 1.0, 1.0]))
+    alone, beside = TaskCpu(0.9), TaskCpu(0.25, (0.75,))
+    crowded = replace(
+        blocked(), cpu=((), (alone, beside), (), ()), reserved_cpu=np.array([1.0, 0.25, 1.0, 1.0])
+    )
     policy = AutoscalePlus(alpha=1.0)
+    # (4): the task beside another can use 0.25 + 0.25 of its CPU, so all count as much.
     assert policy.suggest(crowded)[1].load == pytest.approx(2 * policy.suggest(blocked())[1].load)
+
+
+def test_the_new_degree_rests_on_what_is_reserved() -> None:
+    """(10): 600 rows of 100 ms in 60 s are one CPU; with a fifth of one reserved, five tasks."""
+    reserved = replace(
+        windows([[10.0] * 6, [100.0] * 6]), reserved_cpu=np.array([1.0, 0.2]),
+        cpu=((), (TaskCpu(0.2, (0.9,)),)),
+    )  # fmt: skip
+    found = AutoscalePlus(alpha=1.0).suggest(reserved)[1]
+    assert found.level == pytest.approx(1 / 0.3)  # (3): 0.2 + what is free, 0.1
+    assert found.wanted == 5
+
+
+def test_a_scale_out_adds_a_task_where_reservations_see_enough() -> None:
+    whole = replace(windows([[10.0] * 6, [90.0] * 6]), cpu=((), (TaskCpu(0.2, (1.0,)),)))
+    found = AutoscalePlus(alpha=0.5, cpu_reservation=1.0).suggest(whole)[1]
+    assert found.level == pytest.approx(0.9 / 0.5)
+    assert found.wanted == 2
 
 
 def test_usable_cpu() -> None:

@@ -52,6 +52,14 @@ class GroupTraffic:
 
 
 @dataclass(frozen=True)
+class TaskCpu:
+    """The CPU that a task is on: the share it uses, and those of the tasks beside it."""
+
+    used: float
+    others_used: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True)
 class ComponentObservation:
     """The work of one component.
 
@@ -74,6 +82,8 @@ class ComponentObservation:
     key_groups: KeyGroups | None = None
     tasks: int = 0  # of its newest batch; 0 where work is not divided into tasks
     served_rate_per_s: float = float("nan")
+    cpu: tuple[TaskCpu, ...] = ()  # of its tasks, one of each node; not kept in the history
+    reserved_cpu: float = float("nan")  # share of a CPU declared for each task; NaN: none is
 
     @property
     def service_rate_per_s(self) -> float:

@@ -13,7 +13,7 @@ from operator import attrgetter
 
 import numpy as np
 
-from penstock.model.observation import Floats, Ints, Observation
+from penstock.model.observation import Floats, Ints, Observation, TaskCpu
 from penstock.scaling.demand import excess_rows, gaps_of, last_service_times_s
 from penstock.scaling.policies.policy import ScalingContext
 
@@ -32,7 +32,8 @@ class OperatorWindows:
     parallelism: Ints
     max_parallelism: Ints
     known: tuple[bool, ...]  # whether an estimate may rest on the row
-    usable_cpu: Floats  # of one processor, for each task; see autoscale_plus
+    cpu: tuple[tuple[TaskCpu, ...], ...]  # of the tasks of each operator; none where not measured
+    reserved_cpu: Floats  # share of a CPU declared for each task; NaN where none is
 
     @property
     def size(self) -> int:
@@ -65,6 +66,8 @@ def operator_windows(context: ScalingContext, window_s: float) -> OperatorWindow
     if gaps_of(newest):
         fresh[:] = False
     running = context.current.parallelism
+    cpu = {component.name: component.cpu for component in newest.components}
+    reserved = {component.name: component.reserved_cpu for component in newest.components}
     return OperatorWindows(
         names=names,
         upstreams=upstreams,
@@ -76,7 +79,8 @@ def operator_windows(context: ScalingContext, window_s: float) -> OperatorWindow
         parallelism=np.array([max(1, running.get(name, 1)) for name in names], dtype=np.int64),
         max_parallelism=np.full(len(names), context.limits.max_processors, dtype=np.int64),
         known=tuple(fresh.tolist()),
-        usable_cpu=np.ones(len(names)),
+        cpu=tuple(cpu.get(name, ()) for name in names),
+        reserved_cpu=np.array([reserved.get(name, math.nan) for name in names]),
     )
 
 

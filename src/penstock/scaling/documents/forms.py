@@ -188,6 +188,16 @@ def _windowed(policy: str, options: dict[str, Any], cpu: dict[str, Any], text: s
     )
 
 
+_RESERVED = {"type": "number", "exclusiveMinimum": 0, "maximum": 1}
+_CPU = _object(
+    {
+        "used": _SHARE,
+        "reserved": _RESERVED,
+        "others_used": {"type": "array", "items": _SHARE, "maxItems": 10_000},
+    },
+    ["used", "others_used"],
+)
+
 AUTOSCALE = _windowed(
     "autoscale",
     {
@@ -206,15 +216,15 @@ AUTOSCALE_PLUS = _windowed(
         "cpu_reservation": {**_SHARE, "default": 1.0},
     },
     {
-        "cpu": _object(
-            {
-                "used": _SHARE,
-                "reserved": _SHARE,
-                "others_used": {"type": "array", "items": _SHARE, "maxItems": 10_000},
-            },
-            ["used", "others_used"],
-            "of the CPU its busiest task is on: its share and those of the tasks beside it",
-        )
+        "cpu": {
+            "anyOf": [_CPU, {"type": "array", "items": _CPU, "maxItems": 10_000}],
+            "description": "of the CPU that all its tasks are on, or of that of each task: its "
+            "share and those of the tasks beside it",
+        },
+        "cpu_reservation": {
+            **_RESERVED,
+            "description": "share of a CPU reserved for each of its tasks",
+        },
     },
     "Degrees from the best of three trends and the CPU tasks can use beside others.",
 )

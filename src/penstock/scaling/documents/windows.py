@@ -1,17 +1,18 @@
 """Windows of measurements from a JSON document, for `autoscale` and `autoscale_plus`."""
 
+import math
 from typing import Any
 
 import numpy as np
 
 from penstock.documents import Document
 from penstock.errors import InvalidInput
+from penstock.model.observation import TaskCpu
 from penstock.scaling.documents.forms import MOST_PROCESSORS
-from penstock.scaling.policies.autoscale_plus import usable_cpu
 from penstock.scaling.windows import OperatorWindows
 
 
-def windows_of(document: Document, alpha: float) -> OperatorWindows:
+def windows_of(document: Document) -> OperatorWindows:
     """The operators' windows; series of unequal length are refused."""
     operators = document["operators"]
     names = tuple(operator["name"] for operator in operators)
@@ -41,7 +42,8 @@ def windows_of(document: Document, alpha: float) -> OperatorWindows:
             [o.get("max_parallelism", MOST_PROCESSORS) for o in operators], dtype=np.int64
         ),
         known=(True,) * len(operators),
-        usable_cpu=np.array([_usable(document, o, alpha) for o in operators]),
+        cpu=tuple(_task_cpu(operator) for operator in operators),
+        reserved_cpu=np.array([_reserved(operator) for operator in operators]),
     )
 
 
@@ -90,9 +92,14 @@ def _emitted_per_row(operator: dict[str, Any]) -> float:
     return min(1e9, float(sum(operator["emitted"])) / processed)
 
 
-def _usable(document: Document, operator: dict[str, Any], alpha: float) -> float:
+def _task_cpu(operator: dict[str, Any]) -> tuple[TaskCpu, ...]:
+    """The CPUs of its tasks: one that speaks for all, or one for each."""
+    given = operator.get("cpu", [])
+    tasks = [given] if isinstance(given, dict) else given
+    return tuple(TaskCpu(float(cpu["used"]), tuple(cpu["others_used"])) for cpu in tasks)
+
+
+def _reserved(operator: dict[str, Any]) -> float:
     cpu = operator.get("cpu")
-    if cpu is None:
-        return 1.0
-    reserved = cpu.get("reserved", document.get("cpu_reservation", 1.0))
-    return usable_cpu(float(cpu["used"]), float(reserved), cpu["others_used"], alpha)
+    within = cpu.get("reserved", math.nan) if isinstance(cpu, dict) else math.nan
+    return float(operator.get("cpu_reservation", within))

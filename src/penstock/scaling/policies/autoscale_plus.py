@@ -3,13 +3,15 @@
 Kotto-Kombi 2018, ch. 6 s. 2.
 
     EstimInput = combine(EstimR, sum of the parents' EstimOutput) + pending           (1)
+    UtilCPU = the least of its tasks' alpha max(used, reserved) + share of what is free   (3), (4)
     Capacity of a task = Delta / latency x UtilCPU                                   (5)
     idealK = EstimInput / Capacity; keep k while beta k <= idealK <= k               (6) to (8)
     otherwise the least k' with EstimInput <= k' Delta / latency x reservation x alpha   (9), (10)
 
 Differs from Kotto-Kombi 2018, ch. 6 (5): that is one task's capacity; an operator's is that times
 its tasks.
-Differs from Kotto-Kombi 2018, ch. 6 (9): the bound is on k', not on the present k.
+Differs from Kotto-Kombi 2018, ch. 6 (9): the bound is on k', not on the present k, and a scale-out
+adds at least one task, where reservations alone would ask for none.
 """
 
 import math
@@ -105,13 +107,26 @@ class AutoscalePlus:
         load = sum(suggestion.load for suggestion in suggestions)
         current = max(1, context.current.processors)
         wanted = self._degree(
-            current, load, load / self._margin, all(windows.known), context.limits.max_processors
+            current,
+            load,
+            load / (self.alpha * self.cpu_reservation),
+            all(windows.known),
+            context.limits.max_processors,
         )
         return pooled_plan(context, wanted, load, f"ideal is {load:.3g} processors")
 
-    @property
-    def _margin(self) -> float:
-        return self.alpha * self.cpu_reservation
+    def _reserved(self, windows: OperatorWindows) -> list[float]:
+        """ResCPU of each operator: as declared for it, or for all."""
+        declared = windows.reserved_cpu
+        found: list[float] = np.where(declared > 0, declared, self.cpu_reservation).tolist()
+        return found
+
+    def _usable(self, windows: OperatorWindows, reserved: Sequence[float]) -> list[float]:
+        """UtilCPU of each operator: that of the task which can use least (4)."""
+        return [
+            min((usable_cpu(t.used, own, t.others_used, self.alpha) for t in tasks), default=1.0)
+            for tasks, own in zip(windows.cpu, reserved, strict=True)
+        ]
 
     def suggest(self, windows: OperatorWindows) -> list[Suggestion]:
         """One pass from the sources on; what a parent emits counts with its new degree."""
@@ -120,10 +135,10 @@ class AutoscalePlus:
         latency = windows.service_time_s.mean(axis=1)
         with np.errstate(divide="ignore", over="ignore"):
             whole = (windows.duration_s / latency).tolist()
-        share, pending = windows.usable_cpu.tolist(), windows.pending_rows.tolist()
+        reserved_cpu = self._reserved(windows)
+        share, pending = self._usable(windows, reserved_cpu), windows.pending_rows.tolist()
         running = windows.parallelism.tolist()
         most, kind = windows.max_parallelism.tolist(), trends.kind.tolist()
-        margin = self._margin
         found: list[Suggestion | None] = [None] * windows.size
         processed = [math.nan] * windows.size
         for i in upstream_first(windows.upstreams):
@@ -142,7 +157,8 @@ class AutoscalePlus:
                     why = why if rows == received[i] else "what its upstreams will emit"
             rows += pending[i]
             task = whole[i] * share[i]
-            ideal, reserved = (rows / task, rows / (whole[i] * margin)) if rows > 0 else (0.0, 0.0)
+            planned = whole[i] * reserved_cpu[i] * self.alpha
+            ideal, reserved = (rows / task, rows / planned) if rows > 0 else (0.0, 0.0)
             wanted = self._degree(running[i], ideal, reserved, windows.known[i], most[i])
             level, rises = ideal / running[i], trends.rises[i]
             found[i] = Suggestion(
@@ -156,8 +172,8 @@ class AutoscalePlus:
         if self.beta * current <= ideal <= current:
             return current
         wanted = max(1, min(most, math.ceil(min(reserved, 1e9) - 1e-9)))
-        if ideal > current:
-            return max(wanted, current)
+        if ideal > current:  # reservations may say that there is enough, but use says there is not
+            return max(wanted, min(current + 1, most), current)
         # Fewer only where that is what follows: the margin may ask for as many as there are.
         return min(current, wanted) if known else current
 

@@ -107,6 +107,7 @@ class ApartMeasurer:
             arrival_scv=self._arrival_scv(part),
             service_scv=service.scv,
             tasks=self._tasks.get(name, 0),
+            reserved_cpu=running.topology.reserved_cpu(part.component.operators),
         )
 
     def _arrival_scv(self, part: Part) -> float:

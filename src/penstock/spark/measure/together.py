@@ -200,6 +200,7 @@ class SparkMeasurer:
             parallelism=sum(node.slots for node in nodes if not node.draining),
             busy_s=busy,
             tasks=learnt.tasks,
+            reserved_cpu=self._running.topology.reserved_cpu(component.operators),
             key_groups=learnt.groups,
         )
 
