@@ -9,6 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from penstock.config import Settings
+from penstock.control.from_settings import policy_of
 from penstock.errors import InvalidInput
 from penstock.forecast.trends import KINDS, best_trends, linear_trends
 from penstock.model.decision import Limits, ScalingPlan
@@ -18,6 +20,7 @@ from penstock.scaling.exploration import upstream_first
 from penstock.scaling.policies.autoscale import Autoscale
 from penstock.scaling.policies.autoscale_plus import AutoscalePlus, usable_cpu
 from penstock.scaling.policies.policy import ScalingContext
+from penstock.scaling.policies.registry import read_policy_option
 from penstock.scaling.suggestions import Suggestion
 from penstock.scaling.windows import OperatorWindows
 
@@ -320,3 +323,43 @@ def test_a_backlog_counts_once_however_many_components_share_the_work(
     (line,) = policy.decide(in_a_row(number)).reasons
     shown = "activity level 0.75," if policy.name == "autoscale" else "ideal is 3 processors"
     assert shown in line
+
+
+@pytest.mark.parametrize(
+    ("policy", "options"),
+    [
+        (
+            "autoscale",
+            "theta_min=0.2 theta_max=0.7 combine=min variant=critical max_degree=8 grace_s=20s "
+            "window_s=2m",
+        ),
+        ("autoscale_plus", "alpha=0.3 beta=0.7 combine=min max_degree=8 grace_s=20s window_s=2m"),
+    ],
+)
+def test_every_parameter_of_the_text_is_an_option(policy: str, options: str) -> None:
+    given_ = dict(text.split("=") for text in options.split())
+    made = policy_of(Settings(policy=policy, policy_options=read_options(policy, given_)))
+    for name, text in given_.items():
+        assert str(getattr(made, name)) == {"20s": "20.0", "2m": "120.0"}.get(text, text)
+
+
+def read_options(policy: str, given_: dict[str, str]) -> dict[str, object]:
+    return {name: read_policy_option(policy, name, raw, name) for name, raw in given_.items()}
+
+
+@pytest.mark.parametrize("policy", [Autoscale(max_degree=5), AutoscalePlus(max_degree=5)])
+def test_no_operator_gets_more_than_its_maximum(policy: Autoscale | AutoscalePlus) -> None:
+    overloaded = in_a_row(1)
+    seen = replace(overloaded.window[-1], arrival_rate_per_s=1000.0)
+    seen = replace(seen, components=(replace(seen.components[0], arrival_rate_per_s=1000.0),))
+    for sharing in ("time", "space"):
+        asked = replace(overloaded, window=(seen,), sharing=sharing)
+        assert policy.decide(asked).plan.parallelism == {"step0": 5}
+
+
+@pytest.mark.parametrize("rises", [True, False])
+def test_at_exactly_one_it_is_high_and_gets_one_task_more(rises: bool) -> None:
+    """Table 1 scales out at 1 whatever the trend; s. 3.3.2 calls it high, so (11) adds one."""
+    action = Thresholds().action(1.0, rises)
+    assert action == SCALE_OUT
+    assert degree(4, 1.0, action, 100) == 5

@@ -40,7 +40,9 @@ class OperatorWindows:
         return len(self.names)
 
 
-def operator_windows(context: ScalingContext, window_s: float) -> OperatorWindows | None:
+def operator_windows(
+    context: ScalingContext, window_s: float, max_degree: int | None = None
+) -> OperatorWindows | None:
     """The newest iteration of the window; None while there is none."""
     newest = context.newest
     if newest is None:
@@ -66,6 +68,7 @@ def operator_windows(context: ScalingContext, window_s: float) -> OperatorWindow
     if gaps_of(newest):
         fresh[:] = False
     running = context.current.parallelism
+    most = min(context.limits.max_processors, max_degree or context.limits.max_processors)
     cpu = {component.name: component.cpu for component in newest.components}
     reserved = {component.name: component.reserved_cpu for component in newest.components}
     return OperatorWindows(
@@ -77,7 +80,7 @@ def operator_windows(context: ScalingContext, window_s: float) -> OperatorWindow
         pending_rows=_pending(context, newest, names, rates),
         selectivity=_selectivity(measured, upstreams, _sent(past, place, upstreams)),
         parallelism=np.array([max(1, running.get(name, 1)) for name in names], dtype=np.int64),
-        max_parallelism=np.full(len(names), context.limits.max_processors, dtype=np.int64),
+        max_parallelism=np.full(len(names), most, dtype=np.int64),
         known=tuple(fresh.tolist()),
         cpu=tuple(cpu.get(name, ()) for name in names),
         reserved_cpu=np.array([reserved.get(name, math.nan) for name in names]),

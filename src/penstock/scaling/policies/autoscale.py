@@ -81,6 +81,9 @@ class Autoscale:
     theta_max: float = option(
         0.8, "Activity above which it scales out, if the input rises.", least=0, greatest=1
     )
+    max_degree: int | None = option(
+        None, "Most processors of one operator.", least=1, greatest=1_000_000, off=None
+    )
 
     def __post_init__(self) -> None:
         if self.variant not in VARIANTS:
@@ -104,7 +107,7 @@ class Autoscale:
         grace_s = self.window_s if self.grace_s is None else self.grace_s
         if context.in_force_s < grace_s:
             return hold(context, f"no change yet: within {grace_s:g} s of the last one")
-        windows = operator_windows(context, self.window_s)
+        windows = operator_windows(context, self.window_s, self.max_degree)
         if windows is None:
             return hold(context, "no measurement yet")
         if context.sharing == "time":
@@ -188,6 +191,6 @@ class Autoscale:
         if action == SCALE_IN and not all(windows.known):
             line = change("processors", current, current, "no scale-in: not all was measured")
             return hold(context, line)
-        wanted = degree(current, level, action, max(current, context.limits.max_processors))
+        wanted = degree(current, level, action, max(current, int(windows.max_parallelism.min())))
         because = f"activity level {level:.3g}, {'rising' if rises else 'not rising'}"
         return pooled_plan(context, wanted, load, because)

@@ -78,6 +78,9 @@ class AutoscalePlus:
     cpu_reservation: float = option(
         1.0, "Share of a CPU that is reserved for each task.", least=0.01, greatest=1
     )
+    max_degree: int | None = option(
+        None, "Most processors of one operator.", least=1, greatest=1_000_000, off=None
+    )
 
     def __post_init__(self) -> None:
         check_combine(self.combine)
@@ -97,7 +100,7 @@ class AutoscalePlus:
         """Degrees for the next iteration of the window."""
         if self.grace_s > 0 and context.in_force_s < self.grace_s:
             return hold(context, f"no change yet: within {self.grace_s:g} s of the last one")
-        windows = operator_windows(context, self.window_s)
+        windows = operator_windows(context, self.window_s, self.max_degree)
         if windows is None:
             return hold(context, "no measurement yet")
         if context.sharing == "space":
@@ -111,7 +114,7 @@ class AutoscalePlus:
             load,
             load / (self.alpha * self.cpu_reservation),
             all(windows.known),
-            context.limits.max_processors,
+            int(windows.max_parallelism.min()),
         )
         return pooled_plan(context, wanted, load, f"ideal is {load:.3g} processors")
 
