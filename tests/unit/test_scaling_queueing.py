@@ -183,3 +183,12 @@ def test_fast_processors_do_more_and_useless_ones_stay_unused() -> None:
     with_snail = assign_by_speed(net, [10.0, 0.001])
     assert with_snail.processors == ((0,),)
     assert assign_by_speed(net, [1.0] * 8).infeasible
+
+
+def test_a_component_that_cannot_keep_up_is_never_nan() -> None:
+    """Without any variation the weight of waiting is 0, and 0 times infinity is no latency."""
+    still = network(("a",), np.array([4.0]), np.array([1.0]), 4.0, np.zeros(1), np.zeros(1))
+    for processors in (3, 4):
+        assert GIGK.latency_s(still, np.array([processors])) == math.inf
+    assert GIGK.latency_s(still, np.array([5])) == pytest.approx(1.0)
+    assert assign_by_speed(still, [1.0] * 4).infeasible is not None

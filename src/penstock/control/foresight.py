@@ -3,6 +3,8 @@
 A policy that looks at the present asks for a processor when it is needed, and then waits for it to
 start. So the newest observation is shown to it with the rate of `horizon_s` ahead, where that is
 higher; a fall that is only foreseen changes nothing, since scaling in too early is what hurts.
+It says so (`foreseen`): its latency is that of the rate that was measured, and teaches nothing of
+this one.
 """
 
 import math
@@ -17,7 +19,6 @@ from penstock.model.observation import Observation
 
 LEAST_OBSERVATIONS = 3  # a line through two points says nothing about the third
 MOST_OBSERVATIONS = 20
-AVERAGED = 3  # observations that a policy smooths over
 MOST_GROWTH = 4.0  # a trend that is steeper than this within the horizon is not believed further
 
 
@@ -48,11 +49,21 @@ class Foresight:
             return window
         newest = window[-1]
         growth = expected_per_s / newest.arrival_rate_per_s
+        # All that goes with the rate grows alike, so that what is sent for each row served stays.
         components = tuple(
-            replace(one, arrival_rate_per_s=one.arrival_rate_per_s * growth)
+            replace(
+                one,
+                arrival_rate_per_s=one.arrival_rate_per_s * growth,
+                served_rate_per_s=one.served_rate_per_s * growth,
+                busy_s=one.busy_s * growth,
+            )
             for one in newest.components
         )
-        ahead = replace(newest, arrival_rate_per_s=expected_per_s, components=components)
-        # Beside one that is foreseen, the last ones measured would weigh most in a mean.
-        others = replace(ahead, latency=None, batches=None)
-        return (*window[:-1], *[others] * (AVERAGED - 1), ahead)
+        flows = replace(
+            newest.flows, rates_per_s=tuple(rate * growth for rate in newest.flows.rates_per_s)
+        )
+        ahead = replace(
+            newest, arrival_rate_per_s=expected_per_s, components=components, flows=flows,
+            foreseen=True,
+        )  # fmt: skip
+        return (*window[:-1], ahead)

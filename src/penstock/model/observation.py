@@ -224,6 +224,7 @@ class Observation:
     state: tuple[StateObservation, ...] = ()  # beside that of components
     decided: tuple[RoomDecision, ...] = ()  # since the observation before; kept as decisions
     flows: Flows = Flows()  # where they are counted; not kept in the history
+    foreseen: bool = False  # rates are those expected soon; all else is what was measured
 
     @property
     def key_groups(self) -> dict[str, KeyGroups]:

@@ -49,7 +49,12 @@ class Jackson:
             parallelism.tolist(),
             strict=True,
         )
-        queueing = sum(weight * waiting_time_s(rate, mu, k) for rate, mu, weight, k in rows if rate)
+        queueing = 0.0
+        for rate, mu, weight, k in rows:
+            waiting = waiting_time_s(rate, mu, k) if rate else 0.0
+            if math.isinf(waiting):
+                return math.inf  # also where nothing varies and the weight is 0
+            queueing += weight * waiting
         return queueing + network.service_time_s
 
     def assign(self, network: Network, max_processors: int) -> Allocation:

@@ -28,6 +28,7 @@ class Inputs:
     measured_s: float  # smoothed; NaN when not measured since the last change
     newest_s: float  # of the newest period alone; NaN likewise
     behind: bool  # whether rows wait that should have been worked off
+    foreseen: bool  # whether the rates are yet to come
     expected_s: float  # the corrected model at what runs now
     bound_s: float  # the model's latency that corresponds to the bound
     gaps: tuple[str, ...]
@@ -71,6 +72,7 @@ def read_inputs(
         measured_s=_measured(context, smoothing),
         newest_s=_measured(replace(context, window=context.window[-1:]), smoothing),
         behind=any(demand.backlog_rate_per_s > 0 for demand in found),
+        foreseen=newest.foreseen,
         expected_s=correction.corrected_s(model.latency_s(network, running)),
         bound_s=bound,
         gaps=found.gaps,
@@ -140,13 +142,15 @@ def _network(context: ScalingContext, history: list[Demands], smoothing: Smoothi
     def column(values: list[list[float]]) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
         return np.array([smoothing(row) for row in values], dtype=np.float64)
 
-    rates = column([[d.rate_per_s for d in series[name]] for name in names])
-    fresh = column([[d.arrival_rate_per_s for d in series[name]] for name in names])
+    # A forecast is smooth already, and a mean with what came before would take it back.
+    last = -1 if context.window[-1].foreseen else 0
+    rates = column([[d.rate_per_s for d in series[name][last:]] for name in names])
+    fresh = column([[d.arrival_rate_per_s for d in series[name][last:]] for name in names])
     services = column([[d.service_time_s for d in series[name]] for name in names])
     # Where nothing arrives, any service rate gives the same answer.
     services = np.where(services > 0, services, 1e-9)
     offered = [observation.arrival_rate_per_s for observation in context.window]
-    external = smoothing(offered[-len(history) :])
+    external = smoothing(offered[-len(history) :][last:])
     if not external > 0:
         external = float(fresh.max(initial=0.0))
     return Network(
@@ -185,7 +189,7 @@ def _pairs(
     pairs = []
     for end in range(max(1, len(context.window) - _MOST_PAIRS + 1), len(context.window) + 1):
         observation = context.window[end - 1]
-        if observation.latency is None or not observation.latency.count:
+        if observation.foreseen or observation.latency is None or not observation.latency.count:
             continue
         found = _at(context, end)
         if not found.components or not all(demand.known for demand in found):
