@@ -119,7 +119,8 @@ DRS = _object(
             "minItems": 1,
             "maxItems": 10_000,
             "items": {"type": "number", "minimum": 1e-6, "maximum": 1e6},
-            "description": "processors of unequal speed instead of max_processors; mmk and gigk",
+            "description": "processors of unequal speed, of which max_processors may be used; "
+            "mmk and gigk",
         },
         "batch_overhead_s": {
             "description": "fixed cost of a micro-batch: a number, or its growth per processor",
