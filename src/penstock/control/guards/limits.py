@@ -7,7 +7,7 @@ import math
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from penstock.control.guards.guard import GuardContext, Guarded, held, resized
+from penstock.control.guards.guard import GuardContext, Guarded, changes, fitted, held, splits_anew
 from penstock.model.decision import ScalingPlan
 
 
@@ -22,7 +22,7 @@ class Bounds:
             return Guarded(suggested)
         which = f"maximum {high}" if suggested.processors > high else f"minimum {low}"
         reason = f"bounds: {suggested.processors} processors wanted, {which}"
-        return Guarded(resized(suggested, allowed, context.sharing), (reason,))
+        return Guarded(fitted(suggested, allowed, context), (reason,))
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class LargestStep:
         if allowed == suggested.processors:
             return Guarded(suggested)
         reason = f"step: {now} -> {suggested.processors} processors cut to {now} -> {allowed}"
-        return Guarded(resized(suggested, allowed, context.sharing), (reason,))
+        return Guarded(fitted(suggested, allowed, context), (reason,))
 
 
 @dataclass(frozen=True)
@@ -52,15 +52,15 @@ class Cooldown:
 
     def check(self, suggested: ScalingPlan, context: GuardContext) -> Guarded:
         change = suggested.processors - context.current.processors
-        if change == 0 or context.last_act_at_s is None:
+        if context.last_act_at_s is None or not changes(suggested, context):
             return Guarded(suggested)
         age_s = context.now_s - context.last_act_at_s
-        wait_s, which = (self.out_s, "out") if change > 0 else (self.in_s, "in")
+        wait_s, which = (self.out_s, "scaling out") if change > 0 else (self.in_s, "scaling in")
+        if change == 0:  # some component gives processors up, and another gets them
+            wait_s, which = max(self.out_s, self.in_s), "another split"
         if age_s >= wait_s or age_s < 0:  # below 0 the machine's clock was set back
             return Guarded(suggested)
-        return held(
-            context, f"cooldown: last act {age_s:.0f} s ago, scaling {which} waits {wait_s:g} s"
-        )
+        return held(context, f"cooldown: last act {age_s:.0f} s ago, {which} waits {wait_s:g} s")
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,9 @@ class NeedsObservation:
     stale_after_s: float
 
     def check(self, suggested: ScalingPlan, context: GuardContext) -> Guarded:
-        if suggested.processors >= context.current.processors:
+        """Hold scaling in while it would be blind; another split scales some component in too."""
+        fewer = suggested.processors < context.current.processors
+        if not (fewer or splits_anew(suggested, context)):
             return Guarded(suggested)
         blind = self._blindness(context)
         return held(context, f"no scaling in: {blind}") if blind else Guarded(suggested)
@@ -142,7 +144,7 @@ class ExcludedTimes:
     spans: tuple[tuple[int, int], ...]  # minutes of the day: from, until
 
     def check(self, suggested: ScalingPlan, context: GuardContext) -> Guarded:
-        if suggested.processors == context.current.processors:
+        if not changes(suggested, context):
             return Guarded(suggested)
         now = datetime.fromtimestamp(context.now_s, tz=UTC)
         minute = now.hour * 60 + now.minute
