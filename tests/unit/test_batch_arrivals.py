@@ -3,10 +3,12 @@
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from penstock.model.arrivals import Arrivals
 from penstock.model.channels import FromChannel
+from penstock.model.observation import LatencyObservation
 from penstock.model.topology import Source
 from penstock.spark.channels.entries import Chunk
 from penstock.spark.channels.log import Channel
@@ -75,3 +77,59 @@ def test_latency_counts_from_the_outer_arrivals() -> None:
     seen = summarise(ledger.take(), max_latency_s=8.0)
     assert seen is not None
     assert (seen.count, seen.mean_s, seen.max_s) == (50, pytest.approx(8.5), pytest.approx(9.0))
+
+
+class Loop:
+    """A query that reads 100 rows a second and, of what it emits, a fifth once more.
+
+    A batch starts each second, takes the rows of the second before and ends when the next starts.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.channel = Channel.create(folder / "c", SCHEMA)
+        self.channel.register("q")
+        self._offsets, self._returned = folder / "q/offsets", 0
+        rows = running_source(Source("rows", Generator(constant(100.0))), EPOCH_S)
+        back = running_source(Source("back", FromChannel(str(self.channel.directory), "q")))
+        where = (folder / "q").as_uri()
+        self.arrivals = BatchArrivals(where, {"rows": rows, "back": back}, looped={"back"})
+        self._truth = np.empty(0)  # arrivals of the rows that come back
+        self._rng = np.random.default_rng(1)
+
+    def batch(self, number: int) -> tuple[LatencyObservation, float]:
+        """One batch: what is measured, and the true mean latency of its rows."""
+        read = self._returned
+        write_offsets(
+            self._offsets, number, {"stream": "rows", "row": 100 * (number + 1)},
+            {"channel": "back", "row": read},
+        )  # fmt: skip
+        done_s = EPOCH_S + number + 2.0
+        measured = summarise([LedgerEntry("q", number, self.arrivals.of(number), done_s)], 5.0)
+        assert measured is not None
+        fresh = EPOCH_S + number + np.arange(100) / 100
+        inside = np.concatenate([fresh, self._truth])
+        self._truth = self._rng.choice(inside, len(inside) // 5, replace=False)
+        summary = self.arrivals.pass_on(number)
+        assert summary is not None
+        publish(self.channel, number, len(self._truth), summary)
+        self._returned += len(self._truth)
+        return measured, float(done_s - inside.mean())
+
+
+def test_latency_in_a_loop_stays_what_it_is(tmp_path: Path) -> None:
+    """Arrivals that came back whole with each round told 6.5 s at batch 10, 31.5 s at batch 60."""
+    loop = Loop(tmp_path)
+    seen = [loop.batch(number) for number in range(61)]
+    for number in (5, 10, 30, 60):
+        measured, truth_s = seen[number]
+        assert measured.mean_s == pytest.approx(truth_s, rel=0.05)
+        assert measured.count == pytest.approx(125, rel=0.05)
+        assert measured.max_s < 8.0
+        assert measured.in_time_share > 0.99
+
+
+def test_a_batch_that_publishes_nothing_has_not_passed_its_arrivals_on(tmp_path: Path) -> None:
+    loop = Loop(tmp_path)
+    loop.batch(0)
+    assert loop.arrivals.passed_on(0)
+    assert not loop.arrivals.passed_on(1)

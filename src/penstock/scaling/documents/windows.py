@@ -51,12 +51,11 @@ def _shares(operator: dict[str, Any]) -> dict[str, float]:
     """The share of each upstream's rows that comes to an operator; a bare name sends all."""
     shares: dict[str, float] = {}
     for upstream in operator.get("upstreams", ()):
-        given = {"name": upstream, "share": 1.0} if isinstance(upstream, str) else upstream
-        if given["name"] in shares:
-            raise InvalidInput(
-                f"operator {operator['name']!r}: upstream {given['name']!r} is named twice."
-            )
-        shares[given["name"]] = float(given["share"])
+        whole = isinstance(upstream, str)
+        name = upstream if whole else upstream["name"]
+        if name in shares:
+            raise InvalidInput(f"operator {operator['name']!r}: upstream {name!r} is named twice.")
+        shares[name] = 1.0 if whole else float(upstream["share"])
     return shares
 
 
@@ -101,5 +100,6 @@ def _task_cpu(operator: dict[str, Any]) -> tuple[TaskCpu, ...]:
 
 def _reserved(operator: dict[str, Any]) -> float:
     cpu = operator.get("cpu")
-    within = cpu.get("reserved", math.nan) if isinstance(cpu, dict) else math.nan
-    return float(operator.get("cpu_reservation", within))
+    within: float = cpu.get("reserved", math.nan) if isinstance(cpu, dict) else math.nan
+    reserved: float = operator.get("cpu_reservation", within)
+    return reserved

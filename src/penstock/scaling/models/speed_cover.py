@@ -22,7 +22,7 @@ def covering(loads: Sequence[float], speeds: Sequence[float]) -> list[list[int]]
     places = defaultdict[float, list[int]](list)
     for place, speed in enumerate(speeds):
         places[speed].append(place)
-    program = highspy.Highs()
+    program = highspy.Highs()  # type: ignore[no-untyped-call]
     program.silent()
     program.setOptionValue("mip_max_nodes", _MOST_NODES)
     program.setOptionValue("threads", 1)

@@ -7,7 +7,7 @@ from itertools import pairwise
 import numpy as np
 
 from penstock.control.clock import steady_s
-from penstock.model.observation import ComponentObservation, Observation
+from penstock.model.observation import ComponentObservation, Flows, Observation
 from penstock.spark.channels.entries import Entry
 from penstock.spark.compile.apart_split import Part
 from penstock.spark.measure.batch_work import QueryWork
@@ -33,6 +33,8 @@ class ApartMeasurer:
         self._services = {query.plan.name: ServiceEstimate() for query in running.built.queries}
         self._published = running.published()
         self._flows = {part.component.name: Flow() for part in running.apart.parts}
+        self._served = {part.component.name: Flow() for part in running.apart.parts}
+        self._channels = {operator: Flow() for operator in self._published}
         self._tasks: dict[str, int] = {}  # of the newest batch that was seen
         self._at_s = steady_s()
         self._available = self._arrived(time.time())
@@ -60,6 +62,10 @@ class ApartMeasurer:
             mine = works.get(part.query)
             busy_s = 0.0 if mine is None else mine.total_busy_s
             self._flows[part.component.name].add(now_s, period_s, came, busy_s)
+            self._served[part.component.name].add(now_s, period_s, rows[part.query])
+        for operator, flow in self._channels.items():
+            sent = published[operator] - self._published[operator]
+            flow.add(now_s, period_s, sent)
         components = tuple(
             self._component(part, works.get(part.query), period_s, wall_s)
             for part in running.apart.parts
@@ -81,7 +87,19 @@ class ApartMeasurer:
             nodes=nodes,
             latency=summarise(running.ledger.take(), running.topology.max_latency_s),
             missing=tuple(missing),
+            flows=self._between_components(),
         )
+
+    def _between_components(self) -> Flows:
+        """What went through channels: each of its readers gets all of an operator's rows."""
+        parts = self._running.apart.parts
+        home = {op: part.component.name for part in parts for op in part.component.operators}
+        sent: dict[tuple[str, str], float] = {}
+        for part in parts:
+            for operator in dict.fromkeys(part.inputs.values()):
+                edge = (home[operator], part.component.name)
+                sent[edge] = sent.get(edge, 0.0) + self._channels[operator].rows_per_s
+        return Flows(tuple(sent), tuple(sent.values()))
 
     def _arrived(self, now_s: float) -> dict[str, int]:
         counts = {name: s.counted(now_s) for name, s in self._running.inputs.items()}
@@ -107,6 +125,7 @@ class ApartMeasurer:
             arrival_scv=self._arrival_scv(part),
             service_scv=service.scv,
             tasks=self._tasks.get(name, 0),
+            served_rate_per_s=self._served[name].rows_per_s,
             reserved_cpu=running.topology.reserved_cpu(part.component.operators),
         )
 

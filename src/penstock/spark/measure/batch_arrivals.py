@@ -3,11 +3,15 @@
 Spark writes the offsets of a batch before it runs it, so a writer can pass arrivals on to the
 channels it feeds. Rows that came through channels bring theirs along; so latency is known end to
 end, over any number of queries, without a column.
+
+Through a loop the arrivals behind a batch come back to it with every round, all of them each time,
+while of the rows only some do. So behind the rows of a loop there are never more arrivals than
+rows, and what came long ago is forgotten as its rows leave.
 """
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.parse import unquote, urlparse
 
@@ -37,10 +41,13 @@ class BatchArrivals:
         self,
         checkpoint: str,
         sources: Mapping[str, RunningSource],
+        looped: Collection[str] = (),
     ) -> None:
+        """`looped` are the sources that bring back what derives from this query's own rows."""
         self._offsets = Path(unquote(urlparse(checkpoint).path)) / "offsets"
-        self._sources = sources
+        self._sources, self._looped = sources, frozenset(looped)
         self._newest: tuple[int, Arrivals] | None = None
+        self._passed_on = -1
 
     def of(self, batch_id: int) -> tuple[Arrivals, ...]:
         """What each source contributed to a batch; empty where that is not known."""
@@ -52,8 +59,25 @@ class BatchArrivals:
         return tuple(
             part
             for name, last in end.ends.items()
-            for part in self._sources[name].arrivals(before.get(name), last)
+            for part in self._of_source(name, before.get(name), last)
         )
+
+    def _of_source(self, name: str, first: Offset | None, last: Offset) -> list[Arrivals]:
+        source = self._sources[name]
+        parts = source.arrivals(first, last)
+        if name not in self._looped:
+            return parts
+        read = source.rows_at(last) - (0 if first is None else source.rows_at(first))
+        return _rows_of_a_loop(parts, read)
+
+    def passed_on(self, batch_id: int) -> bool:
+        """Whether the arrivals of a batch went on with rows that it published."""
+        return self._passed_on >= batch_id
+
+    def pass_on(self, batch_id: int) -> Arrivals | None:
+        """What goes along with the rows that a batch publishes."""
+        self._passed_on = batch_id
+        return self.summary(batch_id)
 
     def summary(self, batch_id: int) -> Arrivals | None:
         """All sources together, of this batch or the last one that had rows."""
@@ -84,3 +108,18 @@ class BatchArrivals:
             if name not in ends or known.rows_at(offset) < known.rows_at(ends[name]):
                 ends[name] = offset
         return Offsets(ends, formed_s)
+
+
+def _rows_of_a_loop(parts: Sequence[Arrivals], read: int) -> list[Arrivals]:
+    """At most one arrival behind each row, spread evenly around their mean."""
+    behind = sum(part.rows for part in parts)
+    share = min(1.0, read / behind) if behind > 0 else 1.0
+    return [
+        replace(
+            part,
+            rows=part.rows * share,
+            first_s=max(part.first_s, 2 * part.mean_s - part.last_s),
+            middle_s=part.mean_s,
+        )
+        for part in parts
+    ]
