@@ -11,7 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.errors import InvalidInput
-from penstock.scaling.models.erlang import gains_s, least_processors, waiting_time_s
+from penstock.scaling.models.erlang import (
+    all_gains_s,
+    gains_s,
+    least_processors,
+    waiting_time_s,
+    waiting_times_s,
+)
 from penstock.scaling.models.heterogeneous import assign_by_speed, fewest_by_speed
 from penstock.scaling.models.jackson import GIGK, MMK, Jackson
 from penstock.scaling.models.network import Network, network
@@ -258,3 +264,30 @@ def test_many_unequal_processors_are_covered_and_exchanged() -> None:
     assert found.latency_s == pytest.approx(by_speed_s(net, speeds, split))
     held = [place for places in split for place in places]
     assert len(held) == len(set(held))
+
+
+@pytest.mark.parametrize("model", [MMK, GIGK])
+def test_many_components_are_computed_as_few_are(model: Jackson) -> None:
+    """Forty components as columns, and in fours one by one: the same waiting times and gains."""
+    rng = np.random.default_rng(5)
+    rates, loads = rng.uniform(0.1, 500.0, 40), rng.uniform(0.01, 300.0, 40)
+    loads[7], rates[9], loads[9] = 1e-9, 0.0, 0.0
+    scv = rng.uniform(0.0, 3.0, 40)
+    mus = rates / np.where(loads > 0, loads, 1.0) + (loads == 0)
+    many = network(tuple(map(str, range(40))), rates, mus, 10.0, scv, scv)
+    ks = np.floor(loads).astype(np.int64) + rng.integers(1, 5, 40)
+    waits = waiting_times_s(rates, mus, ks)
+    singly = [waiting_time_s(a, b, k) for a, b, k in zip(rates, mus, ks.tolist(), strict=True)]
+    assert waits == pytest.approx(singly, rel=1e-12)
+    assert math.isinf(model.latency_s(many, ks - 5))
+    found = model.assign(many, int(loads.sum()) + 200)
+    assert found.processors == int(loads.sum()) + 200
+    weights = many.visits * (scv if model.general else 1.0)
+    owner, gains = all_gains_s(rates, mus, weights, 1e-12, 50)
+    for i in range(40):
+        mine = gains[owner == i]
+        first = itertools.islice(gains_s(float(rates[i]), float(mus[i])), 50)
+        expected = [gain * weights[i] for gain in first]
+        kept = list(itertools.takewhile(lambda gain: gain > 1e-12, expected))
+        assert mine == pytest.approx(kept[: len(mine)], rel=1e-9, abs=1e-15)
+        assert abs(len(mine) - len(kept)) <= 1

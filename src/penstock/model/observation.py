@@ -1,10 +1,12 @@
 """What was measured in one period. Missing measurements are None or NaN, never zero."""
 
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
+from penstock.model.component_columns import ComponentColumns
 from penstock.model.decision import RoomDecision
 
 Floats = NDArray[np.float64]
@@ -225,6 +227,11 @@ class Observation:
     decided: tuple[RoomDecision, ...] = ()  # since the observation before; kept as decisions
     flows: Flows = Flows()  # where they are counted; not kept in the history
     foreseen: bool = False  # rates are those expected soon; all else is what was measured
+
+    @cached_property
+    def columns(self) -> ComponentColumns:
+        """Its components as columns; made once, as a window is read in every period."""
+        return ComponentColumns(self.components)
 
     @property
     def key_groups(self) -> dict[str, KeyGroups]:
