@@ -149,12 +149,13 @@ def _with_work(context: ScalingContext) -> Observation | None:
     if context.sharing == "space" or idle(newest):
         return newest
     for observation in reversed(context.window):
-        if _has_rates(observation):
+        if has_rates(observation):
             return observation
     return None
 
 
-def _has_rates(observation: Observation) -> bool:
+def has_rates(observation: Observation) -> bool:
+    """Whether its component rates mean something: a batch ended, and all were measured."""
     ended = observation.batches is None or observation.batches.count > 0
     rates = [component.arrival_rate_per_s for component in observation.components]
     offered = observation.arrival_rate_per_s > 0
