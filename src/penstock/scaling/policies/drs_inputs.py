@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from penstock.model.observation import Floats, Ints
-from penstock.scaling.demand import demands, idle
+from penstock.scaling.demand import all_gaps, component_names, idle
 from penstock.scaling.demand_series import DemandSeries, demand_series
 from penstock.scaling.models.batch_work import BatchWork, learn_work, marginal
 from penstock.scaling.models.correction import Correction, fit_correction
@@ -51,11 +51,10 @@ def read_inputs(
     together = model_name == "microbatch" or (model_name == "auto" and context.sharing == "time")
     work = learn_work(context.window) if together else None
     model = _model(context, model_name, overhead, trigger_interval_s, work)
-    found = demands(context)
-    if not found.components:
+    names = component_names(context)
+    if not names:
         return None
     smoothed = len(context.window) if smoothing.alpha is not None else smoothing.window
-    names = tuple(demand.name for demand in found)
     series = demand_series(context, names, max(smoothed, _MOST_PAIRS if correct else 1))
     series = replace(series, backlog_rate_per_s=_late_rates(context, series))
     unblocked = _unblocked(context, series, smoothed)
@@ -63,9 +62,7 @@ def read_inputs(
         return None
     network = marginal(_network(unblocked, smoothing), work)
     correction = fit_correction(_pairs(context, series, model, work) if correct else [])
-    running = np.array([demand.parallelism for demand in found], dtype=np.int64)
-    if context.sharing == "time":
-        running = np.full(len(running), max(1, context.current.processors))
+    running = _running(context, series)
     bound = correction.bound_s(context.limits.max_latency_s)
     if not bound > 0:  # the offset alone breaks the bound: ask the plain model
         correction, bound = Correction(), context.limits.max_latency_s
@@ -80,7 +77,7 @@ def read_inputs(
         foreseen=newest.foreseen,
         expected_s=correction.corrected_s(model.latency_s(network, running)),
         bound_s=bound,
-        gaps=found.gaps,
+        gaps=all_gaps(context, ()),  # the demand of all components is known
     )
 
 
@@ -98,6 +95,17 @@ def _model(
         own_s = 0.0 if work is None else work.own_s
         return Microbatch(replace(learnt, work_s=own_s), interval_s)
     return GIGK if name == "gigk" else MMK
+
+
+def _running(context: ScalingContext, series: DemandSeries) -> Ints:
+    """Processors of each component: as they were given, or else as measured."""
+    if context.sharing == "time":
+        return np.full(len(series.names), max(1, context.current.processors))
+    given, seen = context.current.parallelism, series.parallelism[:, -1].tolist()
+    return np.array(
+        [given.get(name, max(1, int(n))) for name, n in zip(series.names, seen, strict=True)],
+        dtype=np.int64,
+    )
 
 
 def _late_rates(context: ScalingContext, series: DemandSeries) -> Floats:
@@ -147,37 +155,18 @@ def _network(series: DemandSeries, smoothing: Smoothing) -> Network:
     # A forecast is smooth already, and a mean with what came before would take it back.
     last = -1 if series.periods[-1].foreseen else 0
     fresh = smoothing.columns(series.arrival_rate_per_s[:, last:])
-    offered = [observation.arrival_rate_per_s for observation in series.periods]
-    return _made(
-        series.names,
-        smoothing.columns(series.rate_per_s[:, last:]),
-        fresh,
-        smoothing.columns(series.service_time_s),
-        smoothing.columns(series.arrival_scv),
-        smoothing.columns(series.service_scv),
-        smoothing(offered[last:]),
-    )
-
-
-def _made(
-    names: tuple[str, ...],
-    rates: Floats,
-    fresh: Floats,
-    services: Floats,
-    arrival_scv: Floats,
-    service_scv: Floats,
-    external: float,
-) -> Network:
+    services = smoothing.columns(series.service_time_s)
+    external = smoothing([one.arrival_rate_per_s for one in series.periods][last:])
     if not external > 0:
         external = float(fresh.max(initial=0.0))
     return Network(
-        names=names,
-        arrival_rate_per_s=rates,
+        names=series.names,
+        arrival_rate_per_s=smoothing.columns(series.rate_per_s[:, last:]),
         # Where nothing arrives, any service rate gives the same answer.
         service_rate_per_s=1.0 / np.where(services > 0, services, 1e-9),
         visits=fresh / external if external > 0 else fresh,
-        arrival_scv=arrival_scv,
-        service_scv=service_scv,
+        arrival_scv=smoothing.columns(series.arrival_scv),
+        service_scv=smoothing.columns(series.service_scv),
         external_rate_per_s=external,
     )
 
@@ -202,30 +191,44 @@ def _measured(context: ScalingContext, smoothing: Smoothing) -> float:
 def _pairs(
     context: ScalingContext, series: DemandSeries, model: LatencyModel, work: BatchWork | None
 ) -> list[tuple[float, float]]:
-    """Estimate and measurement of each past period, each with what ran and came then.
-
-    Not of one with a backlog: that is no steady state, which is all the model knows.
-    """
-    steady = series.known & ~(series.backlog_rate_per_s > 0).any(axis=0)
-    networks, running, measured = list[Network](), list[Ints](), list[float]()
-    for t in range(max(0, len(series.periods) - _MOST_PAIRS), len(series.periods)):
-        observation = series.periods[t]
-        if observation.foreseen or observation.latency is None or not observation.latency.count:
-            continue
-        ran = series.parallelism[:, t].astype(np.int64)
-        if context.sharing == "time":
-            ran = np.full(len(series.names), observation.processors)
-        if not steady[t] or ran.min(initial=1) <= 0:
-            continue
-        came = series.arrival_rate_per_s[:, t]
-        then = _made(
-            series.names, came, came, series.service_time_s[:, t], series.arrival_scv[:, t],
-            series.service_scv[:, t], observation.arrival_rate_per_s,
+    """Estimate and measurement of past periods, each with what ran and came then."""
+    taken = _paired(context, series)
+    networks, running = list[Network](), list[Ints]()
+    if context.sharing == "time":
+        counts = [observation.processors for observation in series.periods]
+        ran = np.broadcast_to(np.array(counts), (len(series.names), len(counts)))
+    else:
+        ran = series.parallelism.astype(np.int64)
+    external = np.array([observation.arrival_rate_per_s for observation in series.periods])
+    external = np.where(external > 0, external, series.arrival_rate_per_s.max(axis=0, initial=0.0))
+    visits = series.arrival_rate_per_s / np.where(external > 0, external, 1.0)
+    services_per_s = 1.0 / np.where(series.service_time_s > 0, series.service_time_s, 1e-9)
+    for t in taken:
+        then = Network(
+            series.names, series.arrival_rate_per_s[:, t], services_per_s[:, t], visits[:, t],
+            series.arrival_scv[:, t], series.service_scv[:, t], float(external[t]),
         )  # fmt: skip
         networks.append(marginal(then, work))
-        running.append(ran)
-        measured.append(observation.latency.mean_s)
+        running.append(ran[:, t])
+    measured = [o.latency.mean_s for o in map(series.periods.__getitem__, taken) if o.latency]
     if isinstance(model, Jackson) and networks:
         return list(zip(model.latencies_s(networks, running).tolist(), measured, strict=True))
     estimates = [model.latency_s(net, ran) for net, ran in zip(networks, running, strict=True)]
     return list(zip(estimates, measured, strict=True))
+
+
+def _paired(context: ScalingContext, series: DemandSeries) -> list[int]:
+    """Periods whose latency says something of the model: measured, known, all components running.
+
+    Not one with a backlog: that is no steady state, which is all the model knows.
+    """
+    usable = series.known & ~(series.backlog_rate_per_s > 0).any(axis=0)
+    if context.sharing == "space":
+        usable &= (series.parallelism > 0).all(axis=0)
+    else:
+        usable &= np.array([observation.processors > 0 for observation in series.periods])
+    return [
+        t
+        for t in np.flatnonzero(usable).tolist()[-_MOST_PAIRS:]
+        if (one := series.periods[t]).latency is not None and one.latency.count and not one.foreseen
+    ]
