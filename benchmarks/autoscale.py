@@ -37,6 +37,8 @@ def run() -> Iterator[dict[str, Any]]:
     whole_s, _ = _best_of(lambda: plus.decide(context), 30)
     text = f"{shape}, from observations to plan and reasons; {naive}, without reading observations"
     yield _row("autoscale_plus_decide", naive_s, whole_s, text)
+    allowed = f"{shape}, from observations to plan and reasons; baseline: the time allowed"
+    yield _row("autoscale_plus_decide_allowed", 10e-3, whole_s, allowed)
 
 
 def _context() -> ScalingContext:

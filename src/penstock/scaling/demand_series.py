@@ -13,12 +13,12 @@ from penstock.model.component_columns import (
     ARRIVAL_SCV,
     ARRIVALS,
     BACKLOG,
-    FIELDS,
     PARALLELISM,
     SERVICE,
     SERVICE_SCV,
 )
 from penstock.model.observation import Floats, Observation
+from penstock.scaling.component_table import stacked
 from penstock.scaling.demand import excess_rows, has_rates, idle, last_service_times_s
 from penstock.scaling.policies.policy import ScalingContext
 
@@ -57,7 +57,7 @@ def demand_series(context: ScalingContext, names: tuple[str, ...], most: int) ->
     while context.sharing == "time" and first > 0 and not has_rates(context.window[first]):
         first -= 1  # an older period speaks for those in which no batch ended
     periods = context.window[first:]
-    table = _stacked(periods, names)
+    table = stacked(periods, names)
     services = _known_services(context, table[:, SERVICE], names, first)
     if context.sharing == "time":
         arrivals, backlog = _shared(context, periods, table[:, ARRIVALS])
@@ -76,23 +76,6 @@ def demand_series(context: ScalingContext, names: tuple[str, ...], most: int) ->
         _positive(table[kept, ARRIVAL_SCV]).T,
         _positive(table[kept, SERVICE_SCV]).T,
     )
-
-
-def _stacked(periods: tuple[Observation, ...], names: tuple[str, ...]) -> Floats:
-    """Periods x fields x components, NaN where a component was not measured."""
-    places: dict[tuple[str, ...], list[int]] = {}
-    whole = np.full((len(periods), len(FIELDS), len(names)), np.nan)
-    for row, observation in enumerate(periods):
-        columns = observation.columns
-        if columns.names == names:
-            whole[row] = columns.table
-            continue
-        if columns.names not in places:
-            place = {name: i for i, name in enumerate(names)}
-            places[columns.names] = [place.get(name, -1) for name in columns.names]
-        there = np.array(places[columns.names], dtype=np.int64)
-        whole[row][:, there[there >= 0]] = columns.table[:, there >= 0]
-    return whole
 
 
 def _known_services(

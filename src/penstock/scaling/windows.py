@@ -8,12 +8,14 @@ window lasts Delta; estimates are for the next Delta.
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import chain
-from operator import attrgetter
 
 import numpy as np
 
+from penstock.model.component_columns import ARRIVALS, BUSY, SERVED, SERVICE
 from penstock.model.observation import Floats, Ints, Observation, TaskCpu
+from penstock.scaling.component_table import stacked
 from penstock.scaling.demand import excess_rows, gaps_of, last_service_times_s
 from penstock.scaling.policies.policy import ScalingContext
 
@@ -48,17 +50,12 @@ def operator_windows(
     if newest is None:
         return None
     past = [o for o in context.window if o.at_s > newest.at_s - window_s + 1e-9]
-    labels = [list(map(_NAME, o.components)) for o in past]
+    labels = {observation.columns.names for observation in past}
     names = tuple(sorted(set().union(context.current.parallelism, *labels)))
     if not names:
         return None
-    place = {name: i for i, name in enumerate(names)}
-    parents: list[list[int]] = [[] for _ in names]
-    for upstream, downstream in context.edges:
-        if upstream in place and downstream in place:
-            parents[place[downstream]].append(place[upstream])
-    upstreams = tuple(tuple(sorted(set(row))) for row in parents)
-    measured = _read_columns(past, labels, place)
+    upstreams = _upstreams(names, context.edges)
+    measured = _read_columns(past, names)
     rates = measured.arrival_rate_per_s
     if context.sharing == "time":
         rates = _offered(past, rates)
@@ -78,7 +75,7 @@ def operator_windows(
         received_rows=filled(rates) * (duration_s / len(past)),
         service_time_s=filled(services),
         pending_rows=_pending(context, newest, names, rates),
-        selectivity=_selectivity(measured, upstreams, _sent(past, place, upstreams)),
+        selectivity=_selectivity(measured, upstreams, _sent(past, names, upstreams)),
         parallelism=np.array([max(1, running.get(name, 1)) for name in names], dtype=np.int64),
         max_parallelism=np.full(len(names), most, dtype=np.int64),
         known=tuple(fresh.tolist()),
@@ -87,11 +84,16 @@ def operator_windows(
     )
 
 
-_NAME = attrgetter("name")
-_FIELDS = tuple(
-    (name, attrgetter(name))
-    for name in ("arrival_rate_per_s", "service_time_s", "busy_s", "served_rate_per_s")
-)
+@lru_cache(maxsize=16)  # a topology is asked every period and hardly ever changes
+def _upstreams(
+    names: tuple[str, ...], edges: tuple[tuple[str, str], ...]
+) -> tuple[tuple[int, ...], ...]:
+    place = {name: i for i, name in enumerate(names)}
+    parents: list[set[int]] = [set() for _ in names]
+    for upstream, downstream in edges:
+        if upstream in place and downstream in place:
+            parents[place[downstream]].add(place[upstream])
+    return tuple(tuple(sorted(row)) for row in parents)
 
 
 @dataclass(frozen=True)
@@ -104,32 +106,30 @@ class _Columns:
     emission_rate_per_s: Floats
 
 
-def _read_columns(
-    past: Sequence[Observation], labels: Sequence[list[str]], place: dict[str, int]
-) -> _Columns:
+def _read_columns(past: Sequence[Observation], names: tuple[str, ...]) -> _Columns:
     """One pass over the observations."""
-    shape = (len(place), len(past))
-    measured = {table: np.full(shape, np.nan) for table, _ in _FIELDS}
-    emitted = np.full(shape, np.nan)
-    rows: Ints = np.zeros(0, dtype=np.int64)
-    for column, observation in enumerate(past):
-        components = observation.components
-        if column == 0 or labels[column] != labels[column - 1]:
-            rows = np.array([place[label] for label in labels[column]], dtype=np.int64)
-        for table, field in _FIELDS:
-            measured[table][rows, column] = np.fromiter(map(field, components), float, len(rows))
-        if observation.operators:
-            out = {o.name: o.emission_rate_per_s for o in observation.operators}
-            emitted[rows, column] = [
-                out.get(c.operators[-1], math.nan) if c.operators else math.nan for c in components
-            ]
-    rates, services, busy, counted = (measured[table] for table, _ in _FIELDS)
+    table = stacked(past, names)
+    rates, services = table[:, ARRIVALS].T, table[:, SERVICE].T
+    busy, counted = table[:, BUSY].T, table[:, SERVED].T
     services = np.where(services >= 0, services, np.nan)
     work = services * np.array([observation.period_s for observation in past])
     with np.errstate(divide="ignore", invalid="ignore"):
         served = np.where((work > 0) & (busy > 0), busy / work, rates)
     served = np.where(counted >= 0, counted, served)
-    return _Columns(rates, services, served, emitted)
+    return _Columns(rates, services, served, _emitted(past, names))
+
+
+def _emitted(past: Sequence[Observation], names: tuple[str, ...]) -> Floats:
+    """What the last operator of each component sent on, where operators are measured."""
+    emitted = np.full((len(names), len(past)), np.nan)
+    place = {name: i for i, name in enumerate(names)}
+    for column, observation in enumerate(past):
+        out = {one.name: one.emission_rate_per_s for one in observation.operators}
+        for component in observation.components if out else ():
+            if component.operators:
+                last = out.get(component.operators[-1], math.nan)
+                emitted[place[component.name], column] = last
+    return emitted
 
 
 def filled(columns: Floats) -> Floats:
@@ -173,12 +173,15 @@ def _pending(
 
 
 def _sent(
-    past: Sequence[Observation], place: dict[str, int], upstreams: Sequence[Sequence[int]]
+    past: Sequence[Observation], names: tuple[str, ...], upstreams: Sequence[Sequence[int]]
 ) -> Floats | None:
     """Rows a second along each edge in each period, edges downstream by downstream.
 
     None unless all edges are counted in some period; NaN in the others.
     """
+    if not any(observation.flows.edges for observation in past):
+        return None
+    place = {name: i for i, name in enumerate(names)}
     edges = [(up, down) for down, parents in enumerate(upstreams) for up in parents]
     number = {edge: i for i, edge in enumerate(edges)}
     sent = np.full((len(edges), len(past)), np.nan)

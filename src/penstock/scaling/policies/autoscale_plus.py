@@ -127,7 +127,9 @@ class AutoscalePlus:
     def _usable(self, windows: OperatorWindows, reserved: Sequence[float]) -> list[float]:
         """UtilCPU of each operator: that of the task which can use least (4)."""
         return [
-            min((usable_cpu(t.used, own, t.others_used, self.alpha) for t in tasks), default=1.0)
+            min([usable_cpu(t.used, own, t.others_used, self.alpha) for t in tasks])
+            if tasks
+            else 1.0
             for tasks, own in zip(windows.cpu, reserved, strict=True)
         ]
 
@@ -147,14 +149,8 @@ class AutoscalePlus:
         for i in upstream_first(windows.upstreams):
             rows, why = received[i], _BY_TREND[kind[i]]
             if windows.upstreams[i]:
-                upstream = sum(
-                    [
-                        processed[up] * sent
-                        for up, sent in zip(
-                            windows.upstreams[i], windows.selectivity[i], strict=True
-                        )
-                    ]
-                )
+                edges = zip(windows.upstreams[i], windows.selectivity[i], strict=True)
+                upstream = sum([processed[up] * sent for up, sent in edges])
                 if not math.isnan(upstream):  # within a loop a parent may still be unknown
                     rows = combined(self.combine, rows, upstream)
                     why = why if rows == received[i] else "what its upstreams will emit"
