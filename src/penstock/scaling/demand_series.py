@@ -8,6 +8,7 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from penstock.model.component_columns import (
     ARRIVAL_SCV,
@@ -21,6 +22,8 @@ from penstock.model.observation import Floats, Observation
 from penstock.scaling.component_table import stacked
 from penstock.scaling.demand import excess_rows, has_rates, idle, last_service_times_s
 from penstock.scaling.policies.policy import ScalingContext
+
+Bools = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
@@ -42,12 +45,11 @@ class DemandSeries:
         return self.arrival_rate_per_s + self.backlog_rate_per_s
 
     @property
-    def known(self) -> Floats:
+    def known(self) -> Bools:
         """Of each period, whether the load of all components is known."""
         rates = self.rate_per_s
         loads = np.where(rates == 0, 0.0, rates * self.service_time_s)
-        found: Floats = np.isfinite(loads).all(axis=0)
-        return found
+        return np.asarray(np.isfinite(loads).all(axis=0))
 
 
 def demand_series(context: ScalingContext, names: tuple[str, ...], most: int) -> DemandSeries:

@@ -29,8 +29,7 @@ Edge = tuple[str, str]
 def routing_ratios(context: ScalingContext, observation: Observation) -> dict[Edge, float] | None:
     """Rows that go along each edge for each row its upstream served; None if not measured."""
     edges = _edges(observation.columns.names, context.edges)
-    sent = _sent(edges, observation)
-    ratios = _ratios(edges, observation, sent)
+    ratios = _ratios(edges, observation, _counted(edges, observation))
     return None if ratios is None else dict(zip(edges.named, ratios.tolist(), strict=True))
 
 
@@ -40,7 +39,7 @@ def offered_rates(context: ScalingContext, observation: Observation) -> dict[str
     rates = columns.table[ARRIVALS]
     edges = _edges(columns.names, context.edges)
     counted = _counted(edges, observation)
-    ratios = _ratios(edges, observation, _sent(edges, observation))
+    ratios = _ratios(edges, observation, counted)
     outside = None if ratios is None else _from_outside(edges, rates, counted)
     if ratios is not None and outside is not None and len(ratios):
         rates = np.maximum(rates, _solved(edges, outside, ratios))
@@ -96,23 +95,15 @@ def _counted(edges: _Edges, observation: Observation) -> Floats | None:
     return found if np.isfinite(found).all() else None
 
 
-def _sent(edges: _Edges, observation: Observation) -> Floats:
-    """As counted, or what arrives, divided among upstreams by what they serve."""
-    counted = _counted(edges, observation)
-    if counted is not None:
-        return counted
+def _ratios(edges: _Edges, observation: Observation, counted: Floats | None) -> Floats | None:
+    arrivals = observation.columns.table[ARRIVALS]
     served = served_rates_per_s(observation)[edges.up]
-    feeding = np.bincount(edges.down, served, len(edges.names))[edges.down]
-    arrivals = observation.columns.table[ARRIVALS][edges.down]
     with np.errstate(divide="ignore", invalid="ignore"):
-        return np.where(feeding > 0, arrivals * served / feeding, np.nan)
-
-
-def _ratios(edges: _Edges, observation: Observation, sent: Floats) -> Floats | None:
-    served = served_rates_per_s(observation)[edges.up]
-    idle = observation.columns.table[ARRIVALS][edges.up] == 0
-    with np.errstate(divide="ignore", invalid="ignore"):
-        ratios: Floats = np.where(served > 0, sent / served, np.where(idle, 0.0, np.nan))
+        if counted is None:  # what arrives, divided among upstreams by what they serve
+            feeding = np.bincount(edges.down, served, len(edges.names))[edges.down]
+            counted = np.where(feeding > 0, arrivals[edges.down] * served / feeding, np.nan)
+        idle = np.where(arrivals[edges.up] == 0, 0.0, np.nan)
+        ratios: Floats = np.where(served > 0, counted / served, idle)
     return ratios if np.isfinite(ratios).all() else None
 
 

@@ -121,7 +121,7 @@ def _late_rates(context: ScalingContext, series: DemandSeries) -> Floats:
     bound_s = context.limits.max_latency_s
     periods_s = np.array([observation.period_s for observation in series.periods])
     late = np.maximum(0.0, np.nan_to_num(behind - series.arrival_rate_per_s))
-    return late * bound_s / np.maximum(bound_s, periods_s)
+    return np.asarray(late * bound_s / np.maximum(bound_s, periods_s))
 
 
 def _unblocked(context: ScalingContext, series: DemandSeries, smoothed: int) -> DemandSeries:
@@ -222,7 +222,7 @@ def _paired(context: ScalingContext, series: DemandSeries) -> list[int]:
 
     Not one with a backlog: that is no steady state, which is all the model knows.
     """
-    usable = series.known & ~(series.backlog_rate_per_s > 0).any(axis=0)
+    usable = series.known & np.all(series.backlog_rate_per_s <= 0, axis=0)
     if context.sharing == "space":
         usable &= (series.parallelism > 0).all(axis=0)
     else:
