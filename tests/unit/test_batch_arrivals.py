@@ -13,7 +13,9 @@ from penstock.model.topology import Source
 from penstock.spark.channels.entries import Chunk
 from penstock.spark.channels.log import Channel
 from penstock.spark.measure.batch_arrivals import BatchArrivals
+from penstock.spark.measure.foreign_rows import ForeignRows
 from penstock.spark.measure.ledger import Ledger, LedgerEntry, summarise
+from penstock.spark.measure.progress import BatchReport, Reports
 from penstock.spark.sources.running.kinds import running_source
 from penstock.workloads.generator import Generator
 from penstock.workloads.profiles import constant
@@ -133,3 +135,43 @@ def test_a_batch_that_publishes_nothing_has_not_passed_its_arrivals_on(tmp_path:
     loop.batch(0)
     assert loop.arrivals.passed_on(0)
     assert not loop.arrivals.passed_on(1)
+
+
+def test_rows_of_kafka_came_since_the_batch_before(tmp_path: Path) -> None:
+    """Spark's own sources keep no arrival times; without any, an overload would not show."""
+    folder = tmp_path / "q/offsets"
+    write_offsets(folder, 0, {"road": {"0": 10, "1": 20}})
+    write_offsets(folder, 1, {"road": {"0": 60, "1": 70}})
+    write_offsets(folder, 2, {"road": {"0": 60, "1": 70}})
+    arrivals = BatchArrivals((tmp_path / "q").as_uri(), {})
+    (first,) = arrivals.of(1)
+    assert (first.rows, first.first_s, first.last_s) == (100, 1000.0, 1000.001)
+    assert arrivals.of(2) == ()
+    assert arrivals.summary(2) == arrivals.summary(1)
+
+
+def test_what_kafka_has_left_has_come() -> None:
+    """A hundred rows a second came, and batches took sixty: the rest waits."""
+    progress = {
+        "id": "1", "timestamp": "2026-01-01T00:00:00.000Z", "durationMs": {"triggerExecution": 900},
+        "observedMetrics": {},
+    }  # fmt: skip
+
+    def report(batch: int) -> BatchReport:
+        source = {
+            "startOffset": {"road": {"0": 60 * batch}},
+            "endOffset": {"road": {"0": 60 * batch + 60}},
+            "latestOffset": {"road": {"0": 100 * batch + 100}},
+            "numInputRows": 60,
+        }
+        reports = Reports(Ledger({}))
+        reports.follow("1", "q", 0.0)
+        reports.receive(json.dumps({**progress, "batchId": batch, "sources": [source]}))
+        (taken,) = reports.take()
+        return taken
+
+    foreign = ForeignRows()
+    assert foreign.came([report(0)]) == {"q": 60}, "what waited at first came at any time"
+    assert foreign.came([report(1), report(2)]) == {"q": 200}
+    assert foreign.waiting == {"q": 120}
+    assert foreign.came([]) == {}

@@ -13,10 +13,12 @@ import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 from urllib.parse import unquote, urlparse
 
 from penstock.model.arrivals import Arrivals
 from penstock.spark.channels.entries import merged
+from penstock.spark.measure.source_lag import rows_before
 from penstock.spark.sources.offsets import Offset, source_of
 from penstock.spark.sources.running.source import RunningSource
 
@@ -32,6 +34,7 @@ class Offsets:
 
     ends: dict[str, Offset]
     formed_s: float
+    foreign: tuple[dict[str, Any], ...] = ()  # of sources that are not Penstock's own
 
 
 class BatchArrivals:
@@ -60,7 +63,7 @@ class BatchArrivals:
             part
             for name, last in end.ends.items()
             for part in self._of_source(name, before.get(name), last)
-        )
+        ) + _of_others(start, end)
 
     def _of_source(self, name: str, first: Offset | None, last: Offset) -> list[Arrivals]:
         source = self._sources[name]
@@ -100,14 +103,32 @@ class BatchArrivals:
         except (OSError, ValueError, KeyError, TypeError):
             return None
         ends: dict[str, Offset] = {}
+        foreign: list[dict[str, Any]] = []
         for offset in sources:
             name = source_of(offset)
+            if name is None and isinstance(offset, dict):
+                foreign.append(offset)
             known = None if name is None else self._sources.get(name)
             if name is None or known is None:
                 continue
             if name not in ends or known.rows_at(offset) < known.rows_at(ends[name]):
                 ends[name] = offset
-        return Offsets(ends, formed_s)
+        return Offsets(ends, formed_s, tuple(foreign))
+
+
+def _of_others(start: Offsets | None, end: Offsets) -> tuple[Arrivals, ...]:
+    """Rows of sources that keep no arrival times came since the batch before was formed.
+
+    Where offsets do not count rows, one that moved on stands for one row.
+    """
+    if start is None or len(start.foreign) != len(end.foreign):
+        return ()
+    first_s = min(start.formed_s, end.formed_s)  # the machine's clock may have been set back
+    return tuple(
+        Arrivals(max(1, rows_before(last) - rows_before(first)), first_s, end.formed_s)
+        for first, last in zip(start.foreign, end.foreign, strict=True)
+        if last != first
+    )
 
 
 def _rows_of_a_loop(parts: Sequence[Arrivals], read: int) -> list[Arrivals]:
