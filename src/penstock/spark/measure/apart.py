@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -11,6 +12,7 @@ from penstock.model.observation import ComponentObservation, Flows, Observation
 from penstock.spark.channels.entries import Entry
 from penstock.spark.compile.apart_split import Part
 from penstock.spark.measure.batch_work import QueryWork
+from penstock.spark.measure.cpu_shares import NodeTime, task_cpus
 from penstock.spark.measure.flows import Flow
 from penstock.spark.measure.foreign_rows import ForeignRows
 from penstock.spark.measure.ledger import summarise
@@ -39,6 +41,7 @@ class ApartMeasurer:
         self._channels = {operator: Flow() for operator in self._published}
         self._tasks: dict[str, int] = {}  # of the newest batch that was seen
         self._foreign = ForeignRows()
+        self._node_times: dict[str, dict[str, NodeTime]] = {}  # of each component's newest batch
         self._at_s = steady_s()
         self._available = self._arrived(time.time())
 
@@ -67,11 +70,22 @@ class ApartMeasurer:
             busy_s = 0.0 if mine is None else mine.total_busy_s
             self._flows[part.component.name].add(now_s, period_s, came, busy_s)
             self._served[part.component.name].add(now_s, period_s, rows[part.query])
+            if mine is not None:
+                self._node_times[part.component.name] = mine.nodes
         for operator, flow in self._channels.items():
             sent = published[operator] - self._published[operator]
             flow.add(now_s, period_s, sent)
+        nodes = self._nodes.take(missing)
+        cpus = task_cpus(
+            self._node_times,
+            {name: flow.busy_share for name, flow in self._flows.items()},
+            {node.name: node.slots for node in nodes},
+        )
         components = tuple(
-            self._component(part, works.get(part.query), period_s, wall_s)
+            replace(
+                self._component(part, works.get(part.query), period_s, wall_s),
+                cpu=cpus.get(part.component.name, ()),
+            )
             for part in running.apart.parts
         )
         missing += [
@@ -79,7 +93,6 @@ class ApartMeasurer:
         ]
         arrived = sum(new.values())
         arrived += sum(others.values())
-        nodes = self._nodes.take(missing)
         self._at_s, self._available, self._published = now_s, available, published
         return Observation(
             at_s=now_s,
