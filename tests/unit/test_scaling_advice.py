@@ -192,6 +192,21 @@ def test_a_rate_that_would_be_ignored_is_refused(
         answer({**document, "operators": operators, **more})
 
 
+def test_an_operator_is_as_slow_as_its_slowest_task() -> None:
+    """Kotto-Kombi 2018, ch. 5 s. 2.1; ch. 6 s. 1.2 takes the mean, which OSG then makes true."""
+    operator = {
+        "name": "a", "received": [200.0] * 6, "task_latency_s": [0.05, 0.15], "parallelism": 2,
+    }  # fmt: skip
+    document = {"period_s": 10.0, "operators": [operator]}
+    # 20 rows/s of 150 ms are 3 tasks, of 100 ms two.
+    assert answer({"policy": "autoscale", **document})["parallelism"] == {"a": 3}
+    plus = answer({"policy": "autoscale_plus", "alpha": 1.0, **document})
+    assert plus["parallelism"] == {"a": 2}
+    with pytest.raises(InvalidInput, match="one of latency_s and task_latency_s"):
+        both = {**operator, "latency_s": 0.1}
+        answer({"policy": "autoscale", **document, "operators": [both]})
+
+
 def test_autoscale_and_plus() -> None:
     found = answer(AUTOSCALE)
     assert found["parallelism"] == {"fast": 1, "slow": 6, "end": 3}

@@ -33,7 +33,7 @@ def windows_of(document: Document) -> OperatorWindows:
         duration_s=float(document["period_s"]) * length,
         received_rows=np.array([o["received"] for o in operators], dtype=np.float64),
         service_time_s=np.array(
-            [np.broadcast_to(o["latency_s"], length) for o in operators], dtype=np.float64
+            [np.broadcast_to(_latency_s(document, o), length) for o in operators], dtype=np.float64
         ),
         pending_rows=np.array([o.get("pending", 0.0) for o in operators], dtype=np.float64),
         selectivity=_sent_per_row(operators, upstreams),
@@ -89,6 +89,19 @@ def _emitted_per_row(operator: dict[str, Any]) -> float:
     if "emitted" not in operator or not processed > 0:
         return 1.0
     return min(1e9, float(sum(operator["emitted"])) / processed)
+
+
+def _latency_s(document: Document, operator: dict[str, Any]) -> float | list[float]:
+    """As given; of tasks, AUTOSCALE takes the slowest (ch. 5 s. 2.1) and AUTOSCALE+ the mean."""
+    if ("latency_s" in operator) == ("task_latency_s" in operator):
+        raise InvalidInput(
+            f"operator {operator['name']!r} needs one of latency_s and task_latency_s."
+        )
+    if "latency_s" in operator:
+        given: float | list[float] = operator["latency_s"]
+        return given
+    tasks = operator["task_latency_s"]
+    return float(max(tasks) if document["policy"] == "autoscale" else sum(tasks) / len(tasks))
 
 
 def _task_cpu(operator: dict[str, Any]) -> tuple[TaskCpu, ...]:
