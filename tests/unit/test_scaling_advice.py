@@ -202,9 +202,9 @@ def test_an_operator_is_as_slow_as_its_slowest_task() -> None:
     assert answer({"policy": "autoscale", **document})["parallelism"] == {"a": 3}
     plus = answer({"policy": "autoscale_plus", "alpha": 1.0, **document})
     assert plus["parallelism"] == {"a": 2}
+    both = {"policy": "autoscale", **document, "operators": [{**operator, "latency_s": 0.1}]}
     with pytest.raises(InvalidInput, match="one of latency_s and task_latency_s"):
-        both = {**operator, "latency_s": 0.1}
-        answer({"policy": "autoscale", **document, "operators": [both]})
+        answer(both)
 
 
 def test_autoscale_and_plus() -> None:
