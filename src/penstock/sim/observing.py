@@ -11,6 +11,7 @@ from penstock.model.observation import (
     Flows,
     NodeObservation,
     OperatorObservation,
+    TaskCpu,
 )
 from penstock.sim.cluster import Node
 from penstock.sim.network import Network
@@ -87,8 +88,11 @@ def components_apart(
     period_s: float,
     servers: Mapping[str, int],
     queued_rows: Mapping[str, int],
+    cores: int = 0,
+    stretch: float = 1.0,
 ) -> tuple[ComponentObservation, ...]:
-    """Operators that each have their own processors and queue."""
+    """Operators that each have their own processors and queue, and may share cores."""
+    used = {name: counts.busy_s / period_s / stretch for name, counts in tally.operators.items()}
     return tuple(
         ComponentObservation(
             name=name,
@@ -100,9 +104,18 @@ def components_apart(
             backlog_rows=float(queued_rows[name]),
             service_scv=network.operators[name].service.variation,
             served_rate_per_s=counts.served_rows / period_s,
+            cpu=_cpu(used, name, cores, stretch),
         )
         for name, counts in tally.operators.items()
     )
+
+
+def _cpu(used: Mapping[str, float], name: str, cores: int, stretch: float) -> tuple[TaskCpu, ...]:
+    """A task gets its share of a core; on average the other operators use the rest like this."""
+    if not cores:
+        return ()
+    beside = min(1.0, (sum(used.values()) - used[name]) / cores)
+    return (TaskCpu(1.0 / stretch, (beside,) if beside > 0 else ()),)
 
 
 def observed_flows(network: Network, tally: Tally, period_s: float, together: bool) -> Flows:

@@ -18,6 +18,8 @@ from penstock.sim.shuffled import station_of
 from penstock.sim.station import Station
 from penstock.sim.tally import Tally
 
+CONTENTION_STEP_S = 1.0  # after which it is seen anew how many servers share the cores
+
 
 class SpaceSharing:
     """All stations of a scenario."""
@@ -32,6 +34,8 @@ class SpaceSharing:
         self._exit_rng = next(rngs)
         self._results = list[Jobs]()
         self.now_s = 0.0
+        self._cores = scenario.cluster.cores
+        self.stretch = 1.0  # of rows that arrive now, for want of cores
 
     @property
     def held_rows(self) -> int:
@@ -48,6 +52,18 @@ class SpaceSharing:
 
     def advance(self, until_s: float, tally: Tally) -> None:
         """Simulate until a moment."""
+        if not self._cores:
+            self._advance(until_s, tally)
+        while self.now_s < until_s:
+            # So many servers on fewer cores: each row takes longer by as much.
+            before_s, since_s = _busy_s(tally), self.now_s
+            self._advance(min(until_s, since_s + CONTENTION_STEP_S), tally)
+            busy = (_busy_s(tally) - before_s) / (self.now_s - since_s)
+            self.stretch = max(1.0, busy / self._cores)
+            for station in self.stations.values():
+                station.stretch = self.stretch
+
+    def _advance(self, until_s: float, tally: Tally) -> None:
         for stream in self._streams:
             jobs = stream.take(until_s)
             tally.arrived_rows += jobs.total_rows
@@ -84,3 +100,7 @@ class SpaceSharing:
             self._results.append(jobs)
         else:
             self.stations[target].put(jobs)
+
+
+def _busy_s(tally: Tally) -> float:
+    return sum(counts.busy_s for counts in tally.operators.values())

@@ -260,4 +260,6 @@ class SimulatedWorld:
             period_s,
             {name: station.servers for name, station in stations.items()},
             {name: station.queued_rows for name, station in stations.items()},
+            self.scenario.cluster.cores,
+            self._engine.stretch,
         )
