@@ -37,6 +37,8 @@ def run() -> Iterator[dict[str, Any]]:
     whole_s, _ = _best_of(lambda: plus.decide(context), 30)
     text = f"{shape}, from observations to plan and reasons; {naive}, without reading observations"
     yield _row("autoscale_plus_decide", naive_s, whole_s, text)
+    allowed = f"{shape}, from observations to plan and reasons; baseline: the time allowed"
+    yield _row("autoscale_plus_decide_allowed", 10e-3, whole_s, allowed)
 
 
 def _context() -> ScalingContext:
@@ -115,12 +117,13 @@ def _naive_inputs(windows: OperatorWindows) -> list[float]:
     """EstimInput of every operator (ch.6 eq. 1), parents first."""
     policy = AutoscalePlus()
     rows = [0.0] * windows.size
-    emitted = [0.0] * windows.size
+    processed = [0.0] * windows.size
     for i in range(windows.size):  # the names are in an order that has parents first
         expected = _naive_received(windows.received_rows[i].tolist())
         parents = windows.upstreams[i]
         if parents:
-            expected = max(expected, sum(emitted[up] for up in parents))
+            sent = zip(parents, windows.selectivity[i], strict=True)
+            expected = max(expected, sum(processed[up] * ratio for up, ratio in sent))
         rows[i] = expected + float(windows.pending_rows[i])
         task = windows.duration_s / float(windows.service_time_s[i].mean())
         current = int(windows.parallelism[i])
@@ -128,7 +131,7 @@ def _naive_inputs(windows: OperatorWindows) -> list[float]:
         wanted = current
         if ideal > current:
             wanted = max(current, math.ceil(ideal / policy.alpha - 1e-9))
-        emitted[i] = min(rows[i], task * wanted) * float(windows.selectivity[i])
+        processed[i] = min(rows[i], task * wanted)
     return rows
 
 

@@ -7,13 +7,23 @@ import json
 import math
 import time
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
+from penstock.model.decision import Limits, ScalingPlan
+from penstock.model.observation import (
+    ComponentObservation,
+    Flows,
+    LatencyObservation,
+    Observation,
+)
 from penstock.scaling.models.erlang import least_processors
 from penstock.scaling.models.jackson import MMK
 from penstock.scaling.models.network import Network, network
+from penstock.scaling.policies.drs import Drs
+from penstock.scaling.policies.policy import ScalingContext
 
 PAPER_MS = {12: 0.083, 24: 0.158, 48: 0.323, 96: 0.665, 192: 1.250}  # Table II, their machine
 
@@ -25,6 +35,8 @@ def run() -> Iterator[dict[str, Any]]:
     yield _minimum_small()
     yield _assign_large()
     yield _minimum_large()
+    yield _decide(3, 1.0)
+    yield _decide(1000, 20.0)
 
 
 def _small() -> Network:
@@ -97,6 +109,41 @@ def _minimum_large() -> dict[str, Any]:
     )
     allowed = assign * math.log2(found.processors)
     return _row("drs_minimum_1000_operators", allowed, ours, "s", conditions)
+
+
+def _decide(operators: int, allowed_ms: float) -> dict[str, Any]:
+    context, policy = _window(operators, 60), Drs()
+    ours, _ = _best_of(lambda: policy.decide(context), 30 if operators > 100 else 300)
+    conditions = (
+        f"a whole decision over 60 observations of {operators} operators in a chain, from the "
+        "window to plan and reasons, with the model corrected by 30 periods; baseline: the time "
+        "allowed. A window is seen again each period with one observation more, so what each "
+        "observation holds is read once"
+    )
+    return _row(f"drs_decide_{operators}", allowed_ms, ours * 1e3, "ms", conditions)
+
+
+def _window(operators: int, periods: int) -> ScalingContext:
+    """Operators that keep two of their four processors busy."""
+    rng = np.random.default_rng(1)
+    names = [f"op{i:04}" for i in range(operators)]
+    edges, seen = tuple(pairwise(names)), []
+    for at in range(periods):
+        rate = 10.0 * (1 + 0.01 * float(rng.standard_normal()))
+        components = tuple(
+            ComponentObservation(name, (name,), rate, 0.2, 4, rate, served_rate_per_s=rate)
+            for name in names
+        )
+        seen.append(
+            Observation(
+                5.0 * at, 5.0, rate, 0.0, components=components,
+                latency=LatencyObservation(50, 1.0, 1.2, 2.0, 1.0),
+                flows=Flows(edges, (rate,) * len(edges)),
+            )
+        )  # fmt: skip
+    limits = Limits(operators, 100 * operators, 1.0 + 0.24 * operators)
+    plan = ScalingPlan(dict.fromkeys(names, 4), 4 * operators)
+    return ScalingContext(tuple(seen), plan, limits, edges, "space")
 
 
 def _naive_waiting(rate: float, mu: float, k: int) -> float:

@@ -6,6 +6,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from penstock.errors import InvalidInput
+from penstock.model.observation import Observation
+from penstock.scaling.policies.autoscale_plus import usable_cpu
 from penstock.scaling.policies.static import Static
 from penstock.sim.run import simulate
 from penstock.sim.scenario import ClusterSpec, OperatorSpec, Scenario, SourceSpec, Upstream
@@ -149,3 +152,36 @@ def test_overload_is_seen_as_backlog_and_full_servers():
     assert last.backlog_rows == pytest.approx(300 * (20 - 10), rel=0.1)
     assert last.components[0].arrival_rate_per_s == pytest.approx(20, rel=0.1)
     assert last.operators[0].arrival_rate_per_s == pytest.approx(10, rel=0.1)
+
+
+def contended_scenario(cores: int) -> Scenario:
+    """Two operators keep 1.5 processors busy each, on so many cores."""
+    operators = tuple(
+        OperatorSpec(name, (Upstream("rows"),), ServiceTime("exponential", 0.05), processors=4)
+        for name in ("a", "b")
+    )
+    return Scenario(
+        "contended", 120.0, 30.0, (SourceSpec("rows", constant(30.0)),), operators,
+        ClusterSpec(8, 2, 8, cores=cores), "space", period_s=60.0,
+    )  # fmt: skip
+
+
+def contended(cores: int) -> Observation:
+    return simulate(contended_scenario(cores), Static(), guards=()).observations[-1]
+
+
+def test_slots_that_share_too_few_cores_slow_each_other_down() -> None:
+    alone, enough, few = contended(0), contended(8), contended(2)
+    assert alone.components[0].cpu == ()
+    for seen in (alone, enough):
+        assert seen.components[0].service_time_s == pytest.approx(0.05, rel=0.15)
+    # Three processors' worth of work on two cores: rows take longer until no server is idle.
+    assert few.components[0].service_time_s > 0.09
+    (task,) = few.components[0].cpu
+    assert task.used < 0.6
+    assert task.others_used[0] == pytest.approx(0.5, abs=0.15)
+    (task,) = enough.components[0].cpu
+    assert task.used == 1.0
+    assert usable_cpu(task.used, 1.0, task.others_used, alpha=0.8) == 1.0
+    with pytest.raises(InvalidInput, match="share cores only with sharing = 'space'"):
+        replace(contended_scenario(2), sharing="time")

@@ -1,13 +1,17 @@
 """What the measurer of components apart makes of batches and of bulks."""
 
 import math
+from dataclasses import fields
 
 import numpy as np
 import pytest
 
 from penstock.errors import InvalidInput
+from penstock.model.observation import TaskCpu
 from penstock.spark.channels.entries import Chunk, Entry
+from penstock.spark.handles import TaskColumns
 from penstock.spark.measure.apart import scv_of_bulks
+from penstock.spark.measure.cpu_shares import NodeTime, node_times, task_cpus
 from penstock.spark.measure.flows import Flow
 from penstock.spark.measure.service_estimate import Batch, ServiceEstimate
 from penstock.spark.run.apart import parse_processors
@@ -60,3 +64,37 @@ def test_rates_are_told_over_a_few_bulks() -> None:
     for second in range(60, 80):
         flow.add(float(second), 1.0, 0, 0.0)
     assert flow.rows_per_s == 0.0
+
+
+def test_cpu_of_tasks_and_of_those_beside_them() -> None:
+    """Two components on one node of two slots, and one of them on another node too."""
+    times = {
+        "parse": {"1": NodeTime(cpu_s=1.0, run_s=2.0)},
+        "match": {"1": NodeTime(3.0, 3.0), "2": NodeTime(0.5, 1.0)},
+    }
+    found = task_cpus(times, {"parse": 1.0, "match": 1.2}, {"1": 2, "2": 2})
+    # Of match's 1.2 processors three quarters are on node 1, all of it computing: 0.9 of two CPUs.
+    assert found["parse"] == (TaskCpu(0.5, (pytest.approx(0.45),)),)
+    # Beside it parse uses half of one processor's time: 0.5 of two CPUs.
+    assert found["match"] == (TaskCpu(1.0, (pytest.approx(0.25),)), TaskCpu(0.5))
+
+
+def test_cpu_time_is_added_up_by_node() -> None:
+    def tasks(**columns: list[object]) -> TaskColumns:
+        size = len(columns["executor"])
+        made = {
+            field.name: np.zeros(size, dtype=np.int64) if field.name not in columns
+            else np.array(columns[field.name])
+            for field in fields(TaskColumns)
+        }  # fmt: skip
+        return TaskColumns(**made)
+
+    stage = tasks(
+        executor=["1", "1", "2"],
+        status=["SUCCESS", "FAILED", "SUCCESS"],
+        run_time_ms=[1000, 9000, 500],
+        cpu_time_ns=[800_000_000, 9_000_000_000, 500_000_000],
+    )
+    assert node_times([stage, stage]) == {
+        "1": NodeTime(pytest.approx(1.6), 2.0), "2": NodeTime(1.0, 1.0)
+    }  # fmt: skip

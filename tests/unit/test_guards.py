@@ -1,8 +1,10 @@
 """Guards: bounds, steps, cooldowns, and never scaling in blind or behind."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,11 +16,16 @@ from penstock.control.guards.limits import (
     BacklogFirst,
     Bounds,
     Cooldown,
+    ExcludedTimes,
     LargestStep,
     NeedsObservation,
 )
+from penstock.control.guards.stability import UtilisationBand
 from penstock.control.guards.standard import standard_guards
 from penstock.model.decision import Limits, ScalingPlan
+from penstock.model.observation import ComponentObservation, Observation
+from penstock.scaling.models.jackson import MMK
+from penstock.scaling.models.network import network
 
 NOW_S = 1000.0
 LIMITS = Limits(min_processors=2, max_processors=8, max_latency_s=5.0)
@@ -101,6 +108,51 @@ def test_smaller_totals_shrink_what_shares_in_time_and_in_space() -> None:
     in_space = resized(wanted, 6, "space").parallelism
     assert sum(in_space.values()) == 6
     assert min(in_space.values()) >= 1
+
+
+def loaded(**loads: float) -> Observation:
+    components = tuple(
+        ComponentObservation(name, (name,), load, 1.0, 1, 0.0) for name, load in loads.items()
+    )
+    return replace(observation(NOW_S), components=components)
+
+
+def test_components_in_space_keep_what_their_load_needs() -> None:
+    """Loads of 5.5 and 2.5: nine and five cut to ten are seven and three, as Algorithm 1 says."""
+    newest = loaded(a=5.5, b=2.5)
+    cut = resized(plan(14, {"a": 9, "b": 5}), 10, "space", newest)
+    assert cut.parallelism == {"a": 7, "b": 3}
+    net = network(("a", "b"), np.array([5.5, 2.5]), np.ones(2), 5.5)
+    assert MMK.assign(net, 10).parallelism.tolist() == [7, 3]
+
+
+def test_a_step_that_is_cut_takes_no_component_further_than_all_of_them() -> None:
+    """Fourteen to five, three at most in one act: eleven processors run, not the five."""
+    given = context(14, newest=loaded(a=2.5, b=1.5), sharing="space")
+    given = replace(given, current=plan(14, {"a": 8, "b": 6}))
+    found = LargestStep(2, 3).check(plan(5, {"a": 3, "b": 2}), given).plan
+    assert found.processors == sum(found.parallelism.values()) == 11
+    assert found.parallelism == {"a": 7, "b": 4}
+
+
+@pytest.mark.parametrize(
+    "guard",
+    [
+        Cooldown(10.0, 30.0),
+        ExcludedTimes(((0, 1439),)),
+        UtilisationBand(0.1, 0.9),
+        NeedsObservation(15.0),
+    ],
+)
+def test_another_split_of_the_same_processors_is_a_change(guard: Any) -> None:
+    missing = guard == NeedsObservation(15.0)
+    newest = replace(loaded(a=2.0, b=2.0), missing=("components",) if missing else ())
+    now = plan(8, {"a": 4, "b": 4})
+    given = replace(
+        context(8, newest=newest, last_act_at_s=NOW_S - 20.0, sharing="space"), current=now
+    )
+    assert guard.check(plan(8, {"a": 5, "b": 3}), given).plan == now
+    assert guard.check(now, given).reasons == ()
 
 
 def test_the_suggestion_is_never_written_into() -> None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from contract.fakes import FakeActuator, FakeHistory, FakeMeasurer, observation
 from contract.loops import loop_over
 from penstock.control.actions import SetExecutors, SetParallelism
-from penstock.control.guards.limits import Bounds
+from penstock.control.guards.limits import Bounds, LargestStep
 from penstock.control.loop import Loop
 from penstock.model.decision import Decision, Limits, ScalingPlan
 from penstock.model.observation import ComponentObservation, Observation
@@ -86,3 +86,24 @@ def test_a_dry_run_hands_nothing_out() -> None:
     made, _ = loop(Wants({"a": 2, "b": 3}), actuator, 1, dry_run=True)
     made.step()
     assert actuator.acted == []
+
+
+def test_a_policy_splits_the_total_that_guards_leave_it() -> None:
+    """Nine and five are wanted and ten allowed: which ten is the policy's to say."""
+
+    class Splits(Wants):
+        def decide(self, context: ScalingContext) -> Decision[ScalingPlan]:
+            most = context.limits.max_processors
+            split = {"a": 9, "b": 5} if most >= 14 else {"a": most - 2, "b": 2}
+            return Decision(ScalingPlan(split, sum(split.values())))
+
+    actuator = FakeActuator(total=1, slots=16)
+    policy = Splits({})
+    history = FakeHistory()
+    made = loop_over(
+        FakeMeasurer([seen(1000.0, a=1, b=1)]), actuator, policy=policy, history=history,
+        limits=Limits(1, 16, 5.0), guards=(LargestStep(8, 8),), sharing="space",
+        parallelism={"a": 1, "b": 1},
+    )  # fmt: skip
+    made.step()
+    assert actuator.acted == [SetParallelism({"a": 8, "b": 2})]

@@ -166,6 +166,47 @@ def test_unequal_processors() -> None:
     assert "infeasible" in answer({**document, "speeds": [1.0] * 5})
 
 
+def test_of_unequal_processors_the_fewest_that_keep_a_bound() -> None:
+    operators = [{"name": "a", "arrival_rate": 3.0, "service_rate": 1.0}]
+    document = {"policy": "drs", "operators": operators, "external_rate": 3.0}
+    speeds = [1.0] * 16 + [2.0] * 4
+    found = answer({**document, "speeds": speeds, "max_latency_s": 0.7})
+    assert found["assignment"] == {"a": [16, 17, 18]}, "three of speed 2, by their place"
+    within = answer({**document, "speeds": speeds, "max_processors": 2})
+    assert within["assignment"] == {"a": [16, 17]}
+    late = answer({**document, "speeds": speeds, "max_processors": 2, "max_latency_s": 0.7})
+    assert late["best_latency_s"] > 0.7
+
+
+@pytest.mark.parametrize(
+    ("routes", "rate", "instead"),
+    [([], "arrival_rate", "with routes, give entry_rate"), (None, "entry_rate", "without routes")],
+)
+def test_a_rate_that_would_be_ignored_is_refused(
+    routes: list[object] | None, rate: str, instead: str
+) -> None:
+    document = {key: value for key, value in DRS.items() if key != "operators"}
+    operators = [{"name": "a", "service_rate": 1.0, rate: 1.0}]
+    more = {} if routes is None else {"routes": routes}
+    with pytest.raises(InvalidInput, match=instead):
+        answer({**document, "operators": operators, **more})
+
+
+def test_an_operator_is_as_slow_as_its_slowest_task() -> None:
+    """Kotto-Kombi 2018, ch. 5 s. 2.1; ch. 6 s. 1.2 takes the mean, which OSG then makes true."""
+    operator = {
+        "name": "a", "received": [200.0] * 6, "task_latency_s": [0.05, 0.15], "parallelism": 2,
+    }  # fmt: skip
+    document = {"period_s": 10.0, "operators": [operator]}
+    # 20 rows/s of 150 ms are 3 tasks, of 100 ms two.
+    assert answer({"policy": "autoscale", **document})["parallelism"] == {"a": 3}
+    plus = answer({"policy": "autoscale_plus", "alpha": 1.0, **document})
+    assert plus["parallelism"] == {"a": 2}
+    both = {"policy": "autoscale", **document, "operators": [{**operator, "latency_s": 0.1}]}
+    with pytest.raises(InvalidInput, match="one of latency_s and task_latency_s"):
+        answer(both)
+
+
 def test_autoscale_and_plus() -> None:
     found = answer(AUTOSCALE)
     assert found["parallelism"] == {"fast": 1, "slow": 6, "end": 3}

@@ -2,18 +2,25 @@
 
 import math
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from penstock.config import Settings
+from penstock.control.from_settings import policy_of
 from penstock.errors import InvalidInput
 from penstock.forecast.trends import KINDS, best_trends, linear_trends
+from penstock.model.decision import Limits, ScalingPlan
+from penstock.model.observation import ComponentObservation, Observation, TaskCpu
 from penstock.scaling.activity import SCALE_IN, SCALE_OUT, Thresholds, degree, task_capacities
 from penstock.scaling.exploration import upstream_first
 from penstock.scaling.policies.autoscale import Autoscale
 from penstock.scaling.policies.autoscale_plus import AutoscalePlus, usable_cpu
+from penstock.scaling.policies.policy import ScalingContext
+from penstock.scaling.policies.registry import read_policy_option
 from penstock.scaling.suggestions import Suggestion
 from penstock.scaling.windows import OperatorWindows
 
@@ -36,11 +43,12 @@ def windows(
         received_rows=np.array(received, dtype=float),
         service_time_s=np.repeat(np.array(LATENCY_S[:size])[:, None], length, axis=1),
         pending_rows=np.array(pending[:size], dtype=float),
-        selectivity=np.array(SELECTIVITY[:size]),
+        selectivity=((), *((ratio,) for ratio in SELECTIVITY))[:size],
         parallelism=np.array(parallelism[:size]),
         max_parallelism=np.full(size, 100),
         known=(True,) * size,
-        usable_cpu=np.ones(size),
+        cpu=((),) * size,
+        reserved_cpu=np.full(size, math.nan),
     )
 
 
@@ -64,8 +72,31 @@ def test_the_global_check_sees_what_a_congested_operator_will_emit() -> None:
     assert degrees(together)["FastFilter"] == 1
 
 
+def test_an_upstream_that_is_never_critical_counts_too() -> None:
+    """Kotto-Kombi 2018, ch. 5 s. 6.1: the fast operator passes all on, and shows a rise sooner."""
+    rising = windows([[100.0, 200, 300, 400, 500, 600], [100.0, 100, 200, 300, 400, 500]])
+    gal = Autoscale().suggest(rising)
+    # 700 to 1200 rows follow at the first; the second's own line gives 4686, (10) takes 5700.
+    assert gal[0].level == pytest.approx(5700 / 60_000)
+    assert gal[1].rows == pytest.approx(5700)
+    assert degrees(gal)["SlowNonFilterMid"] == 10
+    for variant in ("critical", "local"):
+        found = Autoscale(variant=variant).suggest(rising)
+        assert found[1].rows == pytest.approx(4686, rel=0.001)
+        assert degrees(found)["SlowNonFilterMid"] == 8
+
+
+def test_a_higher_estimate_upstream_does_not_forbid_a_scale_in() -> None:
+    """Ch. 5 s. 6.1: down to two tasks where its own history would leave one."""
+    falling = windows([[100.0] * 6, [90.0, 80, 70, 60, 50, 40]], parallelism=(1, 8))
+    assert degrees(Autoscale(variant="local").suggest(falling))["SlowNonFilterMid"] == 1
+    assert degrees(Autoscale().suggest(falling))["SlowNonFilterMid"] == 1  # 600 rows are one task
+    more = replace(falling, received_rows=falling.received_rows * [[1.5], [1.0]])
+    assert degrees(Autoscale().suggest(more))["SlowNonFilterMid"] == 2
+
+
 def test_the_end_gets_its_tasks_in_the_same_step_under_gal() -> None:
-    heavy = replace(blocked(), selectivity=np.ones(4))
+    heavy = replace(blocked(), selectivity=((), (1.0,), (1.0,), (1.0,)))
     assert degrees(Autoscale(variant="local").suggest(heavy))["SlowNonFilterEnd"] == 1
     chain = replace(
         heavy, service_time_s=np.repeat(np.array([[0.001], [0.1], [0.02], [0.1]]), 6, axis=1)
@@ -129,16 +160,15 @@ def test_degree_formula() -> None:
     assert degree(8, 0.0, SCALE_IN, 100) == 1
 
 
-def test_capacity_has_the_unit_of_rows_and_no_noise_when_constant() -> None:
-    constant = windows([[1.0] * 6])
-    assert task_capacities(constant)[0] == pytest.approx(60 / 0.001)
-    falling = replace(
-        constant, service_time_s=np.array([[0.001, 0.001, 0.001, 0.002, 0.002, 0.002]])
+def test_capacity_is_the_window_over_its_mean_latency() -> None:
+    """500 rows in each of four intervals of 10 s, that cost 10, 90, 10 and 90 ms, by two tasks."""
+    uneven = replace(
+        windows([[500.0] * 4], parallelism=(2,)), service_time_s=np.array([[0.01, 0.09] * 2])
     )
-    estimate = task_capacities(falling)[0]
-    mean = (60 / 0.001 + 60 / 0.002) / 2
-    # Slow rows persist: less than the mean is expected, not less than was ever seen.
-    assert 60 / 0.002 <= estimate < mean
+    assert task_capacities(uneven)[0] == pytest.approx(40 / 0.05)
+    (found,) = Autoscale().suggest(uneven)
+    assert found.level == pytest.approx(2000 / 1600)  # (4) and (6)
+    assert found.wanted == 3  # (11): 2 x 1.25, rounded up
 
 
 def test_the_estimate_does_not_multiply_by_the_window_twice() -> None:
@@ -201,9 +231,31 @@ def test_plus_keeps_the_degree_within_its_working_interval() -> None:
 
 
 def test_concurrency_on_a_cpu_makes_a_task_worth_less() -> None:
-    crowded = replace(blocked(), usable_cpu=np.array([1.0, 0.5, 1.0, 1.0]))
+    alone, beside = TaskCpu(0.9), TaskCpu(0.25, (0.75,))
+    crowded = replace(
+        blocked(), cpu=((), (alone, beside), (), ()), reserved_cpu=np.array([1.0, 0.25, 1.0, 1.0])
+    )
     policy = AutoscalePlus(alpha=1.0)
+    # (4): the task beside another can use 0.25 + 0.25 of its CPU, so all count as much.
     assert policy.suggest(crowded)[1].load == pytest.approx(2 * policy.suggest(blocked())[1].load)
+
+
+def test_the_new_degree_rests_on_what_is_reserved() -> None:
+    """(10): 600 rows of 100 ms in 60 s are one CPU; with a fifth of one reserved, five tasks."""
+    reserved = replace(
+        windows([[10.0] * 6, [100.0] * 6]), reserved_cpu=np.array([1.0, 0.2]),
+        cpu=((), (TaskCpu(0.2, (0.9,)),)),
+    )  # fmt: skip
+    found = AutoscalePlus(alpha=1.0).suggest(reserved)[1]
+    assert found.level == pytest.approx(1 / 0.3)  # (3): 0.2 + what is free, 0.1
+    assert found.wanted == 5
+
+
+def test_a_scale_out_adds_a_task_where_reservations_see_enough() -> None:
+    whole = replace(windows([[10.0] * 6, [90.0] * 6]), cpu=((), (TaskCpu(0.2, (1.0,)),)))
+    found = AutoscalePlus(alpha=0.5, cpu_reservation=1.0).suggest(whole)[1]
+    assert found.level == pytest.approx(0.9 / 0.5)
+    assert found.wanted == 2
 
 
 def test_usable_cpu() -> None:
@@ -240,3 +292,74 @@ def test_rows_that_cost_nothing_need_one_task() -> None:
 def test_wrong_options_are_refused(kind: type, options: dict[str, object]) -> None:
     with pytest.raises(InvalidInput):
         kind(**options)
+
+
+def in_a_row(number: int) -> ScalingContext:
+    """One query of so many components: 100 rows/s of 20 ms each in all, 3000 rows behind."""
+    names = [f"step{i}" for i in range(number)]
+    seen = tuple(
+        Observation(
+            at_s=10.0 * at,
+            period_s=10.0,
+            arrival_rate_per_s=100.0,
+            backlog_rows=3000.0,
+            components=tuple(
+                ComponentObservation(name, (name,), 100.0, 0.02 / number, 4, 20.0 / number)
+                for name in names
+            ),
+        )
+        for at in range(1, 7)
+    )
+    edges = tuple(pairwise(names))
+    return ScalingContext(seen, ScalingPlan(dict.fromkeys(names, 4), 4), Limits(1, 64, 5.0), edges)
+
+
+@pytest.mark.parametrize("number", [1, 2, 4, 8])
+@pytest.mark.parametrize("policy", [Autoscale(), AutoscalePlus(window_s=60.0)])
+def test_a_backlog_counts_once_however_many_components_share_the_work(
+    policy: Autoscale | AutoscalePlus, number: int
+) -> None:
+    """6000 rows that come and 3000 that wait cost 180 s of 60."""
+    (line,) = policy.decide(in_a_row(number)).reasons
+    shown = "activity level 0.75," if policy.name == "autoscale" else "ideal is 3 processors"
+    assert shown in line
+
+
+@pytest.mark.parametrize(
+    ("policy", "options"),
+    [
+        (
+            "autoscale",
+            "theta_min=0.2 theta_max=0.7 combine=min variant=critical max_degree=8 grace_s=20s "
+            "window_s=2m",
+        ),
+        ("autoscale_plus", "alpha=0.3 beta=0.7 combine=min max_degree=8 grace_s=20s window_s=2m"),
+    ],
+)
+def test_every_parameter_of_the_text_is_an_option(policy: str, options: str) -> None:
+    given_ = dict(text.split("=") for text in options.split())
+    made = policy_of(Settings(policy=policy, policy_options=read_options(policy, given_)))
+    for name, text in given_.items():
+        assert str(getattr(made, name)) == {"20s": "20.0", "2m": "120.0"}.get(text, text)
+
+
+def read_options(policy: str, given_: dict[str, str]) -> dict[str, object]:
+    return {name: read_policy_option(policy, name, raw, name) for name, raw in given_.items()}
+
+
+@pytest.mark.parametrize("policy", [Autoscale(max_degree=5), AutoscalePlus(max_degree=5)])
+def test_no_operator_gets_more_than_its_maximum(policy: Autoscale | AutoscalePlus) -> None:
+    overloaded = in_a_row(1)
+    seen = replace(overloaded.window[-1], arrival_rate_per_s=1000.0)
+    seen = replace(seen, components=(replace(seen.components[0], arrival_rate_per_s=1000.0),))
+    for sharing in ("time", "space"):
+        asked = replace(overloaded, window=(seen,), sharing=sharing)
+        assert policy.decide(asked).plan.parallelism == {"step0": 5}
+
+
+@pytest.mark.parametrize("rises", [True, False])
+def test_at_exactly_one_it_is_high_and_gets_one_task_more(rises: bool) -> None:
+    """Table 1 scales out at 1 whatever the trend; s. 3.3.2 calls it high, so (11) adds one."""
+    action = Thresholds().action(1.0, rises)
+    assert action == SCALE_OUT
+    assert degree(4, 1.0, action, 100) == 5

@@ -5,6 +5,8 @@ from dataclasses import replace
 
 import pytest
 
+from penstock.config import Settings
+from penstock.control.from_settings import policy_of
 from penstock.errors import InvalidInput
 from penstock.model.decision import Limits, ScalingPlan
 from penstock.model.observation import (
@@ -16,6 +18,7 @@ from penstock.model.observation import (
 )
 from penstock.scaling.policies.drs import Drs
 from penstock.scaling.policies.policy import ScalingContext
+from penstock.scaling.policies.registry import read_policy_option
 
 # The chain of the video-logo detection: features of a frame, matches of a feature, aggregation.
 SERVICE_RATE = {"extract": 2.0, "match": 40.0, "aggregate": 100.0}
@@ -316,3 +319,17 @@ def test_an_impossible_bound_is_said_in_the_seconds_of_the_user() -> None:
     assert "a mean latency of 3 s cannot be met: the best is " in decision.infeasible
     best_s = float(decision.infeasible.split("the best is ")[1].split()[0])
     assert 3.0 < best_s <= 6.0
+
+
+def test_every_parameter_of_the_scheduler_is_an_option() -> None:
+    """T_min, T_ra, smoothing, model and objective, as `--policy-option NAME=VALUE` gives them."""
+    given = {
+        "model": "gigk", "objective": "processors", "min_latency_share": "0.3",
+        "reallocate_after_s": "2m", "smoothing_window": "5", "smoothing_alpha": "0.4",
+    }  # fmt: skip
+    read = {name: read_policy_option("drs", name, raw, name) for name, raw in given.items()}
+    made = policy_of(Settings(policy="drs", policy_options=read))
+    assert made == Drs(
+        model="gigk", objective="processors", min_latency_share=0.3, reallocate_after_s=120.0,
+        smoothing_window=5, smoothing_alpha=0.4,
+    )  # fmt: skip

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from collections.abc import Iterator
 from fractions import Fraction
 
 import numpy as np
@@ -10,8 +11,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.errors import InvalidInput
-from penstock.scaling.models.erlang import gains_s, least_processors, waiting_time_s
-from penstock.scaling.models.heterogeneous import assign_by_speed
+from penstock.scaling.models.erlang import (
+    all_gains_s,
+    gains_s,
+    least_processors,
+    waiting_time_s,
+    waiting_times_s,
+)
+from penstock.scaling.models.heterogeneous import assign_by_speed, fewest_by_speed
 from penstock.scaling.models.jackson import GIGK, MMK, Jackson
 from penstock.scaling.models.network import Network, network
 from penstock.scaling.models.traffic import arrival_rates
@@ -183,3 +190,104 @@ def test_fast_processors_do_more_and_useless_ones_stay_unused() -> None:
     with_snail = assign_by_speed(net, [10.0, 0.001])
     assert with_snail.processors == ((0,),)
     assert assign_by_speed(net, [1.0] * 8).infeasible
+
+
+def test_a_component_that_cannot_keep_up_is_never_nan() -> None:
+    """Without any variation the weight of waiting is 0, and 0 times infinity is no latency."""
+    still = network(("a",), np.array([4.0]), np.array([1.0]), 4.0, np.zeros(1), np.zeros(1))
+    for processors in (3, 4):
+        assert GIGK.latency_s(still, np.array([processors])) == math.inf
+    assert GIGK.latency_s(still, np.array([5])) == pytest.approx(1.0)
+    assert assign_by_speed(still, [1.0] * 4).infeasible is not None
+
+
+def every_split(speeds: list[float], components: int) -> Iterator[list[list[int]]]:
+    """Each processor with one of the components, or with none."""
+    for homes in itertools.product(range(components + 1), repeat=len(speeds)):
+        yield [[p for p, home in enumerate(homes) if home == i] for i in range(components)]
+
+
+def by_speed_s(net: Network, speeds: list[float], split: list[list[int]]) -> float:
+    """E[T] from the formula."""
+    total = 0.0
+    for i, places in enumerate(split):
+        speed = sum(speeds[place] for place in places)
+        if not speed > net.loads[i]:
+            return math.inf
+        rate = net.service_rate_per_s[i] * speed / len(places)
+        waiting = waiting_time_s(net.arrival_rate_per_s[i], rate, len(places))
+        total += net.visits[i] * (waiting + 1 / rate)
+    return total
+
+
+def test_loads_that_only_one_packing_covers_are_covered() -> None:
+    """4.9 and 3.9 on processors of 4, 3 and 2: the fastest belongs to the smaller load."""
+    net = network(("a", "b"), np.array([4.9, 3.9]), np.ones(2), 4.9)
+    found = assign_by_speed(net, [4.0, 3.0, 2.0], general=False)
+    assert found.infeasible is None
+    assert found.processors == ((1, 2), (0,))
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_unequal_processors_against_every_split(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    speeds = sorted(rng.choice([1.0, 1.5, 2.0, 3.0, 5.0], 6).tolist(), reverse=True)
+    rates = rng.uniform(0.3, 0.33 * sum(speeds), 2)
+    net = network(("a", "b"), rates, np.ones(2), float(rates[0]))
+    best = min(by_speed_s(net, speeds, split) for split in every_split(speeds, 2))
+    found = assign_by_speed(net, speeds, general=False)
+    assert (found.infeasible is None) == math.isfinite(best)
+    if found.infeasible is not None:
+        return
+    assert found.latency_s == pytest.approx(
+        by_speed_s(net, speeds, [list(places) for places in found.processors])
+    )
+    assert found.latency_s == pytest.approx(best)
+    bound = 1.5 * best
+    fewest = min(
+        sum(map(len, split))
+        for split in every_split(speeds, 2)
+        if by_speed_s(net, speeds, split) <= bound
+    )
+    kept = fewest_by_speed(net, speeds, bound, general=False)
+    assert kept.latency_s <= bound
+    assert sum(map(len, kept.processors)) == fewest
+
+
+def test_many_unequal_processors_are_covered_and_exchanged() -> None:
+    """Forty processors of forty speeds: a program covers the loads, exchanges do the rest."""
+    speeds = np.linspace(1.0, 5.0, 40).tolist()
+    net = network(("a", "b", "c"), np.array([70.0, 30.0, 17.0]), np.ones(3), 70.0)
+    found = assign_by_speed(net, speeds, general=False)
+    split = [list(places) for places in found.processors]
+    assert found.infeasible is None
+    assert found.latency_s == pytest.approx(by_speed_s(net, speeds, split))
+    held = [place for places in split for place in places]
+    assert len(held) == len(set(held))
+
+
+@pytest.mark.parametrize("model", [MMK, GIGK])
+def test_many_components_are_computed_as_few_are(model: Jackson) -> None:
+    """Forty components as columns, and in fours one by one: the same waiting times and gains."""
+    rng = np.random.default_rng(5)
+    rates, loads = rng.uniform(0.1, 500.0, 40), rng.uniform(0.01, 300.0, 40)
+    loads[7], rates[9], loads[9] = 1e-9, 0.0, 0.0
+    scv = rng.uniform(0.0, 3.0, 40)
+    mus = rates / np.where(loads > 0, loads, 1.0) + (loads == 0)
+    many = network(tuple(map(str, range(40))), rates, mus, 10.0, scv, scv)
+    ks = np.floor(loads).astype(np.int64) + rng.integers(1, 5, 40)
+    waits = waiting_times_s(rates, mus, ks)
+    singly = [waiting_time_s(a, b, k) for a, b, k in zip(rates, mus, ks.tolist(), strict=True)]
+    assert waits == pytest.approx(singly, rel=1e-12)
+    assert math.isinf(model.latency_s(many, ks - 5))
+    found = model.assign(many, int(loads.sum()) + 200)
+    assert found.processors == int(loads.sum()) + 200
+    weights = many.visits * (scv if model.general else 1.0)
+    owner, gains = all_gains_s(rates, mus, weights, 1e-12, 50)
+    for i in range(40):
+        mine = gains[owner == i]
+        first = itertools.islice(gains_s(float(rates[i]), float(mus[i])), 50)
+        expected = [gain * weights[i] for gain in first]
+        kept = list(itertools.takewhile(lambda gain: gain > 1e-12, expected))
+        assert mine == pytest.approx(kept[: len(mine)], rel=1e-9, abs=1e-15)
+        assert abs(len(mine) - len(kept)) <= 1

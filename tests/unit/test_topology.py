@@ -1,5 +1,6 @@
 """What a topology refuses before anything starts, and in what words."""
 
+import math
 from collections.abc import Callable
 from pathlib import Path
 
@@ -199,3 +200,17 @@ def test_sinks_side_by_side_are_welcome() -> None:
     made.sink("four", "fast", Files("s3://bucket/a"))
     made.sink("five", "fast", Files("s3://other/a"))
     made.check()
+
+
+def test_operators_may_reserve_a_share_of_a_cpu() -> None:
+    road = Topology("road", max_latency="5s")
+    road.source("rows", object())
+    road.add("parse", "SELECT * FROM rows", "rows", cpu=0.2)
+    road.add("match", "SELECT * FROM parse", "parse", cpu=0.9)
+    road.add("plain", "SELECT * FROM parse", "parse")
+    assert road.reserved_cpu(["parse", "plain"]) == 0.2
+    assert road.reserved_cpu(["parse", "match"]) == 1.0
+    assert math.isnan(road.reserved_cpu(["plain"]))
+    for wrong in (0, 1.5, "half"):
+        with pytest.raises(InvalidTopology, match=r"cpu is .*above 0 and at most 1"):
+            road.add("wrong", "SELECT 1", "rows", cpu=wrong)  # type: ignore[arg-type]

@@ -49,9 +49,7 @@ def claim(folder: Path, seeds: tuple[int, ...], quick: bool) -> Claim:
         for pause_s in (() if quick else OTHER_PAUSES_S)
     }
     why = (
-        " GAL and LocalOnly decide the same here: what lies above each slow operator is never "
-        "critical itself, so there is nothing to check, and an operator's own arrivals already "
-        "show what upstream sends. How much is late is decided by what a resize costs "
+        " How much is late is decided by what a resize costs "
         f"(an operator stands still for {PAUSE_S:g} s here; the numbers show other pauses too)."
     )
     return judged(

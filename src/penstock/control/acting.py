@@ -215,7 +215,7 @@ class Acting:
             return None
         if record.guarded.parallelism == record.current.parallelism:
             return None  # to keep what runs is no decision to hand out anything anew
-        plan = resized(record.guarded, slots, "space").parallelism
+        plan = resized(record.guarded, slots, "space", self._deciding.newest).parallelism
         wanted = {name: count for name, count in plan.items() if count}
         given = self._deciding.parallelism
         if wanted == {name: given.get(name) for name in wanted}:

@@ -1,9 +1,11 @@
 """One way to put a loop together, for Spark and the simulator alike."""
 
+import math
 from collections.abc import Callable, Sequence
 
 from penstock.config import Settings
 from penstock.control.controlled import Controlled
+from penstock.control.deciding import MOST_REMEMBERED
 from penstock.control.foresight import Foresight
 from penstock.control.from_settings import (
     allocating_of,
@@ -21,6 +23,8 @@ from penstock.control.rooms import Rooms
 from penstock.control.step import Step
 from penstock.model.decision import USUAL_SHARE, Limits
 from penstock.scaling.policies.policy import ScalingPolicy
+
+_LOOKS_BACK = ("window_s", "scale_down_window_s", "idle_timeout_s")  # options of policies
 
 
 def planned_limits(
@@ -71,7 +75,14 @@ def assemble_loop(
         clock=clock,
         history=history,
         period_s=settings.period_s,
-        window=settings.window,
+        window=_kept(settings, [rooms.policy, *rooms.shadows]),
         dry_run=settings.dry_run,
         on_step=on_step,
     )
+
+
+def _kept(settings: Settings, policies: Sequence[ScalingPolicy]) -> int:
+    """Observations to keep: what was asked for, and no less than a policy looks back on."""
+    back_s = [getattr(policy, name, None) or 0.0 for policy in policies for name in _LOOKS_BACK]
+    longest = math.ceil(max(back_s, default=0.0) / settings.period_s) + 1
+    return max(settings.window, min(longest, MOST_REMEMBERED))

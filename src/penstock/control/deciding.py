@@ -104,26 +104,26 @@ class Deciding:
         controlled, current = self._controlled, self._current(cluster)
         limits = self._limits(at_s, cluster.slots)
         foreseen = self._foreseen_per_s if math.isfinite(self._foreseen_per_s) else None
-        decision = policy.decide(
-            ScalingContext(
-                self._shown_to(policy),
-                current,
-                limits,
-                controlled.edges,
-                controlled.sharing,
-                start_up_s=self._start_ups.expected_s,
-                changed_at_s=self._last_act_at_s,
-            )
+        asked = ScalingContext(
+            self._shown_to(policy),
+            current,
+            limits,
+            controlled.edges,
+            controlled.sharing,
+            start_up_s=self._start_ups.expected_s,
+            changed_at_s=self._last_act_at_s,
         )
+        decision = policy.decide(asked)
         # Whole executors first, so that guards do not argue about a part of one.
         slots = 1 if self.divides else cluster.slots
         whole = -(-decision.plan.processors // slots) * slots
         if not shadow:
             self._suggested.append((at_s, whole))
             self._used.append((at_s, current.processors * self.newest.period_s))
+        suggested = ScalingPlan(decision.plan.parallelism, whole)
         guarded = apply_guards(
             self._guards,
-            ScalingPlan(decision.plan.parallelism, whole),
+            suggested,
             GuardContext(
                 at_s,
                 current,
@@ -135,10 +135,12 @@ class Deciding:
                 tuple(self._used),
             ),
         )
+        plan = guarded.plan
+        if self.divides and plan.processors not in (current.processors, suggested.processors):
+            plan = _split_of(policy, asked, plan)
         return DecisionRecord(
-            at_s, policy.name, current, decision, guarded.plan, guarded.reasons, dry_run, shadow,
-            foreseen,
-        )  # fmt: skip
+            at_s, policy.name, current, decision, plan, guarded.reasons, dry_run, shadow, foreseen
+        )
 
     def _limits(self, at_s: float, slots: int) -> Limits:
         """Those of the run, narrowed by its schedule until executors asked for now would serve."""
@@ -165,3 +167,13 @@ class Deciding:
             return ScalingPlan(given, sum(given.values()))
         # As measured; what was last decided where it was not measured yet.
         return ScalingPlan({**self.parallelism, **measured}, cluster.executors * cluster.slots)
+
+
+def _split_of(policy: ScalingPolicy, asked: ScalingContext, plan: ScalingPlan) -> ScalingPlan:
+    """How the policy would split a total that guards allow; the plan where it does not say."""
+    limits = replace(
+        asked.limits, min_processors=plan.processors, max_processors=plan.processors
+    )  # fmt: skip
+    split = policy.decide(replace(asked, limits=limits)).plan
+    whole = split.processors == plan.processors == sum(split.parallelism.values())
+    return split if whole and split.parallelism.keys() == plan.parallelism.keys() else plan

@@ -3,21 +3,23 @@
 A policy that looks at the present asks for a processor when it is needed, and then waits for it to
 start. So the newest observation is shown to it with the rate of `horizon_s` ahead, where that is
 higher; a fall that is only foreseen changes nothing, since scaling in too early is what hurts.
+It says so (`foreseen`): its latency is that of the rate that was measured, and teaches nothing of
+this one.
 """
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from penstock.forecast.forecaster import Forecaster
 from penstock.forecast.holt import Holt
 from penstock.model.observation import Observation
+from penstock.scaling.foreseen import foreseen_window
 
 LEAST_OBSERVATIONS = 3  # a line through two points says nothing about the third
 MOST_OBSERVATIONS = 20
-AVERAGED = 3  # observations that a policy smooths over
 MOST_GROWTH = 4.0  # a trend that is steeper than this within the horizon is not believed further
 
 
@@ -44,15 +46,4 @@ class Foresight:
         self, window: tuple[Observation, ...], expected_per_s: float
     ) -> tuple[Observation, ...]:
         """The window as a policy should see it that does not look ahead by itself."""
-        if not expected_per_s > window[-1].arrival_rate_per_s > 0:
-            return window
-        newest = window[-1]
-        growth = expected_per_s / newest.arrival_rate_per_s
-        components = tuple(
-            replace(one, arrival_rate_per_s=one.arrival_rate_per_s * growth)
-            for one in newest.components
-        )
-        ahead = replace(newest, arrival_rate_per_s=expected_per_s, components=components)
-        # Beside one that is foreseen, the last ones measured would weigh most in a mean.
-        others = replace(ahead, latency=None, batches=None)
-        return (*window[:-1], *[others] * (AVERAGED - 1), ahead)
+        return foreseen_window(window, expected_per_s)

@@ -1,10 +1,12 @@
 """What was measured in one period. Missing measurements are None or NaN, never zero."""
 
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
+from penstock.model.component_columns import ComponentColumns
 from penstock.model.decision import RoomDecision
 
 Floats = NDArray[np.float64]
@@ -52,13 +54,22 @@ class GroupTraffic:
 
 
 @dataclass(frozen=True)
+class TaskCpu:
+    """The CPU that a task is on: the share it uses, and those of the tasks beside it."""
+
+    used: float
+    others_used: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True)
 class ComponentObservation:
     """The work of one component.
 
     `arrival_rate_per_s` is offered: the rows that come to it a second when nothing upstream waits.
     Run together that is the rate of the sources times its rows for each of theirs, whatever the
     batches of the period took; run apart, what reached its queue. `service_time_s` is
-    processor-seconds for each row that arrives; NaN when nothing arrived.
+    processor-seconds for each row that arrives; NaN when nothing arrived. `served_rate_per_s` is
+    rows that it worked through; NaN where they are not counted.
     """
 
     name: str
@@ -72,11 +83,26 @@ class ComponentObservation:
     service_scv: float = 1.0
     key_groups: KeyGroups | None = None
     tasks: int = 0  # of its newest batch; 0 where work is not divided into tasks
+    served_rate_per_s: float = float("nan")
+    cpu: tuple[TaskCpu, ...] = ()  # of its tasks, one of each node; not kept in the history
+    reserved_cpu: float = float("nan")  # share of a CPU declared for each task; NaN: none is
 
     @property
     def service_rate_per_s(self) -> float:
         """Rows one processor can serve in a second."""
         return 1.0 / self.service_time_s if self.service_time_s > 0 else float("nan")
+
+
+@dataclass(frozen=True)
+class Flows:
+    """Rows a second that components sent each other, counted edge by edge; upstream first."""
+
+    edges: tuple[tuple[str, str], ...] = ()
+    rates_per_s: tuple[float, ...] = ()
+
+    def __post_init__(self) -> None:
+        if len(self.edges) != len(self.rates_per_s):
+            raise ValueError("Flows must have one rate for each edge")
 
 
 @dataclass(frozen=True)
@@ -199,6 +225,13 @@ class Observation:
     traffic: tuple[GroupTraffic, ...] = ()  # of the newest batch; not kept in the history
     state: tuple[StateObservation, ...] = ()  # beside that of components
     decided: tuple[RoomDecision, ...] = ()  # since the observation before; kept as decisions
+    flows: Flows = Flows()  # where they are counted; not kept in the history
+    foreseen: bool = False  # rates are those expected soon; all else is what was measured
+
+    @cached_property
+    def columns(self) -> ComponentColumns:
+        """Its components as columns; made once, as a window is read in every period."""
+        return ComponentColumns(self.components)
 
     @property
     def key_groups(self) -> dict[str, KeyGroups]:

@@ -41,6 +41,7 @@ class Operator:
     first of a component where components run apart. `reads` and `writes` are the columns a Python
     function uses, and those it adds, changes or drops: only then may another order be proposed.
     `cheaper` is a form of the step that costs less and answers less well; it is a last resort.
+    `cpu` is the share of a CPU that each of its tasks has reserved, for policies that plan by it.
     """
 
     name: str
@@ -52,6 +53,7 @@ class Operator:
     reads: frozenset[str] | None = None
     writes: frozenset[str] | None = None
     cheaper: Callable[..., Any] | str | None = None
+    cpu: float | None = None
 
     @property
     def in_cheaper_form(self) -> "Operator":
@@ -124,6 +126,11 @@ class Topology:
         """Operators that have a cheaper form."""
         return tuple(o.name for o in self.operators if o.cheaper is not None)
 
+    def reserved_cpu(self, operators: Iterable[str]) -> float:
+        """What a task that runs these has reserved of a CPU; NaN where nothing was declared."""
+        found = [o.cpu for o in self.operators if o.name in set(operators) and o.cpu is not None]
+        return min(1.0, sum(found)) if found else float("nan")
+
     @property
     def sink_names(self) -> frozenset[str]:
         """Names of the sinks."""
@@ -182,17 +189,18 @@ class Topology:
         reads: Iterable[str] | None = None,
         writes: Iterable[str] | None = None,
         cheaper: Callable[..., Any] | str | None = None,
+        cpu: float | None = None,
     ) -> Callable[[Function], Function]:
         """Declare a function of the upstreams' DataFrames as an operator (a decorator).
 
-        `cheaper` is as in `add`. `reads` and `writes` name the columns of a Python step that
-        Spark cannot look into.
+        `cheaper` and `cpu` are as in `add`. `reads` and `writes` name the columns of a Python step
+        that Spark cannot look into.
         """
 
         def declare(function: Function) -> Function:
             called = self.add(
                 name or function.__name__, function, upstream, key=key, separate=separate,
-                cheaper=cheaper,
+                cheaper=cheaper, cpu=cpu,
             )  # fmt: skip
             if reads is not None or writes is not None:
                 self._operators[called] = replace(
@@ -213,11 +221,13 @@ class Topology:
         key: Names | None = None,
         separate: bool = False,
         cheaper: Callable[..., Any] | str | None = None,
+        cpu: float | None = None,
     ) -> str:
         """Declare an operator given as a function, or as SQL text that names its upstreams.
 
         `cheaper` is another form of it, with the same columns: it is used only while every
-        processor that may be had is in use and the latency bound is missed.
+        processor that may be had is in use and the latency bound is missed. `cpu` is the share of a
+        CPU reserved for each of its tasks, which `autoscale_plus` plans by.
         """
         self._claim(name, "operator")
         if not (cheaper is None or callable(cheaper) or isinstance(cheaper, str)):
@@ -225,15 +235,26 @@ class Topology:
                 f"operator {name!r}: cheaper is {cheaper!r}; give a function DataFrame -> "
                 "DataFrame or SQL text, as for the operator itself."
             )
+        if cpu is not None and not (isinstance(cpu, int | float) and 0 < cpu <= 1):
+            raise InvalidTopology(
+                f"operator {name!r}: cpu is {cpu!r}; give the share of a CPU that a task reserves, "
+                "above 0 and at most 1."
+            )
         upstreams = _names(upstream, f"operator {name!r}: upstream")
         keys = None if key is None else _names(key, f"operator {name!r}: key")
         if isinstance(step, str):
             self._operators[name] = Operator(
-                name, upstreams, sql=step, key=keys, separate=separate, cheaper=cheaper
+                name, upstreams, sql=step, key=keys, separate=separate, cheaper=cheaper, cpu=cpu
             )
         elif callable(step):
             self._operators[name] = Operator(
-                name, upstreams, function=step, key=keys, separate=separate, cheaper=cheaper
+                name,
+                upstreams,
+                function=step,
+                key=keys,
+                separate=separate,
+                cheaper=cheaper,
+                cpu=cpu,
             )
         else:
             raise InvalidTopology(

@@ -14,6 +14,8 @@ from penstock.model.observation import Floats, Ints
 from penstock.routing.count_min import DEFAULT_SHAPE, CountMinShape, added
 from penstock.routing.hashing import Hashes
 
+_FORGOTTEN = 1e-3  # rows; a cell with less has not been met for long
+
 
 @dataclass(frozen=True)
 class CostSketch:
@@ -49,6 +51,14 @@ class CostSketch:
             raise InvalidInput("two cost sketches differ in shape; only equal ones merge.")
         return CostSketch(
             self.shape, self.occurrences + other.occurrences, self.seconds + other.seconds
+        )
+
+    def faded(self, kept: float) -> "CostSketch":
+        """The sketch with so much of its weight: estimates stay, and what is learnt counts more."""
+        occurrences = self.occurrences * kept
+        seen = occurrences > _FORGOTTEN
+        return CostSketch(
+            self.shape, np.where(seen, occurrences, 0.0), np.where(seen, self.seconds * kept, 0.0)
         )
 
     def best_cells(self, hashes: Hashes) -> Ints:

@@ -1,12 +1,11 @@
 """Activity levels of operators and what follows from them (Kotto-Kombi 2018, ch. 5 s. 3 to 5).
 
     EstimInput   rows expected in the next Delta, pending ones included           (2), (3)
-    Capacity     Delta x degree / latency, brought forward by its persistence     (4), (5)
-    level        EstimInput / EstimCapacity                                       (6), (10)
+    Capacity     Delta x degree / mean latency of the window                      (4)
+    level        EstimInput / Capacity                                            (6), (10)
 
-The persistence is the lag-one covariance over the variance, times the last deviation.
-
-Differs from Kotto-Kombi 2018, ch. 5 (5): epsilon is in rows; a plain covariance is in rows squared.
+Differs from Kotto-Kombi 2018, ch. 5 (5): no covariance is added. Its unit is rows squared; brought
+to rows by the variance, that of iterations which overlap is the capacity of the last one again.
 Differs from Kotto-Kombi 2018, ch. 5 (3): pending is of the last iteration, as in (1), not of the
 coming one.
 """
@@ -64,27 +63,15 @@ def expected_rows(trends: Trends) -> Floats:
 
 
 def task_capacities(windows: OperatorWindows) -> Floats:
-    """Rows one task can process in the next iteration; infinite where rows cost nothing."""
+    """Rows one task can process in an iteration (4); infinite where rows cost nothing.
+
+    The latency is the mean of the window: an average of capacities would let the quick intervals
+    of an operator hide its slow ones.
+    """
+    latency_s = windows.service_time_s.mean(axis=1)
     with np.errstate(divide="ignore"):
-        capacities = windows.duration_s / np.where(
-            windows.service_time_s < _FREE_S, 0.0, windows.service_time_s
-        )
-    finite = np.all(np.isfinite(capacities), axis=1)
-    kept = np.where(np.reshape(finite, (-1, 1)), capacities, 1.0)
-    mean = kept.mean(axis=1)
-    deviation = kept - mean[:, None]
-    variance = np.square(deviation).mean(axis=1)
-    if kept.shape[1] < 3:
-        persistence = np.zeros(len(kept))
-    else:
-        covariance = (deviation[:, 1:] * deviation[:, :-1]).mean(axis=1)
-        usable = variance > (1e-9 * mean) ** 2
-        ratio = np.where(usable, covariance / np.where(usable, variance, 1.0), 0.0)
-        persistence = np.clip(ratio, -1.0, 1.0)
-    estimate = mean + persistence * deviation[:, -1]
-    estimate = np.clip(estimate, kept.min(axis=1), kept.max(axis=1))
-    result: Floats = np.where(finite, estimate, np.inf)
-    return result
+        capacities: Floats = windows.duration_s / np.where(latency_s < _FREE_S, 0.0, latency_s)
+    return capacities
 
 
 def degree(current: int, level: float, action: int, most: int) -> int:

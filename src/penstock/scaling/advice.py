@@ -73,7 +73,7 @@ def _incremental(document: Document) -> dict[str, Any]:
 
 def _windowed(document: Document) -> dict[str, Any]:
     given = {option: document[option] for option in _OPTIONS if option in document}
-    windows = windows_of(document, alpha=float(given.get("alpha", AutoscalePlus.alpha)))
+    windows = windows_of(document)
     if document["policy"] == "autoscale":
         suggestions = Autoscale(**given, window_s=windows.duration_s).suggest(windows)
     else:

@@ -5,9 +5,12 @@ under way is to be worked off within the latency bound, so it adds backlog / bou
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+import numpy as np
+
+from penstock.model.component_columns import ARRIVALS
 from penstock.model.observation import ComponentObservation, Observation
 from penstock.scaling.policies.policy import ScalingContext
 
@@ -71,18 +74,29 @@ def demands(context: ScalingContext) -> Demands:
         return Demands((), ("any measurement",))
     source = _with_work(context)
     measured = {component.name: component for component in (source or newest).components}
-    names = sorted({*measured, *context.current.parallelism})
+    names = component_names(context)
     services = last_service_times_s(context.window)
     flow = _flow(context, newest, source)
     found = tuple(
         _demand(name, measured.get(name), services.get(name, math.nan), context, flow)
         for name in names
     )
-    gaps = gaps_of(newest)
-    gaps += [f"demand of {demand.name}" for demand in found if not demand.known]
-    if context.sharing == "time" and source is not newest:
+    return Demands(found, all_gaps(context, [d.name for d in found if not d.known]))
+
+
+def component_names(context: ScalingContext) -> tuple[str, ...]:
+    """Components that run or were measured, in order."""
+    source = _with_work(context) or context.window[-1]
+    return tuple(sorted({*source.columns.names, *context.current.parallelism}))
+
+
+def all_gaps(context: ScalingContext, unknown: Iterable[str]) -> tuple[str, ...]:
+    """What was not measured and matters, these components' demand included."""
+    newest = context.window[-1]
+    gaps = [*gaps_of(newest), *(f"demand of {name}" for name in unknown)]
+    if context.sharing == "time" and _with_work(context) is not newest:
         gaps.append("a finished batch")
-    return Demands(found, tuple(gaps))
+    return tuple(gaps)
 
 
 @dataclass(frozen=True)
@@ -149,16 +163,17 @@ def _with_work(context: ScalingContext) -> Observation | None:
     if context.sharing == "space" or idle(newest):
         return newest
     for observation in reversed(context.window):
-        if _has_rates(observation):
+        if has_rates(observation):
             return observation
     return None
 
 
-def _has_rates(observation: Observation) -> bool:
+def has_rates(observation: Observation) -> bool:
+    """Whether its component rates mean something: a batch ended, and all were measured."""
     ended = observation.batches is None or observation.batches.count > 0
-    rates = [component.arrival_rate_per_s for component in observation.components]
+    rates = observation.columns.table[ARRIVALS]
     offered = observation.arrival_rate_per_s > 0
-    return ended and offered and bool(rates) and all(map(math.isfinite, rates))
+    return ended and offered and len(rates) > 0 and bool(np.isfinite(rates).all())
 
 
 def gaps_of(observation: Observation) -> list[str]:

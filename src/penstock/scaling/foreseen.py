@@ -4,8 +4,6 @@ from dataclasses import replace
 
 from penstock.model.observation import Observation
 
-AVERAGED = 3  # observations that a policy smooths over
-
 
 def foreseen_window(
     window: tuple[Observation, ...], expected_per_s: float
@@ -15,11 +13,21 @@ def foreseen_window(
         return window
     newest = window[-1]
     growth = expected_per_s / newest.arrival_rate_per_s
+    # All that goes with the rate grows alike, so that what is sent for each row served stays.
     components = tuple(
-        replace(one, arrival_rate_per_s=one.arrival_rate_per_s * growth)
+        replace(
+            one,
+            arrival_rate_per_s=one.arrival_rate_per_s * growth,
+            served_rate_per_s=one.served_rate_per_s * growth,
+            busy_s=one.busy_s * growth,
+        )
         for one in newest.components
     )
-    ahead = replace(newest, arrival_rate_per_s=expected_per_s, components=components)
-    # Beside one that is foreseen, the last ones measured would weigh most in a mean.
-    others = replace(ahead, latency=None, batches=None)
-    return (*window[:-1], *[others] * (AVERAGED - 1), ahead)
+    flows = replace(
+        newest.flows, rates_per_s=tuple(rate * growth for rate in newest.flows.rates_per_s)
+    )
+    ahead = replace(
+        newest, arrival_rate_per_s=expected_per_s, components=components, flows=flows,
+        foreseen=True,
+    )  # fmt: skip
+    return (*window[:-1], ahead)

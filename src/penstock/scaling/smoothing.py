@@ -8,7 +8,10 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from penstock.errors import InvalidInput
+from penstock.model.observation import Floats
 
 
 @dataclass(frozen=True)
@@ -39,6 +42,20 @@ class Smoothing:
         smooth = known[0] if known else math.nan
         for value in known[1:]:
             smooth = self.alpha * smooth + (1 - self.alpha) * value
+        return smooth
+
+    def columns(self, measurements: Floats) -> Floats:
+        """The same of many series, one in each row."""
+        if self.alpha is None:
+            recent = measurements[:, -self.window :]
+            known = ~np.isnan(recent)
+            total = np.where(known, recent, 0.0).sum(axis=1)
+            with np.errstate(invalid="ignore"):
+                return np.asarray(total / np.where(known.any(axis=1), known.sum(axis=1), np.nan))
+        smooth: Floats = measurements[:, 0].copy()
+        for value in measurements.T[1:]:
+            next_ = self.alpha * smooth + (1 - self.alpha) * value
+            smooth = np.where(np.isnan(value), smooth, np.where(np.isnan(smooth), value, next_))
         return smooth
 
 

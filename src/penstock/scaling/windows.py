@@ -8,12 +8,14 @@ window lasts Delta; estimates are for the next Delta.
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import chain
-from operator import attrgetter
 
 import numpy as np
 
-from penstock.model.observation import Floats, Ints, Observation
+from penstock.model.component_columns import ARRIVALS, BUSY, SERVED, SERVICE
+from penstock.model.observation import Floats, Ints, Observation, TaskCpu
+from penstock.scaling.component_table import stacked
 from penstock.scaling.demand import excess_rows, gaps_of, last_service_times_s
 from penstock.scaling.policies.policy import ScalingContext
 
@@ -28,34 +30,32 @@ class OperatorWindows:
     received_rows: Floats  # (operators, measurements), oldest first
     service_time_s: Floats  # (operators, measurements)
     pending_rows: Floats
-    selectivity: Floats  # rows out for each row processed
+    selectivity: tuple[tuple[float, ...], ...]  # rows from each upstream for each it processed
     parallelism: Ints
     max_parallelism: Ints
     known: tuple[bool, ...]  # whether an estimate may rest on the row
-    usable_cpu: Floats  # of one processor, for each task; see autoscale_plus
+    cpu: tuple[tuple[TaskCpu, ...], ...]  # of the tasks of each operator; none where not measured
+    reserved_cpu: Floats  # share of a CPU declared for each task; NaN where none is
 
     @property
     def size(self) -> int:
         return len(self.names)
 
 
-def operator_windows(context: ScalingContext, window_s: float) -> OperatorWindows | None:
+def operator_windows(
+    context: ScalingContext, window_s: float, max_degree: int | None = None
+) -> OperatorWindows | None:
     """The newest iteration of the window; None while there is none."""
     newest = context.newest
     if newest is None:
         return None
     past = [o for o in context.window if o.at_s > newest.at_s - window_s + 1e-9]
-    labels = [list(map(_NAME, o.components)) for o in past]
+    labels = {observation.columns.names for observation in past}
     names = tuple(sorted(set().union(context.current.parallelism, *labels)))
     if not names:
         return None
-    place = {name: i for i, name in enumerate(names)}
-    parents: list[list[int]] = [[] for _ in names]
-    for upstream, downstream in context.edges:
-        if upstream in place and downstream in place:
-            parents[place[downstream]].append(place[upstream])
-    upstreams = tuple(tuple(sorted(set(row))) for row in parents)
-    measured = _read_columns(past, labels, place)
+    upstreams = _upstreams(names, context.edges)
+    measured = _read_columns(past, names)
     rates = measured.arrival_rate_per_s
     if context.sharing == "time":
         rates = _offered(past, rates)
@@ -65,6 +65,9 @@ def operator_windows(context: ScalingContext, window_s: float) -> OperatorWindow
     if gaps_of(newest):
         fresh[:] = False
     running = context.current.parallelism
+    most = min(context.limits.max_processors, max_degree or context.limits.max_processors)
+    cpu = {component.name: component.cpu for component in newest.components}
+    reserved = {component.name: component.reserved_cpu for component in newest.components}
     return OperatorWindows(
         names=names,
         upstreams=upstreams,
@@ -72,18 +75,25 @@ def operator_windows(context: ScalingContext, window_s: float) -> OperatorWindow
         received_rows=filled(rates) * (duration_s / len(past)),
         service_time_s=filled(services),
         pending_rows=_pending(context, newest, names, rates),
-        selectivity=_selectivity(measured, upstreams),
+        selectivity=_selectivity(measured, upstreams, _sent(past, names, upstreams)),
         parallelism=np.array([max(1, running.get(name, 1)) for name in names], dtype=np.int64),
-        max_parallelism=np.full(len(names), context.limits.max_processors, dtype=np.int64),
+        max_parallelism=np.full(len(names), most, dtype=np.int64),
         known=tuple(fresh.tolist()),
-        usable_cpu=np.ones(len(names)),
+        cpu=tuple(cpu.get(name, ()) for name in names),
+        reserved_cpu=np.array([reserved.get(name, math.nan) for name in names]),
     )
 
 
-_NAME = attrgetter("name")
-_FIELDS = tuple(
-    (name, attrgetter(name)) for name in ("arrival_rate_per_s", "service_time_s", "busy_s")
-)
+@lru_cache(maxsize=16)  # a topology is asked every period and hardly ever changes
+def _upstreams(
+    names: tuple[str, ...], edges: tuple[tuple[str, str], ...]
+) -> tuple[tuple[int, ...], ...]:
+    place = {name: i for i, name in enumerate(names)}
+    parents: list[set[int]] = [set() for _ in names]
+    for upstream, downstream in edges:
+        if upstream in place and downstream in place:
+            parents[place[downstream]].add(place[upstream])
+    return tuple(tuple(sorted(row)) for row in parents)
 
 
 @dataclass(frozen=True)
@@ -92,35 +102,34 @@ class _Columns:
 
     arrival_rate_per_s: Floats
     service_time_s: Floats
-    served_rate_per_s: Floats  # busy time over service time, or arrivals
+    served_rate_per_s: Floats  # counted, or busy time over service time, or arrivals
     emission_rate_per_s: Floats
 
 
-def _read_columns(
-    past: Sequence[Observation], labels: Sequence[list[str]], place: dict[str, int]
-) -> _Columns:
+def _read_columns(past: Sequence[Observation], names: tuple[str, ...]) -> _Columns:
     """One pass over the observations."""
-    shape = (len(place), len(past))
-    measured = {table: np.full(shape, np.nan) for table, _ in _FIELDS}
-    emitted = np.full(shape, np.nan)
-    rows: Ints = np.zeros(0, dtype=np.int64)
-    for column, observation in enumerate(past):
-        components = observation.components
-        if column == 0 or labels[column] != labels[column - 1]:
-            rows = np.array([place[label] for label in labels[column]], dtype=np.int64)
-        for table, field in _FIELDS:
-            measured[table][rows, column] = np.fromiter(map(field, components), float, len(rows))
-        if observation.operators:
-            out = {o.name: o.emission_rate_per_s for o in observation.operators}
-            emitted[rows, column] = [
-                out.get(c.operators[-1], math.nan) if c.operators else math.nan for c in components
-            ]
-    rates, services, busy = (measured[table] for table, _ in _FIELDS)
+    table = stacked(past, names)
+    rates, services = table[:, ARRIVALS].T, table[:, SERVICE].T
+    busy, counted = table[:, BUSY].T, table[:, SERVED].T
     services = np.where(services >= 0, services, np.nan)
     work = services * np.array([observation.period_s for observation in past])
     with np.errstate(divide="ignore", invalid="ignore"):
         served = np.where((work > 0) & (busy > 0), busy / work, rates)
-    return _Columns(rates, services, served, emitted)
+    served = np.where(counted >= 0, counted, served)
+    return _Columns(rates, services, served, _emitted(past, names))
+
+
+def _emitted(past: Sequence[Observation], names: tuple[str, ...]) -> Floats:
+    """What the last operator of each component sent on, where operators are measured."""
+    emitted = np.full((len(names), len(past)), np.nan)
+    place = {name: i for i, name in enumerate(names)}
+    for column, observation in enumerate(past):
+        out = {one.name: one.emission_rate_per_s for one in observation.operators}
+        for component in observation.components if out else ():
+            if component.operators:
+                last = out.get(component.operators[-1], math.nan)
+                emitted[place[component.name], column] = last
+    return emitted
 
 
 def filled(columns: Floats) -> Floats:
@@ -163,22 +172,61 @@ def _pending(
     return visits * excess_rows(context, newest)
 
 
-def _selectivity(measured: _Columns, upstreams: Sequence[Sequence[int]]) -> Floats:
-    """Rows out per row processed; from the downstreams where not measured.
+def _sent(
+    past: Sequence[Observation], names: tuple[str, ...], upstreams: Sequence[Sequence[int]]
+) -> Floats | None:
+    """Rows a second along each edge in each period, edges downstream by downstream.
 
-    Kotto-Kombi 2018, ch. 5 eq. 7.
+    None unless all edges are counted in some period; NaN in the others.
     """
-    known = np.isfinite(measured.served_rate_per_s) & (measured.served_rate_per_s > 0)
-    processed = np.where(known, measured.served_rate_per_s, 0.0).sum(axis=1)
-    emitted = np.where(known, measured.emission_rate_per_s, 0.0).sum(axis=1)
-    arrived = np.where(known, measured.arrival_rate_per_s, 0.0).sum(axis=1)
-    children = np.repeat(np.arange(len(upstreams)), [len(parents) for parents in upstreams])
+    if not any(observation.flows.edges for observation in past):
+        return None
+    place = {name: i for i, name in enumerate(names)}
+    edges = [(up, down) for down, parents in enumerate(upstreams) for up in parents]
+    number = {edge: i for i, edge in enumerate(edges)}
+    sent = np.full((len(edges), len(past)), np.nan)
+    counted: tuple[tuple[str, str], ...] = ()
+    rows: Ints = np.zeros(0, dtype=np.int64)
+    for column, observation in enumerate(past):
+        flows = observation.flows
+        if flows.edges != counted:
+            counted = flows.edges
+            known = [(place.get(up, -1), place.get(down, -1)) for up, down in counted]
+            rows = np.array([number.get(edge, -1) for edge in known], dtype=np.int64)
+        inside = rows >= 0
+        sent[rows[inside], column] = np.array(flows.rates_per_s)[inside]
+    return sent if np.isfinite(sent).any(axis=1).all() else None
+
+
+def _selectivity(
+    measured: _Columns, upstreams: Sequence[Sequence[int]], sent: Floats | None
+) -> tuple[tuple[float, ...], ...]:
+    """Rows along each edge for each row its upstream processed, over the window.
+
+    Kotto-Kombi 2018, ch. 5 eq. 7, of each edge: an upstream that divides its rows among several
+    does not send all of them to each. Where edges are not counted, what arrives is divided among
+    upstreams by what they emitted, or else processed.
+    """
+    lengths = [len(parents) for parents in upstreams]
+    children = np.repeat(np.arange(len(upstreams)), lengths)
     parents = np.fromiter(chain.from_iterable(upstreams), np.int64, len(children))
-    served = np.bincount(children, processed[parents], len(upstreams))
-    inferred = np.full(len(upstreams), np.nan)
+    served = measured.served_rate_per_s
+    if sent is not None:
+        both = np.isfinite(sent) & np.isfinite(served[parents])
+        rows = np.where(both, sent, 0.0).sum(axis=1)
+        processed = np.where(both, served[parents], 0.0).sum(axis=1)
+    else:
+        known = np.isfinite(served) & (served > 0)
+        processed = np.where(known, served, 0.0).sum(axis=1)
+        emitted = np.where(known, measured.emission_rate_per_s, 0.0).sum(axis=1)
+        arrived = np.where(np.isfinite(measured.arrival_rate_per_s), measured.arrival_rate_per_s, 0)
+        weight = np.where(np.isfinite(emitted), emitted, processed)[parents]
+        total = np.bincount(children, weight, len(upstreams))[children]
+        rows = arrived.sum(axis=1)[children] * weight / np.where(total > 0, total, 1.0)
+        processed = processed[parents]
     with np.errstate(divide="ignore", invalid="ignore"):
-        ratio = emitted / processed
-        # Backwards, so that of several downstreams the first has the last word.
-        inferred[parents[::-1]] = (arrived / served)[children][::-1]
-    ratio = np.where(np.isfinite(ratio), ratio, inferred)
-    return np.where(np.isfinite(ratio), ratio, 1.0)
+        ratio = np.where(processed > 0, rows / processed, 1.0).tolist()
+    ends = np.cumsum(lengths).tolist()
+    return tuple(
+        tuple(ratio[end - length : end]) for end, length in zip(ends, lengths, strict=True)
+    )

@@ -46,7 +46,7 @@ class LoopSlice:
             at_s, _, name, origin_s, rows = heappop(self._events)
             station, tally = self._stations[name], tallies[name]
             tally.offered_rows += rows
-            service_s = station.spec.service.one_s(rows, station.rng)
+            service_s = station.stretch * station.spec.service.one_s(rows, station.rng)
             self._begin((at_s, origin_s, rows, service_s), name, station, tally)
         for name, station in self._stations.items():
             self._suspend(name, station)
@@ -80,6 +80,7 @@ class LoopSlice:
         for target, part in self._network.exits[name].divide_one(emitted, self._rng):
             if part == 0:
                 continue
+            tally.sent_rows[target] += part
             if target in self._stations and leaves_s < self._until_s:
                 heappush(self._events, (leaves_s, next(self._number), target, origin_s, part))
             else:

@@ -6,6 +6,7 @@ mean (the `microbatch` model); with a trigger interval, a batch begins at the ne
 """
 
 import math
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -147,7 +148,7 @@ class TimeSharing:
         """Pass one source's rows through the graph, counting; what comes out at the sinks."""
         none = np.zeros(len(jobs), dtype=np.int64)
         rows_at = dict[str, Ints]()
-        self._pass_on(source, jobs.rows, rows_at)
+        self._pass_on(source, jobs.rows, rows_at, Counter())
         for name in self._network.order:
             served = rows_at.get(name, none)
             emitted = multiplied(served, self._network.operators[name].selectivity, self._rng)
@@ -155,12 +156,15 @@ class TimeSharing:
             tallies[name].offered_rows += count
             tallies[name].served_rows += count
             tallies[name].emitted_rows += count if emitted is served else int(emitted.sum())
-            self._pass_on(name, emitted, rows_at)
+            self._pass_on(name, emitted, rows_at, tallies[name].sent_rows)
         done = rows_at.get(SINK, none)
         return Jobs(jobs.at_s, jobs.origin_s, done).where(done > 0)
 
-    def _pass_on(self, name: str, rows: Ints, rows_at: dict[str, Ints]) -> None:
+    def _pass_on(
+        self, name: str, rows: Ints, rows_at: dict[str, Ints], sent: Counter[str]
+    ) -> None:  # fmt: skip
         for target, part in self._network.exits[name].divide(rows, self._rng):
+            sent[target] += int(part.sum())
             rows_at[target] = rows_at[target] + part if target in rows_at else part
 
     def _spend(self, running: _Running, until_s: float, tally: Tally) -> None:
@@ -179,6 +183,7 @@ class TimeSharing:
             total.offered_rows += done.offered_rows
             total.served_rows += done.served_rows
             total.emitted_rows += done.emitted_rows
+            total.sent_rows += done.sent_rows
             total.work_s += done.work_s
         self._free_s = running.end_s
         if trigger_s := self._trigger_s:

@@ -8,8 +8,10 @@ import numpy as np
 from penstock.model.observation import (
     BatchObservation,
     ComponentObservation,
+    Flows,
     NodeObservation,
     OperatorObservation,
+    TaskCpu,
 )
 from penstock.sim.cluster import Node
 from penstock.sim.network import Network
@@ -74,6 +76,7 @@ def components_together(
                 parallelism=processors,
                 busy_s=sum(tally.operators[member].busy_s for member in members),
                 service_scv=_fused_scv(network, members, tally, work_s, rows),
+                served_rate_per_s=offered * rows / period_s if known else math.nan,
             )
         )
     return tuple(observed)
@@ -85,8 +88,11 @@ def components_apart(
     period_s: float,
     servers: Mapping[str, int],
     queued_rows: Mapping[str, int],
+    cores: int = 0,
+    stretch: float = 1.0,
 ) -> tuple[ComponentObservation, ...]:
-    """Operators that each have their own processors and queue."""
+    """Operators that each have their own processors and queue, and may share cores."""
+    used = {name: counts.busy_s / period_s / stretch for name, counts in tally.operators.items()}
     return tuple(
         ComponentObservation(
             name=name,
@@ -97,9 +103,35 @@ def components_apart(
             busy_s=counts.busy_s,
             backlog_rows=float(queued_rows[name]),
             service_scv=network.operators[name].service.variation,
+            served_rate_per_s=counts.served_rows / period_s,
+            cpu=_cpu(used, name, cores, stretch),
         )
         for name, counts in tally.operators.items()
     )
+
+
+def _cpu(used: Mapping[str, float], name: str, cores: int, stretch: float) -> tuple[TaskCpu, ...]:
+    """A task gets its share of a core; on average the other operators use the rest like this."""
+    if not cores:
+        return ()
+    beside = min(1.0, (sum(used.values()) - used[name]) / cores)
+    return (TaskCpu(1.0 / stretch, (beside,) if beside > 0 else ()),)
+
+
+def observed_flows(network: Network, tally: Tally, period_s: float, together: bool) -> Flows:
+    """Rows between components; run together, as many as are offered, like their arrivals."""
+    factor = 1.0 / period_s
+    if together:
+        taken = sum(batch.rows for batch in tally.batches)
+        factor *= tally.arrived_rows / taken if taken else math.nan
+    sent = dict.fromkeys(network.component_edges(), 0)
+    for name, counts in tally.operators.items():
+        upstream = network.component_of(network.operators[name])
+        for target, rows in counts.sent_rows.items():
+            edge = (upstream, network.component_of(network.operators[target])) if target else None
+            if edge in sent:
+                sent[edge] += rows
+    return Flows(tuple(sent), tuple(factor * rows for rows in sent.values()))
 
 
 def _entries(network: Network, members: Sequence[str]) -> list[str]:

@@ -5,7 +5,7 @@ it before the slice ends, starts those a server is free for, and hands on what t
 on a loop are simulated together, event by event. What happens does not depend on the slices.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 
@@ -17,6 +17,8 @@ from penstock.sim.scenario import Scenario
 from penstock.sim.shuffled import station_of
 from penstock.sim.station import Station
 from penstock.sim.tally import Tally
+
+CONTENTION_STEP_S = 1.0  # after which it is seen anew how many servers share the cores
 
 
 class SpaceSharing:
@@ -32,6 +34,8 @@ class SpaceSharing:
         self._exit_rng = next(rngs)
         self._results = list[Jobs]()
         self.now_s = 0.0
+        self._cores = scenario.cluster.cores
+        self.stretch = 1.0  # of rows that arrive now, for want of cores
 
     @property
     def held_rows(self) -> int:
@@ -48,10 +52,23 @@ class SpaceSharing:
 
     def advance(self, until_s: float, tally: Tally) -> None:
         """Simulate until a moment."""
+        if not self._cores:
+            self._advance(until_s, tally)
+        while self.now_s < until_s:
+            # So many servers on fewer cores: each row takes longer by as much.
+            before_s, since_s = _busy_s(tally), self.now_s
+            self._advance(min(until_s, since_s + CONTENTION_STEP_S), tally)
+            busy = (_busy_s(tally) - before_s) / (self.now_s - since_s)
+            self.stretch = max(1.0, busy / self._cores)
+            for station in self.stations.values():
+                station.stretch = self.stretch
+
+    def _advance(self, until_s: float, tally: Tally) -> None:
         for stream in self._streams:
             jobs = stream.take(until_s)
             tally.arrived_rows += jobs.total_rows
-            self._send(stream.source.name, jobs)
+            for target, part in self._divided(stream.source.name, jobs):
+                self._put(target, part)
         for names in self._network.groups:
             group = {name: self.stations[name] for name in names}
             if names in self._network.loops:
@@ -60,24 +77,30 @@ class SpaceSharing:
                     self._put(target, emitted)
             else:
                 for name, station in group.items():
-                    self._send(name, station.serve(self.now_s, until_s, tally.operators[name]))
+                    counts = tally.operators[name]
+                    served = station.serve(self.now_s, until_s, counts)
+                    for target, part in self._divided(name, served):
+                        counts.sent_rows[target] += part.total_rows
+                        self._put(target, part)
         done, later = merged(self._results).split_at(until_s)
         self._results = [later] if len(later) else []
         if len(done):
             tally.results.append(done)
         self.now_s = until_s
 
-    def _send(self, name: str, jobs: Jobs) -> None:
+    def _divided(self, name: str, jobs: Jobs) -> Iterator[tuple[str, Jobs]]:
         if not len(jobs):
             return
         for target, rows in self._network.exits[name].divide(jobs.rows, self._exit_rng):
             part = Jobs(jobs.at_s, jobs.origin_s, rows)
-            if (rows == 0).any():
-                part = part.where(rows > 0)
-            self._put(target, part)
+            yield target, part.where(rows > 0) if (rows == 0).any() else part
 
     def _put(self, target: str, jobs: Jobs) -> None:
         if target == SINK:
             self._results.append(jobs)
         else:
             self.stations[target].put(jobs)
+
+
+def _busy_s(tally: Tally) -> float:
+    return sum(counts.busy_s for counts in tally.operators.values())

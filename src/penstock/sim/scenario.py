@@ -157,6 +157,7 @@ class ClusterSpec:
     key_groups: int = 0  # of each component; 0 when they play no part
     key_skew: float = 0.0  # their work falls with their rank to this power
     migration_s: float = 0.0  # by which moving one delays the next batch
+    cores: int = 0  # that all slots share, for processors shared in space; 0: one for each slot
 
     def __post_init__(self) -> None:
         if not (math.isfinite(self.migration_s) and self.migration_s >= 0):
@@ -168,6 +169,8 @@ class ClusterSpec:
                 f"cluster.key_groups is {self.key_groups} and key_skew {self.key_skew:g}; at least "
                 "0, and from 0 to 10, are allowed."
             )
+        if self.cores < 0:
+            raise InvalidInput(f"cluster.cores is {self.cores}; it must be at least 0.")
         if self.slots < 1:
             raise InvalidInput(f"cluster.slots is {self.slots}; it must be at least 1.")
         if not 1 <= self.min_executors <= self.max_executors:
@@ -226,6 +229,11 @@ class Scenario:
             raise InvalidInput(f"seed is {self.seed}; it must be at least 0.")
         if self.sharing not in ("time", "space"):
             raise InvalidInput(f"sharing is {self.sharing!r}; allowed: time, space.")
+        if self.cluster.cores and self.sharing == "time":
+            raise InvalidInput(
+                f"cluster.cores is {self.cluster.cores}; slots share cores only with sharing = "
+                "'space'."
+            )
         least = self.cluster.min_executors * self.cluster.slots
         if self.sharing == "space" and least < len(self.operators):
             raise InvalidInput(
@@ -251,4 +259,5 @@ class Scenario:
             self.cluster.min_executors * slots,
             self.cluster.max_executors * slots,
             self.max_latency_s,
+            self.share,
         )

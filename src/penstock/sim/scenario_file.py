@@ -63,6 +63,7 @@ SCHEMA: Schema = _table(
         key_groups=_COUNT,
         key_skew={"type": "number", "minimum": 0, "maximum": 10},
         migration=_DURATION,
+        cores=_COUNT,
     ),
     batch=_table(
         [],
@@ -222,6 +223,7 @@ def _cluster(table: Mapping[str, Any]) -> ClusterSpec:
         key_groups=table.get("key_groups", 0),
         key_skew=table.get("key_skew", 0.0),
         migration_s=_duration_or_zero_s(table, "migration", "cluster", 0.0),
+        cores=table.get("cores", 0),
     )
 
 

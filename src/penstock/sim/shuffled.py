@@ -59,6 +59,7 @@ class ShuffledStation(Station):
         places = (self._turn + np.arange(len(here))) % self.servers
         self._turn = (self._turn + len(here)) % self.servers
         for place, lane in enumerate(self._lanes):
+            lane.stretch = self.stretch
             lane.put(here.where(places == place))
         self._leaving = [lane for lane in self._leaving if lane.residual_s(from_s) > 0]
         return merged(

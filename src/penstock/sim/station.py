@@ -40,6 +40,7 @@ class Station:
         self.spec = spec
         self._step_s, self._most_jobs, self.rng = scenario.step_s, scenario.jobs_per_step, rng
         self._pause_s = scenario.cluster.pause_s
+        self.stretch = 1.0  # by how much rows take longer for want of cores
         self.free_s = [0.0] * spec.processors
         self._last_ends_s = list[float]()  # of servers taken away, or paused, while busy
         self._paused_until_s = -math.inf
@@ -108,7 +109,7 @@ class Station:
         if len(here):
             here = coalesced(here, self._step_s, max(self._most_jobs, self.servers))
             tally.offered_rows += here.total_rows
-            services_s = self.spec.service.total_s(here.rows, self.rng)
+            services_s = self.stretch * self.spec.service.total_s(here.rows, self.rng)
             self.services_s = np.concatenate((self.services_s, services_s))
             self.queue = Jobs(
                 np.concatenate((self.queue.at_s, here.at_s)),

@@ -1,6 +1,7 @@
 """What is counted in a period, and the latency of its results."""
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
@@ -23,6 +24,7 @@ class OperatorTally:
     emitted_rows: int = 0
     work_s: float = 0.0  # processor-seconds of the rows it served
     busy_s: float = 0.0  # processor-seconds spent within the period
+    sent_rows: Counter[str] = field(default_factory=Counter)  # by the operator that gets them
 
 
 @dataclass(frozen=True)

@@ -26,6 +26,7 @@ from penstock.sim.observing import (
     components_apart,
     components_together,
     observed_batches,
+    observed_flows,
     observed_nodes,
     observed_operators,
 )
@@ -116,6 +117,7 @@ class SimulatedWorld:
             latency=results.observed(self.scenario.max_latency_s),
             batches=None if self._apart else observed_batches(tally.batches),
             missing=() if known else ("operators", "components"),
+            flows=observed_flows(self.network, tally, period_s, together=not self._apart),
         )
         self._tally, self._observed_at_s = Tally.of(self.network.operators), now_s
         return observation
@@ -258,4 +260,6 @@ class SimulatedWorld:
             period_s,
             {name: station.servers for name, station in stations.items()},
             {name: station.queued_rows for name, station in stations.items()},
+            self.scenario.cluster.cores,
+            self._engine.stretch,
         )

@@ -7,7 +7,7 @@ import math
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from penstock.control.guards.guard import GuardContext, Guarded, held, resized
+from penstock.control.guards.guard import GuardContext, Guarded, changes, fitted, held, splits_anew
 from penstock.model.decision import ScalingPlan
 
 
@@ -22,7 +22,7 @@ class Bounds:
             return Guarded(suggested)
         which = f"no more than {high}" if suggested.processors > high else f"at least {low}"
         reason = f"{which} processors are allowed ({suggested.processors} wanted)"
-        return Guarded(resized(suggested, allowed, context.sharing), (reason,))
+        return Guarded(fitted(suggested, allowed, context), (reason,))
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class LargestStep:
         reason = (
             f"one step at a time: processors {now} -> {allowed} ({suggested.processors} wanted)"
         )
-        return Guarded(resized(suggested, allowed, context.sharing), (reason,))
+        return Guarded(fitted(suggested, allowed, context), (reason,))
 
 
 @dataclass(frozen=True)
@@ -54,15 +54,17 @@ class Cooldown:
 
     def check(self, suggested: ScalingPlan, context: GuardContext) -> Guarded:
         change = suggested.processors - context.current.processors
-        if change == 0 or context.last_act_at_s is None:
+        if context.last_act_at_s is None or not changes(suggested, context):
             return Guarded(suggested)
         age_s = context.now_s - context.last_act_at_s
-        wait_s, which = (self.out_s, "out") if change > 0 else (self.in_s, "in")
+        wait_s, which = (self.out_s, "scaling out") if change > 0 else (self.in_s, "scaling in")
+        if change == 0:  # some component gives processors up, and another gets them
+            wait_s, which = max(self.out_s, self.in_s), "another split"
         if age_s >= wait_s or age_s < 0:  # below 0 the machine's clock was set back
             return Guarded(suggested)
         return held(
             context,
-            f"cooldown, too soon after the last change ({age_s:.0f} s ago; scaling {which} waits "
+            f"cooldown, too soon after the last change ({age_s:.0f} s ago; {which} waits "
             f"{wait_s:g} s)",
         )
 
@@ -74,7 +76,9 @@ class NeedsObservation:
     stale_after_s: float
 
     def check(self, suggested: ScalingPlan, context: GuardContext) -> Guarded:
-        if suggested.processors >= context.current.processors:
+        """Hold scaling in while it would be blind; another split scales some component in too."""
+        fewer = suggested.processors < context.current.processors
+        if not (fewer or splits_anew(suggested, context)):
             return Guarded(suggested)
         blind = self._blindness(context)
         return held(context, f"no scaling in: {blind}") if blind else Guarded(suggested)
@@ -149,7 +153,7 @@ class ExcludedTimes:
     spans: tuple[tuple[int, int], ...]  # minutes of the day: from, until
 
     def check(self, suggested: ScalingPlan, context: GuardContext) -> Guarded:
-        if suggested.processors == context.current.processors:
+        if not changes(suggested, context):
             return Guarded(suggested)
         now = datetime.fromtimestamp(context.now_s, tz=UTC)
         minute = now.hour * 60 + now.minute

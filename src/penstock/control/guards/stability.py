@@ -3,7 +3,7 @@
 import math
 from dataclasses import dataclass
 
-from penstock.control.guards.guard import GuardContext, Guarded, held, resized
+from penstock.control.guards.guard import GuardContext, Guarded, changes, fitted, held
 from penstock.model.decision import ScalingPlan
 from penstock.model.observation import Observation
 
@@ -21,7 +21,7 @@ class UtilisationBand:
 
     def check(self, suggested: ScalingPlan, context: GuardContext) -> Guarded:
         newest = context.newest
-        if suggested.processors == context.current.processors or newest is None:
+        if newest is None or not changes(suggested, context):
             return Guarded(suggested)
         used = newest.offered_load / max(1, context.current.processors)
         if not self.low < self.high or not self.low <= used <= self.high:
@@ -54,7 +54,7 @@ class ScaleDownWindow:
             "more processors were suggested a short while ago "
             f"({highest} within the scale-down window of {self.window_s:g} s)"
         )
-        return Guarded(resized(suggested, highest, context.sharing), (reason,))
+        return Guarded(fitted(suggested, highest, context), (reason,))
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ class CatchUp:
             f"catch-up, rows are behind: {raised} processors work them off in time "
             f"({behind:.0f} rows within {self.within_s:g} s)"
         )
-        return Guarded(resized(suggested, raised, context.sharing), (reason,))
+        return Guarded(fitted(suggested, raised, context), (reason,))
 
 
 def _late(observation: Observation, bound_s: float) -> bool:

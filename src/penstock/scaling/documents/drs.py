@@ -8,7 +8,7 @@ import numpy as np
 from penstock.documents import Document
 from penstock.errors import InvalidInput
 from penstock.scaling.documents.forms import MOST_PROCESSORS
-from penstock.scaling.models.heterogeneous import assign_by_speed
+from penstock.scaling.models.heterogeneous import assign_by_speed, fewest_by_speed
 from penstock.scaling.models.jackson import GIGK, MMK
 from penstock.scaling.models.microbatch import BatchOverhead, Microbatch
 from penstock.scaling.models.network import Allocation, LatencyModel, Network, network
@@ -79,14 +79,21 @@ def _answer(
 def _by_speed(document: Document, net: Network, model: LatencyModel) -> dict[str, Any]:
     if model.name == "microbatch":
         raise InvalidInput("speeds goes with the models mmk and gigk, not with microbatch.")
-    found = assign_by_speed(net, document["speeds"], general=model.name == "gigk")
+    given, general = document["speeds"], model.name == "gigk"
+    fastest = sorted(range(len(given)), key=lambda place: (-given[place], place))
+    fastest = fastest[: int(document.get("max_processors", len(given)))]
+    speeds = [float(given[place]) for place in fastest]
+    if "max_latency_s" in document:
+        found = fewest_by_speed(net, speeds, float(document["max_latency_s"]), general)
+    else:
+        found = assign_by_speed(net, speeds, general)
     if found.infeasible:
-        return {"infeasible": found.infeasible}
-    bound = float(document.get("max_latency_s", math.inf))
-    if found.latency_s > bound:
-        sentence = f"a mean latency of {bound:g} s cannot be met with these processors"
-        return {"infeasible": sentence, "best_latency_s": found.latency_s}
-    held = dict(zip(net.names, map(list, found.processors), strict=True))
+        best = {"best_latency_s": found.latency_s} if math.isfinite(found.latency_s) else {}
+        return {"infeasible": found.infeasible, **best}
+    held = {
+        name: [fastest[place] for place in places]
+        for name, places in zip(net.names, found.processors, strict=True)
+    }
     return {
         "parallelism": {name: len(places) for name, places in held.items()},
         "processors": sum(map(len, held.values())),
@@ -94,7 +101,7 @@ def _by_speed(document: Document, net: Network, model: LatencyModel) -> dict[str
         "assignment": held,
         "reasons": [
             f"{name}: {len(places)} processors of speeds "
-            + ", ".join(f"{document['speeds'][place]:g}" for place in places[:8])
+            + ", ".join(f"{given[place]:g}" for place in places[:8])
             + (", ..." if len(places) > 8 else "")
             for name, places in held.items()
         ],
@@ -144,6 +151,14 @@ def _network(document: Document) -> Network:
 
 def _rates(document: Document, names: tuple[str, ...]) -> list[float]:
     operators = document["operators"]
+    useless, instead = (
+        ("arrival_rate", "with routes, give entry_rate")
+        if "routes" in document
+        else ("entry_rate", "without routes, give arrival_rate")
+    )
+    for operator in operators:
+        if useless in operator:
+            raise InvalidInput(f"operator {operator['name']!r} has {useless}; {instead}.")
     if "routes" in document:
         if len(names) > 2000:
             raise InvalidInput(f"routes go with at most 2000 operators, not {len(names)}.")

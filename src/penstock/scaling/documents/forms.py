@@ -119,7 +119,8 @@ DRS = _object(
             "minItems": 1,
             "maxItems": 10_000,
             "items": {"type": "number", "minimum": 1e-6, "maximum": 1e6},
-            "description": "processors of unequal speed instead of max_processors; mmk and gigk",
+            "description": "processors of unequal speed, of which max_processors may be used; "
+            "mmk and gigk",
         },
         "batch_overhead_s": {
             "description": "fixed cost of a micro-batch: a number, or its growth per processor",
@@ -131,6 +132,13 @@ DRS = _object(
     },
     ["policy", "operators"],
     "The best split of max_processors, or the fewest processors for max_latency_s.",
+)
+
+
+_SHARED = _object(
+    {"name": _NAME, "share": {"type": "number", "exclusiveMinimum": 0, "maximum": 1}},
+    ["name", "share"],
+    "an upstream that sends only a share of its rows here",
 )
 
 
@@ -150,7 +158,13 @@ def _windowed(policy: str, options: dict[str, Any], cpu: dict[str, Any], text: s
             "operators": _operators(
                 {
                     "name": _NAME,
-                    "upstreams": {"type": "array", "items": _NAME, "default": []},
+                    "upstreams": {
+                        "type": "array",
+                        "items": {"anyOf": [_NAME, _SHARED]},
+                        "default": [],
+                        "description": "who sends it rows: a name alone for all they emit, or a "
+                        "name and a share",
+                    },
                     "received": {**_SERIES, "description": "rows in each interval, oldest first"},
                     "processed": {**_SERIES, "description": "rows worked through in each interval"},
                     "emitted": {**_SERIES, "description": "rows sent on in each interval"},
@@ -162,11 +176,19 @@ def _windowed(policy: str, options: dict[str, Any], cpu: dict[str, Any], text: s
                             {**_SERIES, "items": {"type": "number", "minimum": 0, "maximum": 1e6}},
                         ],
                     },
+                    "task_latency_s": {
+                        "type": "array",
+                        "minItems": 1,
+                        "maxItems": 10_000,
+                        "items": {"type": "number", "minimum": 0, "maximum": 1e6},
+                        "description": "instead of latency_s, that of each task: autoscale goes by "
+                        "the slowest, autoscale_plus by the mean",
+                    },
                     "parallelism": _COUNT,
                     "max_parallelism": _COUNT,
                     **cpu,
                 },
-                ["name", "received", "latency_s", "parallelism"],
+                ["name", "received", "parallelism"],
             ),
             **options,
         },
@@ -175,10 +197,20 @@ def _windowed(policy: str, options: dict[str, Any], cpu: dict[str, Any], text: s
     )
 
 
+_RESERVED = {"type": "number", "exclusiveMinimum": 0, "maximum": 1}
+_CPU = _object(
+    {
+        "used": _SHARE,
+        "reserved": _RESERVED,
+        "others_used": {"type": "array", "items": _SHARE, "maxItems": 10_000},
+    },
+    ["used", "others_used"],
+)
+
 AUTOSCALE = _windowed(
     "autoscale",
     {
-        "variant": {"enum": ["gal", "local", "straight"], "default": "gal"},
+        "variant": {"enum": ["gal", "critical", "local", "straight"], "default": "gal"},
         "theta_min": {**_SHARE, "default": 0.3},
         "theta_max": {**_SHARE, "default": 0.8},
     },
@@ -193,15 +225,15 @@ AUTOSCALE_PLUS = _windowed(
         "cpu_reservation": {**_SHARE, "default": 1.0},
     },
     {
-        "cpu": _object(
-            {
-                "used": _SHARE,
-                "reserved": _SHARE,
-                "others_used": {"type": "array", "items": _SHARE, "maxItems": 10_000},
-            },
-            ["used", "others_used"],
-            "of the CPU its busiest task is on: its share and those of the tasks beside it",
-        )
+        "cpu": {
+            "anyOf": [_CPU, {"type": "array", "items": _CPU, "maxItems": 10_000}],
+            "description": "of the CPU that all its tasks are on, or of that of each task: its "
+            "share and those of the tasks beside it",
+        },
+        "cpu_reservation": {
+            **_RESERVED,
+            "description": "share of a CPU reserved for each of its tasks",
+        },
     },
     "Degrees from the best of three trends and the CPU tasks can use beside others.",
 )

@@ -9,8 +9,8 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from penstock.forecast.regression import LinearRegression
 from penstock.model.observation import Observation
+from penstock.scaling.models.lines import line_through
 from penstock.scaling.models.network import Network
 
 LEAST_BATCHES = 5
@@ -28,17 +28,18 @@ class BatchWork:
 
 def learn_work(window: Iterable[Observation]) -> BatchWork | None:
     """The line through the batches of a window; None while they do not show one."""
-    line, rows, busy = LinearRegression(), 0.0, 0.0
+    points: list[tuple[float, float]] = []
     for observation in window:
         batches = observation.batches
         if batches is None or not batches.count or not batches.mean_rows > 0:
             continue
         work_s = (batches.mean_duration_s - batches.mean_overhead_s) * observation.processors
         if work_s > 0:
-            line = line.add(batches.mean_rows, work_s)
-            rows, busy = rows + batches.mean_rows, busy + work_s
-    if line.count < LEAST_BATCHES:
+            points.append((batches.mean_rows, work_s))
+    if len(points) < LEAST_BATCHES:
         return None
+    line = line_through(points)
+    rows, busy = sum(size for size, _ in points), sum(work_s for _, work_s in points)
     if math.sqrt(line.spread / line.count) < LEAST_SPREAD * rows / line.count:
         return None
     own_s, mean_s = line.at(0.0), busy / rows

@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from penstock.forecast.regression import LinearRegression
+from penstock.scaling.models.lines import line_through
 
 _LEAST_PAIRS = 5
 _LEAST_SPREAD = 0.1  # of the mean estimate; below it a slope would be noise
@@ -53,9 +53,7 @@ def fit_correction(pairs: Iterable[tuple[float, float]]) -> Correction:
     ]
     if not usable:
         return Correction()
-    line = LinearRegression()
-    for estimate, measured in usable:
-        line = line.add(estimate, measured)
+    line = line_through(usable)
     mean = sum(estimate for estimate, _ in usable) / len(usable)
     deviation = math.sqrt(line.spread / line.count)
     enough = line.count >= _LEAST_PAIRS and deviation >= _LEAST_SPREAD * mean

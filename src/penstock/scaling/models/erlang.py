@@ -15,6 +15,10 @@ in the order of sqrt(a), not a.
 import math
 from collections.abc import Iterator
 
+import numpy as np
+
+from penstock.model.observation import Floats, Ints
+
 _DEVIATIONS = 9.0  # exp(-81 / 2) is below the resolution of a double
 _NEVER = 1e250  # nobody will ever wait; going on to millions of processors would only take time
 
@@ -70,3 +74,58 @@ def gains_s(arrival_rate_per_s: float, service_rate_per_s: float) -> Iterator[fl
         after = 1.0 / (1.0 + (1.0 - load / k) * (inverse - 1.0)) / (service_rate_per_s * (k - load))
         yield before - after
         before = after
+
+
+def waiting_times_s(
+    arrival_rate_per_s: Floats, service_rate_per_s: Floats, processors: Ints
+) -> Floats:
+    """`waiting_time_s` of many nodes at once."""
+    load = arrival_rate_per_s / service_rate_per_s
+    found = np.where(load >= processors, np.inf, 0.0)
+    busy = np.flatnonzero((load > 0) & (load < processors))
+    a, k = load[busy], processors[busy]
+    inverse = inverse_losses(a, k)
+    delayed = 1.0 / (1.0 + (1.0 - a / k) * (inverse - 1.0))
+    found[busy] = delayed / (service_rate_per_s[busy] * (k - a))
+    return found
+
+
+def inverse_losses(load: Floats, processors: Ints) -> Floats:
+    """`inverse_loss` of many nodes at once; loads are above zero."""
+    least = np.minimum(load, processors)
+    k = np.maximum(0, np.floor(least - _DEVIATIONS * np.sqrt(load)) - 1)
+    with np.errstate(over="ignore", divide="ignore"):
+        inverse = np.where(k == 0, 1.0, load / np.where(k == 0, 1.0, load - k))
+        for _ in range(int((processors - k).max(initial=0))):
+            k += 1
+            inverse = np.where(k <= processors, 1.0 + k / load * inverse, inverse)
+    return np.where(inverse > _NEVER, np.inf, inverse)
+
+
+def all_gains_s(
+    arrival_rate_per_s: Floats, service_rate_per_s: Floats, weights: Floats, floor: float, most: int
+) -> tuple[Ints, Floats]:
+    """Weighted gains of many nodes above a floor: the node of each gain, node by node, falling."""
+    load = arrival_rate_per_s / service_rate_per_s
+    node = np.flatnonzero((weights > 0) & (load > 0))
+    a, mu, weight = load[node], service_rate_per_s[node], weights[node]
+    k = np.floor(a) + 1
+    inverse = inverse_losses(a, k.astype(np.int64))
+    before = 1.0 / (1.0 + (1.0 - a / k) * (inverse - 1.0)) / (mu * (k - a))
+    nodes, gains = [node[:0]], [a[:0]]
+    for _ in range(most):
+        k = k + 1
+        with np.errstate(over="ignore"):
+            inverse = 1.0 + k / a * inverse
+        after = 1.0 / (1.0 + (1.0 - a / k) * (inverse - 1.0)) / (mu * (k - a))
+        gain = (before - after) * weight
+        going = gain > floor
+        if not going.any():
+            break
+        node, a, mu, weight = node[going], a[going], mu[going], weight[going]
+        k, inverse, before = k[going], inverse[going], after[going]
+        nodes.append(node)
+        gains.append(gain[going])
+    owner, gain = np.concatenate(nodes), np.concatenate(gains)
+    order = np.argsort(owner, kind="stable")
+    return owner[order], gain[order]

@@ -18,16 +18,23 @@ utilisation.
 
 import heapq
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice
 
 import numpy as np
 
 from penstock.model.observation import Floats, Ints
-from penstock.scaling.models.erlang import gains_s, least_processors, waiting_time_s
+from penstock.scaling.models.erlang import (
+    all_gains_s,
+    gains_s,
+    waiting_time_s,
+    waiting_times_s,
+)
 from penstock.scaling.models.network import Allocation, Network
 
 _NEGLIGIBLE = 1e-17  # of the latency: below the resolution of a double
+_FEW = 16  # components that are quicker one by one than as columns
 
 
 @dataclass(frozen=True)
@@ -42,15 +49,35 @@ class Jackson:
 
     def latency_s(self, network: Network, parallelism: Ints) -> float:
         """Mean time from a row's arrival until all that derives from it is done."""
+        if len(parallelism) > _FEW:
+            return float(self.latencies_s([network], [parallelism])[0])
         rows = zip(
             network.arrival_rate_per_s.tolist(),
             network.service_rate_per_s.tolist(),
-            self._weights(network),
+            self._weights(network).tolist(),
             parallelism.tolist(),
             strict=True,
         )
-        queueing = sum(weight * waiting_time_s(rate, mu, k) for rate, mu, weight, k in rows if rate)
+        queueing = 0.0
+        for rate, mu, weight, k in rows:
+            waiting = waiting_time_s(rate, mu, k) if rate else 0.0
+            if math.isinf(waiting):
+                return math.inf  # also where nothing varies and the weight is 0
+            queueing += weight * waiting
         return queueing + network.service_time_s
+
+    def latencies_s(self, networks: Sequence[Network], parallelism: Sequence[Ints]) -> Floats:
+        """`latency_s` of several networks of the same components at once."""
+        waiting = waiting_times_s(
+            np.concatenate([network.arrival_rate_per_s for network in networks]),
+            np.concatenate([network.service_rate_per_s for network in networks]),
+            np.concatenate(parallelism),
+        ).reshape(len(networks), -1)
+        weights = np.array([self._weights(network) for network in networks])
+        with np.errstate(invalid="ignore"):
+            queueing = np.where(np.isinf(waiting), np.inf, weights * waiting).sum(axis=1)
+        total: Floats = queueing + np.array([network.service_time_s for network in networks])
+        return total
 
     def assign(self, network: Network, max_processors: int) -> Allocation:
         """AssignProcessors: the lowest latency with at most `max_processors`."""
@@ -58,9 +85,9 @@ class Jackson:
         fewest = int(least.sum())
         if fewest > max_processors:
             return _too_few(least, max_processors)
-        counts, gains = self._gains(network, least, max_processors - fewest)
+        owner, gains = self._gains(network, max_processors - fewest)
         order = np.argsort(-gains, kind="stable")[: max_processors - fewest]
-        chosen = least + _counted(order, counts)
+        chosen = least + _counted(order, owner, len(least))
         left = max_processors - int(chosen.sum())
         parallelism = _level(network, chosen, left)
         return Allocation(parallelism, int(parallelism.sum()), self.latency_s(network, parallelism))
@@ -72,7 +99,7 @@ class Jackson:
         if fewest > max_processors:
             return _too_few(least, max_processors)
         lower = network.service_time_s
-        counts, gains = self._gains(network, least, max_processors - fewest)
+        owner, gains = self._gains(network, max_processors - fewest)
         order = np.argsort(-gains, kind="stable")
         start = self.latency_s(network, least)
         after = start - np.cumsum(gains[order])
@@ -80,7 +107,7 @@ class Jackson:
         steps = min(steps, max_processors - fewest, len(order))
 
         def at(step: int) -> Allocation:
-            chosen = least + _counted(order[:step], counts)
+            chosen = least + _counted(order[:step], owner, len(least))
             return Allocation(chosen, int(chosen.sum()), self.latency_s(network, chosen))
 
         found = at(steps)
@@ -103,45 +130,41 @@ class Jackson:
         )
         return Allocation(found.parallelism, found.processors, found.latency_s, sentence)
 
-    def _weights(self, network: Network) -> list[float]:
-        weights = network.visits
-        if self.general:
-            weights = weights * (network.arrival_scv + network.service_scv) / 2
-        result: list[float] = weights.tolist()
-        return result
+    def _weights(self, network: Network) -> Floats:
+        if not self.general:
+            return network.visits
+        return network.visits * (network.arrival_scv + network.service_scv) / 2
 
     def _least(self, network: Network) -> Ints:
-        return np.array([least_processors(load) for load in network.loads.tolist()], dtype=np.int64)
+        least: Ints = (np.floor(network.loads) + 1).astype(np.int64)
+        return least
 
-    def _gains(self, network: Network, least: Ints, most: int) -> tuple[Ints, Floats]:
-        """Gains of further processors, component after component, each falling; and how many."""
+    def _gains(self, network: Network, most: int) -> tuple[Ints, Floats]:
+        """Gains of further processors, component after component, each falling; and whose."""
         floor = _NEGLIGIBLE * max(network.service_time_s, 1e-300)
-        counts: list[int] = []
+        rates, mus = network.arrival_rate_per_s, network.service_rate_per_s
+        if len(rates) > _FEW:
+            return all_gains_s(rates, mus, self._weights(network), floor, most)
+        owner: list[int] = []
         found: list[float] = []
-        for rate, mu, weight in zip(
-            network.arrival_rate_per_s.tolist(),
-            network.service_rate_per_s.tolist(),
-            self._weights(network),
-            strict=True,
-        ):
-            before = len(found)
+        rows = zip(rates.tolist(), mus.tolist(), self._weights(network).tolist(), strict=True)
+        for i, (rate, mu, weight) in enumerate(rows):
             if weight > 0:
                 for gain in islice(gains_s(rate, mu), most):
                     if gain * weight <= floor:
                         break
                     found.append(gain * weight)
-            counts.append(len(found) - before)
-        return np.array(counts, dtype=np.int64), np.array(found)
+                    owner.append(i)
+        return np.array(owner, dtype=np.int64), np.array(found)
 
 
 MMK = Jackson(general=False)
 GIGK = Jackson(general=True)
 
 
-def _counted(order: Ints, counts: Ints) -> Ints:
+def _counted(order: Ints, owner: Ints, components: int) -> Ints:
     """How many of the chosen gains belong to each component."""
-    owner = np.repeat(np.arange(len(counts)), counts)
-    chosen: Ints = np.bincount(owner[order], minlength=len(counts)).astype(np.int64)
+    chosen: Ints = np.bincount(owner[order], minlength=components).astype(np.int64)
     return chosen
 
 

@@ -1,9 +1,13 @@
 """AUTOSCALE: parallelism from the trend of each operator's input (Kotto-Kombi 2018, ch. 5).
 
 Variants of the consistency check (s.4 and 6):
-  gal       operators below a critical one take what it will emit into account (10)
+  gal       every operator takes what its upstreams will emit into account (10)
+  critical  only operators below a critical one do (Algorithm 1 as printed)
   local     each operator by its own history (LocalOnly)
   straight  only the kind of action upstream counts (Table 3)
+
+(10) has no condition, and the growth by seven tasks instead of three in s. 6.1 comes from an
+upstream that passes all it gets and is never critical: so `gal` has none either.
 
 Differs from Kotto-Kombi 2018, ch. 5 (8): Capacity is already of one iteration, so not multiplied by
 Delta.
@@ -13,8 +17,8 @@ Differs from Kotto-Kombi 2018, ch. 5 s. 3.1: no memory between decisions, so sum
 window.
 Differs from Kotto-Kombi 2018, ch. 5 Algorithm 1: `operators` is emptied at the start, not
 `sources`.
-Differs from Kotto-Kombi 2018, ch. 5 Algorithm 1: an operator is checked when a parent of its own is
-critical.
+Differs from Kotto-Kombi 2018, ch. 5 Algorithm 1: with `critical`, an operator is checked when a
+parent of its own is critical.
 """
 
 from dataclasses import dataclass
@@ -44,7 +48,7 @@ from penstock.scaling.policies.policy import ScalingContext
 from penstock.scaling.suggestions import Suggestion, grown_plan, pooled_plan
 from penstock.scaling.windows import OperatorWindows, operator_windows
 
-VARIANTS = ("gal", "local", "straight")
+VARIANTS = ("gal", "critical", "local", "straight")
 
 
 @dataclass(frozen=True)
@@ -55,8 +59,9 @@ class Autoscale:
 
     variant: str = option(
         "gal",
-        "What counts besides an operator's own history: what its upstreams will emit (gal), "
-        "nothing (local), or whether they scale out (straight).",
+        "What counts besides an operator's own history: what its upstreams will emit (gal), that "
+        "only below an upstream with too few tasks (critical), nothing (local), or whether "
+        "upstreams scale out (straight).",
         choices=VARIANTS,
     )
     combine: str = option(
@@ -75,6 +80,9 @@ class Autoscale:
     )
     theta_max: float = option(
         0.8, "Activity above which it scales out, if the input rises.", least=0, greatest=1
+    )
+    max_degree: int | None = option(
+        None, "Most processors of one operator.", least=1, greatest=1_000_000, off=None
     )
 
     def __post_init__(self) -> None:
@@ -99,7 +107,7 @@ class Autoscale:
         grace_s = self.window_s if self.grace_s is None else self.grace_s
         if context.in_force_s < grace_s:
             return hold(context, f"no change yet: within {grace_s:g} s of the last one")
-        windows = operator_windows(context, self.window_s)
+        windows = operator_windows(context, self.window_s, self.max_degree)
         if windows is None:
             return hold(context, "no measurement yet")
         if context.sharing == "time":
@@ -138,20 +146,20 @@ class Autoscale:
         return Suggestion(windows.names[i], current, wanted, level, rows, capacity, rises, why)
 
     def _global(self, windows: OperatorWindows, local: list[Suggestion]) -> list[Suggestion]:
-        """Algorithm 1: replace LAL by GAL wherever a parent is critical."""
+        """Replace LAL by GAL (10), or do so only below a critical parent (Algorithm 1)."""
+        always = self.variant == "gal"
         found = list(local)
         for i in upstream_first(windows.upstreams):
             parents = [found[up] for up in windows.upstreams[i]]
-            if not any(parent.level >= 1 for parent in parents):
+            if not parents or not (always or any(parent.level >= 1 for parent in parents)):
                 continue
             emitted = sum(
-                parent.processed(parent.wanted) * float(windows.selectivity[up])
-                for parent, up in zip(parents, windows.upstreams[i], strict=True)
+                parent.processed(parent.wanted) * sent
+                for parent, sent in zip(parents, windows.selectivity[i], strict=True)
             )
             rows = combined(self.combine, local[i].rows, emitted)
             why = "own history" if rows == local[i].rows else "what its upstreams will emit"
-            rises = local[i].rises or rows > local[i].rows
-            found[i] = self._suggestion(windows, i, rows, local[i].capacity, rises, why)
+            found[i] = self._suggestion(windows, i, rows, local[i].capacity, local[i].rises, why)
         return found
 
     def _straight(self, windows: OperatorWindows, local: list[Suggestion]) -> list[Suggestion]:
@@ -183,6 +191,6 @@ class Autoscale:
         if action == SCALE_IN and not all(windows.known):
             line = change("processors", current, current, "no scale-in: not all was measured")
             return hold(context, line)
-        wanted = degree(current, level, action, max(current, context.limits.max_processors))
+        wanted = degree(current, level, action, max(current, int(windows.max_parallelism.min())))
         because = f"activity level {level:.3g}, {'rising' if rises else 'not rising'}"
         return pooled_plan(context, wanted, load, because)

@@ -3,18 +3,20 @@
 Kotto-Kombi 2018, ch. 6 s. 2.
 
     EstimInput = combine(EstimR, sum of the parents' EstimOutput) + pending           (1)
+    UtilCPU = the least of its tasks' alpha max(used, reserved) + share of what is free   (3), (4)
     Capacity of a task = Delta / latency x UtilCPU                                   (5)
     idealK = EstimInput / Capacity; keep k while beta k <= idealK <= k               (6) to (8)
     otherwise the least k' with EstimInput <= k' Delta / latency x reservation x alpha   (9), (10)
 
 Differs from Kotto-Kombi 2018, ch. 6 (5): that is one task's capacity; an operator's is that times
 its tasks.
-Differs from Kotto-Kombi 2018, ch. 6 (9): the bound is on k', not on the present k.
+Differs from Kotto-Kombi 2018, ch. 6 (9): the bound is on k', not on the present k, and a scale-out
+adds at least one task, where reservations alone would ask for none.
 """
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -76,6 +78,9 @@ class AutoscalePlus:
     cpu_reservation: float = option(
         1.0, "Share of a CPU that is reserved for each task.", least=0.01, greatest=1
     )
+    max_degree: int | None = option(
+        None, "Most processors of one operator.", least=1, greatest=1_000_000, off=None
+    )
 
     def __post_init__(self) -> None:
         check_combine(self.combine)
@@ -95,23 +100,38 @@ class AutoscalePlus:
         """Degrees for the next iteration of the window."""
         if self.grace_s > 0 and context.in_force_s < self.grace_s:
             return hold(context, f"no change yet: within {self.grace_s:g} s of the last one")
-        windows = operator_windows(context, self.window_s)
+        windows = operator_windows(context, self.window_s, self.max_degree)
         if windows is None:
             return hold(context, "no measurement yet")
-        suggestions = self.suggest(windows)
         if context.sharing == "space":
-            return grown_plan(context, suggestions)
+            return grown_plan(context, self.suggest(windows))
+        suggestions = self.suggest(_waiting_at_sources(windows))
         # Shared in time, a slot runs one task at a time: nobody competes for it within the query.
         load = sum(suggestion.load for suggestion in suggestions)
         current = max(1, context.current.processors)
         wanted = self._degree(
-            current, load, load / self._margin, all(windows.known), context.limits.max_processors
+            current,
+            load,
+            load / (self.alpha * self.cpu_reservation),
+            all(windows.known),
+            int(windows.max_parallelism.min()),
         )
         return pooled_plan(context, wanted, load, f"ideal is {load:.3g} processors")
 
-    @property
-    def _margin(self) -> float:
-        return self.alpha * self.cpu_reservation
+    def _reserved(self, windows: OperatorWindows) -> list[float]:
+        """ResCPU of each operator: as declared for it, or for all."""
+        declared = windows.reserved_cpu
+        found: list[float] = np.where(declared > 0, declared, self.cpu_reservation).tolist()
+        return found
+
+    def _usable(self, windows: OperatorWindows, reserved: Sequence[float]) -> list[float]:
+        """UtilCPU of each operator: that of the task which can use least (4)."""
+        return [
+            min([usable_cpu(t.used, own, t.others_used, self.alpha) for t in tasks])
+            if tasks
+            else 1.0
+            for tasks, own in zip(windows.cpu, reserved, strict=True)
+        ]
 
     def suggest(self, windows: OperatorWindows) -> list[Suggestion]:
         """One pass from the sources on; what a parent emits counts with its new degree."""
@@ -120,28 +140,30 @@ class AutoscalePlus:
         latency = windows.service_time_s.mean(axis=1)
         with np.errstate(divide="ignore", over="ignore"):
             whole = (windows.duration_s / latency).tolist()
-        share, pending = windows.usable_cpu.tolist(), windows.pending_rows.tolist()
-        selectivity, running = windows.selectivity.tolist(), windows.parallelism.tolist()
+        reserved_cpu = self._reserved(windows)
+        share, pending = self._usable(windows, reserved_cpu), windows.pending_rows.tolist()
+        running = windows.parallelism.tolist()
         most, kind = windows.max_parallelism.tolist(), trends.kind.tolist()
-        margin = self._margin
         found: list[Suggestion | None] = [None] * windows.size
-        emitted = [math.nan] * windows.size
+        processed = [math.nan] * windows.size
         for i in upstream_first(windows.upstreams):
             rows, why = received[i], _BY_TREND[kind[i]]
             if windows.upstreams[i]:
-                upstream = sum([emitted[up] for up in windows.upstreams[i]])
+                edges = zip(windows.upstreams[i], windows.selectivity[i], strict=True)
+                upstream = sum([processed[up] * sent for up, sent in edges])
                 if not math.isnan(upstream):  # within a loop a parent may still be unknown
                     rows = combined(self.combine, rows, upstream)
                     why = why if rows == received[i] else "what its upstreams will emit"
             rows += pending[i]
             task = whole[i] * share[i]
-            ideal, reserved = (rows / task, rows / (whole[i] * margin)) if rows > 0 else (0.0, 0.0)
+            planned = whole[i] * reserved_cpu[i] * self.alpha
+            ideal, reserved = (rows / task, rows / planned) if rows > 0 else (0.0, 0.0)
             wanted = self._degree(running[i], ideal, reserved, windows.known[i], most[i])
             level, rises = ideal / running[i], trends.rises[i]
             found[i] = Suggestion(
                 windows.names[i], running[i], wanted, level, rows, task, rises, why
             )
-            emitted[i] = min(rows, task * max(wanted, running[i])) * selectivity[i]
+            processed[i] = min(rows, task * max(wanted, running[i]))
         return [suggestion for suggestion in found if suggestion is not None]
 
     def _degree(self, current: int, ideal: float, reserved: float, known: bool, most: int) -> int:
@@ -149,7 +171,15 @@ class AutoscalePlus:
         if self.beta * current <= ideal <= current:
             return current
         wanted = max(1, min(most, math.ceil(min(reserved, 1e9) - 1e-9)))
-        if ideal > current:
-            return max(wanted, current)
+        if ideal > current:  # reservations may say that there is enough, but use says there is not
+            return max(wanted, min(current + 1, most), current)
         # Fewer only where that is what follows: the margin may ask for as many as there are.
         return min(current, wanted) if known else current
+
+
+def _waiting_at_sources(windows: OperatorWindows) -> OperatorWindows:
+    """Shared in time, rows wait only for the first operators: (1) passes them on from there."""
+    first = np.array([not parents for parents in windows.upstreams])
+    if not first.any():  # a loop that nothing leads into
+        return windows
+    return replace(windows, pending_rows=np.where(first, windows.pending_rows, 0.0))

@@ -226,9 +226,9 @@ class Drs:
 def _refuted(inputs: Inputs, bound_s: float) -> bool:
     """Whether the newest period shows that what runs keeps the bound, whatever the model says.
 
-    Only while nothing is behind: where rows pile up, the model sees a latency that is to come.
+    Only while nothing is behind and no rise is foreseen: else the model sees a latency to come.
     """
-    kept = inputs.newest_s <= bound_s and not inputs.behind
+    kept = inputs.newest_s <= bound_s and not inputs.behind and not inputs.foreseen
     return kept and inputs.expected_s > _FAR_OFF * inputs.newest_s
 
 

@@ -4,10 +4,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from penstock.scaling.demand import Demand, Demands, demands, idle
+from penstock.model.observation import Floats, Ints
+from penstock.scaling.demand import all_gaps, component_names, idle
+from penstock.scaling.demand_series import DemandSeries, demand_series
 from penstock.scaling.models.batch_work import BatchWork, learn_work, marginal
 from penstock.scaling.models.correction import Correction, fit_correction
-from penstock.scaling.models.jackson import GIGK, MMK
+from penstock.scaling.models.jackson import GIGK, MMK, Jackson
 from penstock.scaling.models.microbatch import BatchOverhead, Microbatch, learn_overhead
 from penstock.scaling.models.network import LatencyModel, Network
 from penstock.scaling.offered import offered_rates
@@ -28,6 +30,7 @@ class Inputs:
     measured_s: float  # smoothed; NaN when not measured since the last change
     newest_s: float  # of the newest period alone; NaN likewise
     behind: bool  # whether rows wait that should have been worked off
+    foreseen: bool  # whether the rates are yet to come
     expected_s: float  # the corrected model at what runs now
     bound_s: float  # the model's latency that corresponds to the bound
     gaps: tuple[str, ...]
@@ -48,18 +51,18 @@ def read_inputs(
     together = model_name == "microbatch" or (model_name == "auto" and context.sharing == "time")
     work = learn_work(context.window) if together else None
     model = _model(context, model_name, overhead, trigger_interval_s, work)
-    history = [
-        _at(context, end) for end in range(_first(context, smoothing), len(context.window) + 1)
-    ]
-    found = history[-1]
-    if not found.components or not all(demand.known for demand in found):
+    names = component_names(context)
+    if not names:
         return None
-    network = marginal(_network(context, history, smoothing), work)
-    pairs = _pairs(context, model, work) if correct else []
-    correction = fit_correction(pairs)
-    running = np.array([demand.parallelism for demand in found], dtype=np.int64)
-    if context.sharing == "time":
-        running = np.full(len(running), max(1, context.current.processors))
+    smoothed = len(context.window) if smoothing.alpha is not None else smoothing.window
+    series = demand_series(context, names, max(smoothed, _MOST_PAIRS if correct else 1))
+    series = replace(series, backlog_rate_per_s=_late_rates(context, series))
+    unblocked = _unblocked(context, series, smoothed)
+    if not unblocked.known[-1]:
+        return None
+    network = marginal(_network(unblocked, smoothing), work)
+    correction = fit_correction(_pairs(context, series, model, work) if correct else [])
+    running = _running(context, series)
     bound = correction.bound_s(context.limits.max_latency_s)
     if not bound > 0:  # the offset alone breaks the bound: ask the plain model
         correction, bound = Correction(), context.limits.max_latency_s
@@ -70,17 +73,12 @@ def read_inputs(
         correction=correction,
         measured_s=_measured(context, smoothing),
         newest_s=_measured(replace(context, window=context.window[-1:]), smoothing),
-        behind=any(demand.backlog_rate_per_s > 0 for demand in found),
+        behind=bool((unblocked.backlog_rate_per_s[:, -1] > 0).any()),
+        foreseen=newest.foreseen,
         expected_s=correction.corrected_s(model.latency_s(network, running)),
         bound_s=bound,
-        gaps=found.gaps,
+        gaps=all_gaps(context, ()),  # the demand of all components is known
     )
-
-
-def _first(context: ScalingContext, smoothing: Smoothing) -> int:
-    if smoothing.alpha is not None:
-        return 1
-    return max(1, len(context.window) - smoothing.window + 1)
 
 
 def _model(
@@ -99,63 +97,76 @@ def _model(
     return GIGK if name == "gigk" else MMK
 
 
-def _at(context: ScalingContext, end: int) -> Demands:
-    """The demands as they were after `end` observations, unblocked where components are apart."""
-    then = replace(context, window=context.window[:end])
-    found = demands(then)
+def _running(context: ScalingContext, series: DemandSeries) -> Ints:
+    """Processors of each component: as they were given, or else as measured."""
     if context.sharing == "time":
-        return found
-    newest = context.window[end - 1]
-    rates = offered_rates(context, newest)
-    unblocked = tuple(
-        replace(
-            demand,
-            arrival_rate_per_s=rates.get(demand.name, demand.arrival_rate_per_s),
-            backlog_rate_per_s=_late_rate_per_s(context, demand, newest.period_s),
-        )
-        for demand in found
+        return np.full(len(series.names), max(1, context.current.processors))
+    given, seen = context.current.parallelism, series.parallelism[:, -1].tolist()
+    return np.array(
+        [given.get(name, max(1, int(n))) for name, n in zip(series.names, seen, strict=True)],
+        dtype=np.int64,
     )
-    return Demands(unblocked, found.gaps)
 
 
-def _late_rate_per_s(context: ScalingContext, demand: Demand, period_s: float) -> float:
+def _late_rates(context: ScalingContext, series: DemandSeries) -> Floats:
     """Rows a second that must be worked off beside the new ones.
 
-    A queue is normal: by Little's law one bound's worth of rows may wait without being late. The
-    rest need not be gone within a bound that is shorter than a period, for which a plan stays.
+    A queue of a component's own is normal: by Little's law one bound's worth of rows may wait
+    without being late. The rest need not be gone within a bound that is shorter than a period, for
+    which a plan stays.
     """
+    behind = series.backlog_rate_per_s
+    if context.sharing == "time":
+        return behind
     bound_s = context.limits.max_latency_s
-    late = demand.backlog_rate_per_s - demand.arrival_rate_per_s
-    return max(0.0, late) * bound_s / max(bound_s, period_s)
+    periods_s = np.array([observation.period_s for observation in series.periods])
+    late = np.maximum(0.0, np.nan_to_num(behind - series.arrival_rate_per_s))
+    return np.asarray(late * bound_s / np.maximum(bound_s, periods_s))
 
 
-def _network(context: ScalingContext, history: list[Demands], smoothing: Smoothing) -> Network:
-    names = tuple(demand.name for demand in history[-1])
-    series: dict[str, list[Demand]] = {name: [] for name in names}
-    for found in history:
-        for demand in found:
-            if demand.name in series:
-                series[demand.name].append(demand)
+def _unblocked(context: ScalingContext, series: DemandSeries, smoothed: int) -> DemandSeries:
+    """The periods that are smoothed, with what would arrive if nothing were held up."""
+    rates = series.arrival_rate_per_s[:, -smoothed:].copy()
+    periods = series.periods[-smoothed:]
+    if context.sharing == "space":
+        for column, observation in enumerate(periods):
+            offered = offered_rates(context, observation)
+            if observation.columns.names == series.names:
+                rates[:, column] = list(offered.values())
+            else:
+                measured = rates[:, column].tolist()
+                rates[:, column] = [
+                    offered.get(name, rate)
+                    for name, rate in zip(series.names, measured, strict=True)
+                ]
+    return DemandSeries(
+        series.names,
+        periods,
+        rates,
+        series.backlog_rate_per_s[:, -smoothed:],
+        series.service_time_s[:, -smoothed:],
+        series.parallelism[:, -smoothed:],
+        series.arrival_scv[:, -smoothed:],
+        series.service_scv[:, -smoothed:],
+    )
 
-    def column(values: list[list[float]]) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-        return np.array([smoothing(row) for row in values], dtype=np.float64)
 
-    rates = column([[d.rate_per_s for d in series[name]] for name in names])
-    fresh = column([[d.arrival_rate_per_s for d in series[name]] for name in names])
-    services = column([[d.service_time_s for d in series[name]] for name in names])
-    # Where nothing arrives, any service rate gives the same answer.
-    services = np.where(services > 0, services, 1e-9)
-    offered = [observation.arrival_rate_per_s for observation in context.window]
-    external = smoothing(offered[-len(history) :])
+def _network(series: DemandSeries, smoothing: Smoothing) -> Network:
+    # A forecast is smooth already, and a mean with what came before would take it back.
+    last = -1 if series.periods[-1].foreseen else 0
+    fresh = smoothing.columns(series.arrival_rate_per_s[:, last:])
+    services = smoothing.columns(series.service_time_s)
+    external = smoothing([one.arrival_rate_per_s for one in series.periods][last:])
     if not external > 0:
         external = float(fresh.max(initial=0.0))
     return Network(
-        names=names,
-        arrival_rate_per_s=rates,
-        service_rate_per_s=1.0 / services,
+        names=series.names,
+        arrival_rate_per_s=smoothing.columns(series.rate_per_s[:, last:]),
+        # Where nothing arrives, any service rate gives the same answer.
+        service_rate_per_s=1.0 / np.where(services > 0, services, 1e-9),
         visits=fresh / external if external > 0 else fresh,
-        arrival_scv=column([[d.arrival_scv for d in series[name]] for name in names]),
-        service_scv=column([[d.service_scv for d in series[name]] for name in names]),
+        arrival_scv=smoothing.columns(series.arrival_scv),
+        service_scv=smoothing.columns(series.service_scv),
         external_rate_per_s=external,
     )
 
@@ -178,28 +189,46 @@ def _measured(context: ScalingContext, smoothing: Smoothing) -> float:
 
 
 def _pairs(
-    context: ScalingContext, model: LatencyModel, work: BatchWork | None
+    context: ScalingContext, series: DemandSeries, model: LatencyModel, work: BatchWork | None
 ) -> list[tuple[float, float]]:
-    """Estimate and measurement of each past period, each with what ran and came then."""
-    single = Smoothing(1)
-    pairs = []
-    for end in range(max(1, len(context.window) - _MOST_PAIRS + 1), len(context.window) + 1):
-        observation = context.window[end - 1]
-        if observation.latency is None or not observation.latency.count:
-            continue
-        found = _at(context, end)
-        if not found.components or not all(demand.known for demand in found):
-            continue
-        if any(demand.backlog_rate_per_s > 0 for demand in found):
-            continue  # a backlog is no steady state, which is all the model knows
-        then = replace(context, window=context.window[:end])
-        network = marginal(_network(then, [found], single), work)
-        ran = {component.name: component.parallelism for component in observation.components}
-        shared = context.sharing == "time"
-        running = np.array(
-            [observation.processors if shared else ran.get(name, 0) for name in network.names],
-            dtype=np.int64,
-        )
-        if running.min(initial=1) > 0:
-            pairs.append((model.latency_s(network, running), observation.latency.mean_s))
-    return pairs
+    """Estimate and measurement of past periods, each with what ran and came then."""
+    taken = _paired(context, series)
+    networks, running = list[Network](), list[Ints]()
+    if context.sharing == "time":
+        counts = [observation.processors for observation in series.periods]
+        ran = np.broadcast_to(np.array(counts), (len(series.names), len(counts)))
+    else:
+        ran = series.parallelism.astype(np.int64)
+    external = np.array([observation.arrival_rate_per_s for observation in series.periods])
+    external = np.where(external > 0, external, series.arrival_rate_per_s.max(axis=0, initial=0.0))
+    visits = series.arrival_rate_per_s / np.where(external > 0, external, 1.0)
+    services_per_s = 1.0 / np.where(series.service_time_s > 0, series.service_time_s, 1e-9)
+    for t in taken:
+        then = Network(
+            series.names, series.arrival_rate_per_s[:, t], services_per_s[:, t], visits[:, t],
+            series.arrival_scv[:, t], series.service_scv[:, t], float(external[t]),
+        )  # fmt: skip
+        networks.append(marginal(then, work))
+        running.append(ran[:, t])
+    measured = [o.latency.mean_s for o in map(series.periods.__getitem__, taken) if o.latency]
+    if isinstance(model, Jackson) and networks:
+        return list(zip(model.latencies_s(networks, running).tolist(), measured, strict=True))
+    estimates = [model.latency_s(net, ran) for net, ran in zip(networks, running, strict=True)]
+    return list(zip(estimates, measured, strict=True))
+
+
+def _paired(context: ScalingContext, series: DemandSeries) -> list[int]:
+    """Periods whose latency says something of the model: measured, known, all components running.
+
+    Not one with a backlog: that is no steady state, which is all the model knows.
+    """
+    usable = series.known & np.all(series.backlog_rate_per_s <= 0, axis=0)
+    if context.sharing == "space":
+        usable &= (series.parallelism > 0).all(axis=0)
+    else:
+        usable &= np.array([observation.processors > 0 for observation in series.periods])
+    return [
+        t
+        for t in np.flatnonzero(usable).tolist()[-_MOST_PAIRS:]
+        if (one := series.periods[t]).latency is not None and one.latency.count and not one.foreseen
+    ]

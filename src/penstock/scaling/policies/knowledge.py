@@ -82,6 +82,8 @@ def samples_of(
     """Experiences of a run: a period is kept up with when its rows did not pile up or run late."""
     found = []
     for observation in observations:
+        if observation.foreseen:
+            continue  # at that rate nothing was lived through yet
         late = observation.latency is not None and observation.latency.mean_s > max_latency_s
         if shared:
             allowed = observation.arrival_rate_per_s * max_latency_s

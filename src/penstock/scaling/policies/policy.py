@@ -2,8 +2,12 @@
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal, Protocol
 
+import numpy as np
+
+from penstock.model.component_columns import PARALLELISM
 from penstock.model.decision import Decision, Limits, ScalingPlan
 from penstock.model.observation import Observation
 
@@ -29,7 +33,7 @@ class ScalingContext:
         """The latest observation, if there is any."""
         return self.window[-1] if self.window else None
 
-    @property
+    @cached_property
     def last_change_s(self) -> float:
         """When the current plan came into force: as recorded, else as seen in the window.
 
@@ -48,6 +52,9 @@ class ScalingContext:
         """Whether a component has other processors of its own; one not measured says nothing."""
         if self.sharing == "time":
             return False
+        if earlier.columns.names == later.columns.names:
+            ran, runs = earlier.columns.table[PARALLELISM], later.columns.table[PARALLELISM]
+            return not np.array_equal(ran, runs)
         before = {component.name: component.parallelism for component in earlier.components}
         return any(before.get(c.name, c.parallelism) != c.parallelism for c in later.components)
 

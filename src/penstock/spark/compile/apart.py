@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import networkx as nx
 from pyspark.sql import SparkSession
 
 from penstock.errors import InvalidTopology
@@ -26,6 +27,17 @@ class BuiltApart:
     channels: dict[str, tuple[str, ...]]  # operator -> components that read it
     edges: tuple[tuple[str, str], ...]
     inspection: Inspection
+
+    def looped(self, part: Part) -> frozenset[str]:
+        """The sources of a part that bring back what derives from its own rows."""
+        graph = nx.DiGraph(list(self.edges))
+        home = {op: one.component.name for one in self.parts for op in one.component.operators}
+        own = part.component.name
+        return frozenset(
+            source
+            for source, operator in part.inputs.items()
+            if home[operator] == own or nx.has_path(graph, own, home[operator])
+        )
 
     def narrows(self, part: Part) -> bool:
         """Whether the tasks of a part have to be limited where it is written.

@@ -60,6 +60,7 @@ class TaskColumns:
     locality: Texts
     launched_ms: Ints
     run_time_ms: Ints
+    cpu_time_ns: Ints  # of the task's thread, without Python workers
     input_records: Ints
     shuffle_records_read: Ints
     shuffle_records_written: Ints
@@ -159,6 +160,7 @@ def stage_tasks(spark: SparkSession, stage_id: int, attempt: int = 0) -> TaskCol
         locality=texts("taskLocality"),
         launched_ms=numbers(lambda row: row["launchTime"]),
         run_time_ms=numbers(lambda row: row["taskMetrics"]["executorRunTime"]),
+        cpu_time_ns=numbers(lambda row: row["taskMetrics"]["executorCpuTime"]),
         input_records=metric("inputMetrics", "recordsRead"),
         shuffle_records_read=metric("shuffleReadMetrics", "recordsRead"),
         shuffle_records_written=metric("shuffleWriteMetrics", "recordsWritten"),

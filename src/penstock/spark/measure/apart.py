@@ -2,21 +2,25 @@
 
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
 
 from penstock.control.clock import steady_s
-from penstock.model.observation import ComponentObservation, Observation
+from penstock.model.observation import ComponentObservation, Flows, Observation
 from penstock.spark.channels.entries import Entry
 from penstock.spark.compile.apart_split import Part
 from penstock.spark.measure.batch_work import QueryWork
+from penstock.spark.measure.cpu_shares import NodeTime, task_cpus
 from penstock.spark.measure.flows import Flow
+from penstock.spark.measure.foreign_rows import ForeignRows
 from penstock.spark.measure.ledger import summarise
 from penstock.spark.measure.nodes import NodeReader
 from penstock.spark.measure.query_work import WorkOfQueries, operator_rates
 from penstock.spark.measure.running import RunningComponents
 from penstock.spark.measure.service_estimate import Batch, ServiceEstimate
+from penstock.spark.sources.running.generator import RunningGenerator
 
 MOST_SCV = 50.0
 LEAST_ENTRIES = 3
@@ -33,7 +37,11 @@ class ApartMeasurer:
         self._services = {query.plan.name: ServiceEstimate() for query in running.built.queries}
         self._published = running.published()
         self._flows = {part.component.name: Flow() for part in running.apart.parts}
+        self._served = {part.component.name: Flow() for part in running.apart.parts}
+        self._channels = {operator: Flow() for operator in self._published}
         self._tasks: dict[str, int] = {}  # of the newest batch that was seen
+        self._foreign = ForeignRows()
+        self._node_times: dict[str, dict[str, NodeTime]] = {}  # of each component's newest batch
         self._at_s = steady_s()
         self._available = self._arrived(time.time())
 
@@ -53,35 +61,64 @@ class ApartMeasurer:
         rows = {name: sum(r.rows for r in reports if r.query == name) for name in self._services}
         # What waited when a source first counted may have come at any time.
         new = {s: count - self._available.get(s, count) for s, count in available.items()}
+        others = self._foreign.came(reports)
         for part in running.apart.parts:
-            came = _foreign_rows(part, rows[part.query])
+            came = others.get(part.query, 0)
             came += sum(new.get(s.name, 0) for s in part.topology.sources)
             came += sum(published[op] - self._published[op] for op in part.inputs.values())
             mine = works.get(part.query)
             busy_s = 0.0 if mine is None else mine.total_busy_s
             self._flows[part.component.name].add(now_s, period_s, came, busy_s)
+            self._served[part.component.name].add(now_s, period_s, rows[part.query])
+            if mine is not None:
+                self._node_times[part.component.name] = mine.nodes
+        for operator, flow in self._channels.items():
+            sent = published[operator] - self._published[operator]
+            flow.add(now_s, period_s, sent)
+        nodes = self._nodes.take(missing)
+        cpus = task_cpus(
+            self._node_times,
+            {name: flow.busy_share for name, flow in self._flows.items()},
+            {node.name: node.slots for node in nodes},
+        )
         components = tuple(
-            self._component(part, works.get(part.query), period_s, wall_s)
+            replace(
+                self._component(part, works.get(part.query), period_s, wall_s),
+                cpu=cpus.get(part.component.name, ()),
+            )
             for part in running.apart.parts
         )
         missing += [
             f"service time of {one.name}" for one in components if np.isnan(one.service_time_s)
         ]
         arrived = sum(new.values())
-        arrived += sum(_foreign_rows(part, rows[part.query]) for part in running.apart.parts)
-        nodes = self._nodes.take(missing)
+        arrived += sum(others.values())
         self._at_s, self._available, self._published = now_s, available, published
         return Observation(
             at_s=now_s,
             period_s=period_s,
             arrival_rate_per_s=arrived / period_s,
-            backlog_rows=float(max(0, running.backlog(wall_s))),
+            backlog_rows=float(
+                max(0, running.backlog(wall_s)) + sum(self._foreign.waiting.values())
+            ),
             operators=operator_rates(running.built.queries, reports, period_s),
             components=components,
             nodes=nodes,
             latency=summarise(running.ledger.take(), running.topology.max_latency_s),
             missing=tuple(missing),
+            flows=self._between_components(),
         )
+
+    def _between_components(self) -> Flows:
+        """What went through channels: each of its readers gets all of an operator's rows."""
+        parts = self._running.apart.parts
+        home = {op: part.component.name for part in parts for op in part.component.operators}
+        sent: dict[tuple[str, str], float] = {}
+        for part in parts:
+            for operator in dict.fromkeys(part.inputs.values()):
+                edge = (home[operator], part.component.name)
+                sent[edge] = sent.get(edge, 0.0) + self._channels[operator].rows_per_s
+        return Flows(tuple(sent), tuple(sent.values()))
 
     def _arrived(self, now_s: float) -> dict[str, int]:
         counts = {name: s.counted(now_s) for name, s in self._running.inputs.items()}
@@ -95,6 +132,7 @@ class ApartMeasurer:
         if work is not None:
             self._tasks[name] = sum(work.tasks.values())
         waits = running.channel_backlog(name) + running.source_backlog(name, wall_s)
+        waits += self._foreign.waiting.get(part.query, 0)
         service = self._services[part.query].service()
         return ComponentObservation(
             name=name,
@@ -107,24 +145,23 @@ class ApartMeasurer:
             arrival_scv=self._arrival_scv(part),
             service_scv=service.scv,
             tasks=self._tasks.get(name, 0),
+            served_rate_per_s=self._served[name].rows_per_s,
+            reserved_cpu=running.topology.reserved_cpu(part.component.operators),
         )
 
     def _arrival_scv(self, part: Part) -> float:
         """Of the times between rows at its queue: those that are published together come at once.
 
-        Of generated streams, whose rows come evenly, nothing is added.
+        Of generated streams, whose rows come evenly, nothing is added; how rows come to others is
+        not known.
         """
         if not part.inputs:
-            return 0.0
+            sources = [self._running.inputs.get(s.name) for s in part.topology.sources]
+            return 0.0 if all(isinstance(one, RunningGenerator) for one in sources) else 1.0
         entries: list[Entry] = []
         for operator in dict.fromkeys(part.inputs.values()):
             entries += since_clock_was_set(self._running.last_published(operator, BULKS))
         return scv_of_bulks(sorted(entries, key=lambda entry: entry.at_s)[-BULKS:])
-
-
-def _foreign_rows(part: Part, read: int) -> int:
-    """Rows of sources that do not report what arrived: those that its batches took."""
-    return read if part.foreign else 0
 
 
 def since_clock_was_set(entries: Sequence[Entry]) -> Sequence[Entry]:

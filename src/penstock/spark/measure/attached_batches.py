@@ -4,7 +4,6 @@ Such a query keeps no ledger, so arrivals are inferred. Its sources hand over wh
 rows of a batch arrived after the batch before it was formed; they are taken to have come evenly.
 """
 
-import json
 import math
 import re
 from collections import Counter
@@ -16,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from penstock.model.observation import LatencyObservation
+from penstock.spark.measure.source_lag import lag_rows
 
 POINTS = 50  # of each batch's even spread of latencies
 # Descriptions that name a place: whoever reads from it reads the same rows.
@@ -63,7 +63,7 @@ def read_batches(
         found.append(
             AttachedBatch(
                 query, report["batchId"], formed_s, duration.get("triggerExecution", 0) / 1e3,
-                report.get("numInputRows", 0), sum(map(_lag, report.get("sources", []))),
+                report.get("numInputRows", 0), sum(map(lag_rows, report.get("sources", []))),
                 gathered_s, sources_of(query, report.get("sources", [])),
             )
         )  # fmt: skip
@@ -133,32 +133,4 @@ def latency_of(
         p95_s=float(p95),
         max_s=float((newest_s + spread_s).max()),
         in_time_share=float(weight[latency_s <= max_latency_s].sum() / weight.sum()),
-    )
-
-
-def _lag(source: dict[str, Any]) -> int:
-    """Rows between the end of a batch and the newest offset; 0 where offsets do not show it."""
-    end, latest = _offset(source.get("endOffset")), _offset(source.get("latestOffset"))
-    if isinstance(end, dict) and isinstance(latest, dict):
-        return max(0, _total(latest) - _total(end))
-    return 0
-
-
-def _offset(raw: Any) -> Any:
-    if not isinstance(raw, str):
-        return raw
-    try:
-        return json.loads(raw)
-    except ValueError:
-        return None
-
-
-def _total(offset: dict[str, Any]) -> int:
-    """Of offsets by topic and partition, as Kafka reports them; other forms count as nothing."""
-    return sum(
-        position
-        for partitions in offset.values()
-        if isinstance(partitions, dict)
-        for position in partitions.values()
-        if isinstance(position, int)
     )

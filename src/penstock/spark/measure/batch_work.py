@@ -25,6 +25,7 @@ from penstock.spark.handles import (
     TaskColumns,
     Texts,
 )
+from penstock.spark.measure.cpu_shares import NodeTime, node_times
 from penstock.spark.measure.stage_owners import OwnedPart, owned_parts
 
 log = logging.getLogger(__name__)
@@ -62,6 +63,7 @@ class QueryWork:
     groups: dict[str, GroupLoad]
     batches: frozenset[int]
     routes: dict[str, RouteLoad] = field(default_factory=dict)  # by source
+    nodes: dict[str, NodeTime] = field(default_factory=dict)  # of the newest batch
 
     @property
     def total_busy_s(self) -> float:
@@ -210,6 +212,7 @@ class WorkReader:
             groups,
             frozenset(job.batch_id for job in known if job.batch_id is not None),
             routes,
+            node_times(tasks.values()),
         )
 
 

@@ -24,7 +24,7 @@ class Flow:
     def __init__(self) -> None:
         self._periods: deque[_Period] = deque()
 
-    def add(self, at_s: float, period_s: float, rows: int, busy_s: float) -> None:
+    def add(self, at_s: float, period_s: float, rows: int, busy_s: float = 0.0) -> None:
         """A period ended."""
         self._periods.append(_Period(at_s, period_s, rows, busy_s))
         while len(self._periods) > 1 and self._periods[1].at_s <= at_s - HORIZON_S:

@@ -9,6 +9,7 @@ from typing import Any
 from penstock.spark.handles.plan_nodes import METRIC, PATH
 from penstock.spark.measure.bounded import Untaken
 from penstock.spark.measure.ledger import Ledger, SourceProgress
+from penstock.spark.measure.source_lag import lag_rows
 from penstock.spark.sources.batch_choice import shed_rows_at
 from penstock.spark.sources.offsets import source_of
 
@@ -24,6 +25,7 @@ class BatchReport:
     rows: int
     edge_rows: dict[str, int]  # rows counted at the edges that have a metric
     foreign_rows: int = 0  # of them, from sources that are not Penstock's own
+    foreign_lag_rows: int = 0  # left at those that tell their newest offset
 
 
 class Reports:
@@ -75,17 +77,15 @@ class Reports:
 
 def _report(name: str, progress: dict[str, Any]) -> BatchReport:
     duration = progress["durationMs"]
+    foreign = [one for one in progress["sources"] if source_of(one["endOffset"]) is None]
     return BatchReport(
         query=name,
         batch_id=progress["batchId"],
         formed_s=datetime.fromisoformat(progress["timestamp"]).timestamp(),
         duration_s=duration.get("triggerExecution", 0) / 1e3,
         rows=sum(map(_rows, progress["sources"])),
-        foreign_rows=sum(
-            source["numInputRows"]
-            for source in progress["sources"]
-            if source_of(source["endOffset"]) is None
-        ),
+        foreign_rows=sum(source["numInputRows"] for source in foreign),
+        foreign_lag_rows=sum(map(lag_rows, foreign)),
         edge_rows=_edge_rows(progress.get("observedMetrics", {})),
     )
 

@@ -28,6 +28,7 @@ from penstock.model.plan import Component
 from penstock.spark.checkpoint.state_size import state_bytes
 from penstock.spark.compile.builder import BuiltQuery
 from penstock.spark.measure.batch_work import QueryWork
+from penstock.spark.measure.foreign_rows import ForeignRows
 from penstock.spark.measure.ledger import summarise
 from penstock.spark.measure.nodes import NodeReader
 from penstock.spark.measure.progress import BatchReport
@@ -83,6 +84,7 @@ class SparkMeasurer:
         self._sources = SourceRates(running.inputs)
         self._sources.take(time.time())
         self._shed = ShedRowsReporter()
+        self._foreign = ForeignRows()
 
     def observe(self) -> Observation | None:
         now_s, wall_s = steady_s(), time.time()  # sources stamp by the machine's clock
@@ -120,7 +122,8 @@ class SparkMeasurer:
             at_s=now_s,
             period_s=period_s,
             arrival_rate_per_s=arrival_rate_per_s,
-            backlog_rows=max(0.0, running.backlog(wall_s) + unseen_rows),
+            backlog_rows=max(0.0, running.backlog(wall_s) + unseen_rows)
+            + max(self._foreign.waiting.values(), default=0),
             operators=operator_rates(running.built.queries, reports, period_s),
             components=tuple(components),
             nodes=nodes,
@@ -148,16 +151,15 @@ class SparkMeasurer:
     ) -> float:
         """Rows a second from sources that do not report what arrived, as far as batches show.
 
-        Such sources hand over all they have, so nothing waits but what came since the last batch.
+        Of those that do not tell what they have left, nothing waits but what came since the last
+        batch.
         """
         if all(source.counts_arrivals for source in self._running.inputs.values()):
             return 0.0
         if reports:
             # Queries that read the same sources report the same rows.
-            rows = dict.fromkeys((report.query for report in reports), 0)
-            for report in reports:
-                rows[report.query] += report.foreign_rows
-            self._last.foreign_rate_per_s = max(rows.values()) / period_s
+            came = self._foreign.came(reports)
+            self._last.foreign_rate_per_s = max(came.values()) / period_s
         else:
             missing.append("arrival rate: no batch ended in this period")
         return self._last.foreign_rate_per_s
@@ -200,6 +202,7 @@ class SparkMeasurer:
             parallelism=sum(node.slots for node in nodes if not node.draining),
             busy_s=busy,
             tasks=learnt.tasks,
+            reserved_cpu=self._running.topology.reserved_cpu(component.operators),
             key_groups=learnt.groups,
         )
 

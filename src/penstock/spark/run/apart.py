@@ -137,7 +137,11 @@ class RunningApart(RunningTopology):
 
     def _writer(self, query: BuiltQuery) -> BatchWriter:
         part = self.part(query.plan.name)
-        arrivals = self._arrivals(query, part.topology)
+        arrivals = BatchArrivals(
+            self._checkpoint.query(query.plan.name),
+            running_sources(part.topology, self.epoch_s, self.sources),
+            self.apart.looped(part),
+        )
         self._recall(part, arrivals)
         component = part.component.name
         key_groups = int(str(self.session.conf.get("spark.sql.shuffle.partitions")))
@@ -145,7 +149,7 @@ class RunningApart(RunningTopology):
             query,
             self._records(part.query),
             self._calls(part.query, lambda batch_id: self._batch_written(part, arrivals, batch_id)),
-            ChannelSide(f"{part.query}-{self._checkpoint.writer_id()}", arrivals.summary),
+            ChannelSide(f"{part.query}-{self._checkpoint.writer_id()}", arrivals.pass_on),
             (lambda: min(self._parallelism[component], key_groups))
             if self.apart.narrows(part)
             else None,
@@ -183,7 +187,8 @@ class RunningApart(RunningTopology):
         if offsets is not None:
             with self._position:
                 self._reached[part.query] = offsets.ends
-        if self._feeds_sink(part):
+        # Rows that nothing came of are done with their batch.
+        if self._feeds_sink(part) or not arrivals.passed_on(batch_id):
             entry = LedgerEntry(part.query, batch_id, arrivals.of(batch_id), time.time())
             if entry.rows > 0:
                 self.ledger.record(entry)

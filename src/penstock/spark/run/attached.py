@@ -14,6 +14,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from penstock.config import Settings
 from penstock.control.actions import MoveKeyGroups, SetExecutors
 from penstock.control.controller import Controller
+from penstock.control.experience import with_experience
 from penstock.control.history.store import HistoryStore
 from penstock.control.step import Step
 from penstock.control.summary import RunSummary
@@ -102,7 +103,8 @@ class Attached:
             slots=subject.actuator.slots_per_executor(),
         )  # fmt: skip
         self.run_id = history.run_id
-        self._controller = Controller(self.settings, subject, history, self.max_latency_s)
+        settings = with_experience(self.settings, store, name, subject.limits.max_latency_s)
+        self._controller = Controller(settings, subject, history, self.max_latency_s)
         self._resources.callback(self._controller.stop)
         if placements is not None:
             self._resources.callback(placements.close)  # first: the loop may wait for a move

@@ -10,6 +10,7 @@ from pyspark.sql import Row
 from penstock.config import Settings
 from penstock.control.controlled import Controlled
 from penstock.control.controller import Controller
+from penstock.control.experience import with_experience
 from penstock.control.from_settings import policy_of, shadow_policies
 from penstock.control.history.store import HistoryStore
 from penstock.control.step import Step
@@ -88,8 +89,11 @@ class ElasticRun:
         self.plan = tuple(carried_out(self.running.built, choice.expected_gains))
         for decision in (*([proposed] if proposed is not None else []), *self.plan):
             history.room_decided(decision)
+        settings = with_experience(
+            self.settings, store, self.topology.name, subject.limits.max_latency_s, subject.sharing
+        )
         self._controller = Controller(
-            self.settings, subject, history, self.topology.max_latency_s, self._stepped
+            settings, subject, history, self.topology.max_latency_s, self._stepped
         )
         self._resources.callback(self._stop_controller)
         self._controller.start()

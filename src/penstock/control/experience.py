@@ -1,0 +1,46 @@
+"""What earlier runs of a topology taught, for a policy that learns.
+
+Every run of the same name in the history counts, whatever policy it had: so a policy is trained by
+runs with fixed processors, simulated ones included, and goes on learning with every run.
+"""
+
+from dataclasses import replace
+from typing import Literal
+
+from penstock.config import Settings
+from penstock.control.history.store import HistoryStore
+from penstock.control.resolved_settings import shadow_names
+from penstock.scaling.policies.knowledge import Knowledge, Sample, samples_of
+from penstock.scaling.policies.registry import has_option
+
+MOST_RUNS = 20  # the newest ones
+
+OPTION = "knowledge"
+
+
+def with_experience(
+    settings: Settings,
+    store: HistoryStore,
+    name: str,
+    max_latency_s: float,
+    sharing: Literal["time", "space"] = "time",
+) -> Settings:
+    """The settings with what the history knows, where a policy learns and was given nothing."""
+    policies = (settings.policy, *shadow_names(settings.shadow, settings.policy))
+    learns = any(has_option(policy, OPTION) for policy in policies)
+    if not learns or OPTION in settings.policy_options:
+        return settings
+    learnt = experience(store, name, max_latency_s, sharing)
+    return replace(settings, policy_options={**settings.policy_options, OPTION: learnt})
+
+
+def experience(
+    store: HistoryStore, name: str, max_latency_s: float, sharing: Literal["time", "space"]
+) -> Knowledge:
+    """What the newest runs of that name came to, oldest first."""
+    runs = [number for number, run in store.runs().items() if run.topology == name]
+    samples: list[Sample] = []
+    for number in runs[-MOST_RUNS:]:
+        seen = store.read_observations(number)
+        samples += samples_of(seen, max_latency_s, shared=sharing == "time")
+    return Knowledge().learnt(samples)
