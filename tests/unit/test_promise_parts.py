@@ -2,12 +2,17 @@
 
 import itertools
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from penstock.config import Settings
+from penstock.control.experience import with_experience
+from penstock.control.history.store import HistoryStore
+from penstock.control.records import RunRecord
 from penstock.control.start_ups import StartUps
 from penstock.forecast.load_ahead import load_ahead, weighted_quantiles
 from penstock.forecast.paths import (
@@ -65,6 +70,32 @@ def test_the_calendar_brings_what_is_usual_to_the_present_level() -> None:
     usual = np.concatenate([np.full(100, 10.0), np.full(10, 40.0)])
     expected = Calendar(tuple(usual)).paths(np.full(100, 20.0), 3)[-1]
     assert expected == pytest.approx([80.0, 80.0, 80.0])
+
+
+def test_a_rush_of_earlier_days_is_foreseen_by_the_history(tmp_path: Path) -> None:
+    """Each day at 08:00 the rate jumps; on the third day it is expected before it comes."""
+    day_s, rush_s = 86_400.0, 8 * 3600.0
+
+    def rate(at_s: float) -> float:
+        return 400.0 if rush_s <= at_s % day_s < rush_s + 3600 else 100.0
+
+    store = HistoryStore(f"sqlite:///{tmp_path}/h.sqlite")
+    with store:
+        for day in (3, 4):
+            run = store.begin(RunRecord("road", "promise", day * day_s, 60.0, 5.0, 2, False))
+            for at_s in np.arange(day * day_s, (day + 1) * day_s, 300.0):
+                run.observed(Observation(float(at_s), 60.0, rate(float(at_s)), 0.0))
+            run.flush()
+            run.end((day + 1) * day_s)
+        learnt = with_experience(Settings(), store, "road", 5.0).policy_options["calendar"]
+    now_s = 5 * day_s + rush_s - 600.0
+    moments = now_s + 60.0 * np.arange(-120, 30)
+    ahead = load_ahead(
+        np.full(121, 100.0), (1, 10, 20, 29), 0.9, (Calendar(tuple(learnt.usual_per_s(moments))),),
+        20,
+    )  # fmt: skip
+    assert ahead.expected_per_s[0] == pytest.approx(100.0, rel=0.01)
+    assert ahead.expected_per_s[2] > 350
 
 
 @pytest.mark.parametrize("seed", range(2))

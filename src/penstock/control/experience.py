@@ -1,21 +1,21 @@
-"""What earlier runs of a topology taught, for a policy that learns.
+"""What earlier runs of a topology taught: to a policy that learns, and when which load comes.
 
 Every run of the same name in the history counts, whatever policy it had: so a policy is trained by
 runs with fixed processors, simulated ones included, and goes on learning with every run.
 """
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Literal
 
 from penstock.config import Settings
 from penstock.control.history.store import HistoryStore
 from penstock.control.resolved_settings import shadow_names
+from penstock.forecast.calendar import RateCalendar
 from penstock.scaling.policies.knowledge import Knowledge, Sample, samples_of
 from penstock.scaling.policies.registry import has_option
 
 MOST_RUNS = 20  # the newest ones
-
-OPTION = "knowledge"
 
 
 def with_experience(
@@ -27,11 +27,19 @@ def with_experience(
 ) -> Settings:
     """The settings with what the history knows, where a policy learns and was given nothing."""
     policies = (settings.policy, *shadow_names(settings.shadow, settings.policy))
-    learns = any(has_option(policy, OPTION) for policy in policies)
-    if not learns or OPTION in settings.policy_options:
+    teachers: dict[str, Callable[[], object]] = {
+        "knowledge": lambda: experience(store, name, max_latency_s, sharing),
+        "calendar": lambda: RateCalendar.of(store.read_rates(name)),
+    }
+    learnt = {
+        option: teach()
+        for option, teach in teachers.items()
+        if option not in settings.policy_options
+        and any(has_option(policy, option) for policy in policies)
+    }
+    if not learnt:
         return settings
-    learnt = experience(store, name, max_latency_s, sharing)
-    return replace(settings, policy_options={**settings.policy_options, OPTION: learnt})
+    return replace(settings, policy_options={**settings.policy_options, **learnt})
 
 
 def experience(

@@ -79,6 +79,16 @@ class HistoryStore:
             found = connection.execute(select(t.runs).order_by(t.runs.c.id)).mappings().all()
         return {row["id"]: rows.read_record(row, RunRecord) for row in found}
 
+    def read_rates(self, topology: str) -> list[tuple[float, float]]:
+        """When, and what rate was offered then, over all runs of a topology."""
+        wanted = (
+            select(t.observations.c.at_s, t.observations.c.arrival_rate_per_s)
+            .join(t.runs, t.runs.c.id == t.observations.c.run_id)
+            .where(t.runs.c.topology == topology, t.observations.c.arrival_rate_per_s >= 0)
+        )
+        with self.reading() as connection:
+            return [(float(at_s), float(rate)) for at_s, rate in connection.execute(wanted)]
+
     def latest_run(self) -> int:
         """The number of the newest run."""
         runs = self.runs()

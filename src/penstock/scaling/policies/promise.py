@@ -8,9 +8,10 @@ is not needed now goes, and whether more come at once, is what a course over the
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
+from penstock.forecast.calendar import RateCalendar
 from penstock.model.decision import Decision, ScalingPlan
 from penstock.scaling.demand import gaps_of, idle
 from penstock.scaling.plans import change, hold, shared_plan
@@ -52,13 +53,17 @@ class Promise:
         least=0.001, greatest=3600, off=0.0, shown="batch-interval",
     )  # fmt: skip
 
+    calendar: RateCalendar = field(default_factory=RateCalendar)  # of earlier runs
+
     @property
     def name(self) -> str:
         return "promise"
 
     def decide(self, context: ScalingContext) -> Decision[ScalingPlan]:
         """The first step of the cheapest course."""
-        inputs = read_promise_inputs(context, self.trigger_interval_s, self.look_ahead_s)
+        inputs = read_promise_inputs(
+            context, self.trigger_interval_s, self.look_ahead_s, self.calendar
+        )
         if context.newest is None or inputs is None:
             return self._unmeasured(context)
         if context.sharing == "space":

@@ -6,8 +6,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from penstock.forecast.calendar import RateCalendar
 from penstock.forecast.load_ahead import LoadAhead, load_ahead
-from penstock.forecast.paths import USUAL_FORECASTERS, evenly
+from penstock.forecast.paths import USUAL_FORECASTERS, Calendar, evenly
 from penstock.model.observation import Observation
 from penstock.scaling.models.batch_course import Work
 from penstock.scaling.models.batch_work import learn_work
@@ -39,7 +40,7 @@ class PromiseInputs:
 
 
 def read_promise_inputs(
-    context: ScalingContext, interval_s: float, look_ahead_s: float
+    context: ScalingContext, interval_s: float, look_ahead_s: float, calendar: RateCalendar
 ) -> PromiseInputs | None:
     """The inputs; None while rate or cost is unknown."""
     window = context.window
@@ -57,7 +58,9 @@ def read_promise_inputs(
     start_up_s = context.start_up_s if context.start_up_s is not None else _USUAL_START_UP_S
     lead = max(1, math.ceil((start_up_s + period_s) / period_s - 1e-9))
     steps = planned_steps(lead, look_ahead_s / period_s)
-    ahead = load_ahead(series, steps, context.limits.share, USUAL_FORECASTERS, lead)
+    moments_s = newest.at_s + period_s * np.arange(1 - len(series), steps[-1] + 1)
+    forecasters = (*USUAL_FORECASTERS, Calendar(tuple(calendar.usual_per_s(moments_s))))
+    ahead = load_ahead(series, steps, context.limits.share, forecasters, lead)
     asked_s = context.last_change_s
     pending_s = max(0.0, asked_s + start_up_s - newest.at_s) if math.isfinite(asked_s) else 0.0
     waiting = newest.backlog_rows if newest.backlog_rows > 0 else 0.0

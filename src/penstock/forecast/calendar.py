@@ -1,0 +1,41 @@
+"""The rate that earlier runs saw at each time of the week."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from penstock.model.observation import Floats
+
+SLOT_S = 600.0
+DAY_SLOTS, WEEK_SLOTS = 144, 1008
+
+
+@dataclass(frozen=True)
+class RateCalendar:
+    """Mean rates by ten minutes of the week (UTC, since 1970); empty where no run was seen."""
+
+    rates_per_s: tuple[float, ...] = ()
+
+    @classmethod
+    def of(cls, seen: Sequence[tuple[float, float]]) -> "RateCalendar":
+        """From moments and rates; a slot without any takes the mean of that time on other days."""
+        if not seen:
+            return cls()
+        at_s, rates = np.array(seen).T
+        slot = (at_s // SLOT_S).astype(np.int64) % WEEK_SLOTS
+        count = np.bincount(slot, minlength=WEEK_SLOTS).astype(np.float64)
+        week = np.bincount(slot, rates, WEEK_SLOTS) / np.where(count > 0, count, np.nan)
+        days, known = week.reshape(-1, DAY_SLOTS), count.reshape(-1, DAY_SLOTS) > 0
+        any_day = np.where(known, days, 0.0).sum(axis=0)
+        any_day /= np.where(known.any(axis=0), known.sum(axis=0), np.nan)
+        return cls(tuple(np.where(known, days, any_day).ravel().tolist()))
+
+    def usual_per_s(self, moments_s: Floats) -> Floats:
+        """The usual rate at each moment, linear between the middles of slots; NaN if not known."""
+        if not self.rates_per_s:
+            return np.full(len(moments_s), np.nan)
+        place = moments_s / SLOT_S - 0.5
+        before = np.floor(place).astype(np.int64)
+        rates, part = np.asarray(self.rates_per_s), place - before
+        return rates[before % WEEK_SLOTS] * (1 - part) + rates[(before + 1) % WEEK_SLOTS] * part
