@@ -114,4 +114,5 @@ def weighted_quantiles(values: Floats, weights: Floats, level: float) -> Floats:
     wanted = level * (reached[-1] + weights.max())
     place = np.minimum((reached < wanted - 1e-12).sum(axis=0), len(values) - 1)
     columns = np.arange(values.shape[1])
-    return values[order[place, columns], columns]
+    found: Floats = values[order[place, columns], columns]
+    return found

@@ -134,8 +134,9 @@ class Calendar:
         now, level = _smoothed(usual[: len(series)], 0.5), _smoothed(series, 0.5)
         with np.errstate(divide="ignore", invalid="ignore"):
             growth = np.where(now > 0, level / now, np.nan)
-        ahead = usual[moments[:, None] + np.arange(1, steps + 1)]
-        return ahead * np.clip(growth, 0.2, 5.0)[:, None]
+        ahead: Floats = usual[moments[:, None] + np.arange(1, steps + 1)]
+        expected: Floats = ahead * np.clip(growth, 0.2, 5.0)[:, None]
+        return expected
 
 
 USUAL_FORECASTERS: tuple[PathForecaster, ...] = (
@@ -190,4 +191,5 @@ def evenly(at_s: Sequence[float], values: Sequence[float], step_s: float) -> Flo
         return np.empty(0)
     count = round((times[-1] - times[0]) / step_s)
     moments = times[-1] - step_s * np.arange(count, -1, -1)
-    return np.interp(moments, times, measured)
+    found: Floats = np.interp(moments, times, measured)
+    return found

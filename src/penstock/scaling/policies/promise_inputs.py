@@ -58,7 +58,7 @@ def read_promise_inputs(
     start_up_s = context.start_up_s if context.start_up_s is not None else _USUAL_START_UP_S
     lead = max(1, math.ceil((start_up_s + period_s) / period_s - 1e-9))
     steps = planned_steps(lead, look_ahead_s / period_s)
-    moments_s = newest.at_s + period_s * np.arange(1 - len(series), steps[-1] + 1)
+    moments_s = np.arange(1.0 - len(series), steps[-1] + 1.0) * period_s + newest.at_s
     forecasters = (*USUAL_FORECASTERS, Calendar(tuple(calendar.usual_per_s(moments_s))))
     ahead = load_ahead(series, steps, context.limits.share, forecasters, lead)
     asked_s = context.last_change_s
