@@ -39,7 +39,13 @@ def problem_of(
             len(queues), len(queues[0]) if queues else 0
         ),
         metadata=None if metas is None else metadata_from(metas),
-        **{"lane_capacity_per_s": CAPACITY, "latency_bound_s": 5.0, "horizon": 3, **fields},
+        **{
+            "lane_capacity_per_s": CAPACITY,
+            "latency_bound_s": 5.0,
+            "horizon": 3,
+            "accept_below": 1.0,
+            **fields,
+        },
     )
 
 
@@ -67,6 +73,7 @@ def problems(draw: st.DrawFn) -> AdmissionProblem:
         horizon=draw(st.integers(1, 5)),
         metadata=metadata_from(metas),
         accept_below=draw(st.sampled_from([1.0, 0.8])),
+        backlog_rows=draw(st.sampled_from([None, rng.uniform(0, 200, streams)])),
         drain_below=draw(st.sampled_from([None, 0.5, 0.9])),
         overload_by=draw(st.sampled_from(["either", "either", "queue"])),
     )
@@ -99,7 +106,8 @@ def test_the_promises_of_every_plan(name: str, problem: AdmissionProblem) -> Non
     assert (
         load[left_alone] <= np.append(situation.load, np.zeros(plan.new_lanes))[left_alone]
     ).all()
-    assert (decision.infeasible is not None) == bool((situation.size > FULL).any())
+    cannot = (situation.size > FULL).any() or (situation.queued > FULL).any()
+    assert (decision.infeasible is not None) == bool(cannot)
     # A redirection has a cause.
     assert (
         plan.redirected == np.flatnonzero((plan.lane != problem.lane) & (problem.lane >= 0))
@@ -137,6 +145,7 @@ def test_the_order_of_streams_does_not_matter(
     mixed = replace(
         problem, rates_per_s=problem.rates_per_s[order], lane=problem.lane[order],
         metadata=problem.metadata.take(order),
+        backlog_rows=None if problem.backlog_rows is None else problem.backlog_rows[order],
     )  # fmt: skip
     one, other = plan_of(name, problem), plan_of(name, mixed)
     assert one.lanes_in_use == other.lanes_in_use
@@ -209,6 +218,43 @@ def test_a_late_lane_takes_nothing_in_though_its_rates_are_low() -> None:
         plan = plan_of(name, problem)
         assert plan.overloaded.tolist() == [True, False]
         assert plan.lane.tolist() == [0, 1, 1]
+
+
+LATE = [5_000.0] * 4  # 50 s of rows at the capacity of a lane
+
+
+@pytest.mark.parametrize("name", ["drf-m", "drf", "ard", "ari"])
+def test_a_late_lane_is_relieved_though_its_load_fits(name: str) -> None:
+    problem = problem_of([[20.0]] * 4 + [[1.0]], [0] * 4 + [1], [LATE, [0.0] * 4], accept_below=0.9)
+    decision = decide_admission(problem, STRATEGIES[name])
+    assert decision.plan.lane.tolist().count(0) == 1, "one stays, as a lane serves its own queue"
+    assert decision.plan.new_lanes == 0
+    assert decision.infeasible is not None
+    assert "'lane-1': its queue takes 50 s of 5 s allowed" in decision.infeasible
+
+
+def test_a_lane_gives_away_what_keeps_it_from_serving_its_queue_in_time() -> None:
+    # 60 of 100 rows a second come, and 300 rows that wait need 60 more to be gone in 5 s.
+    problem = problem_of([[20.0]] * 3, [0] * 3, [[300.0] * 4])
+    decision = decide_admission(problem, STRATEGIES["ard"])
+    assert len(decision.plan.redirected) == 1
+    assert decision.infeasible is None
+    assert "its streams need 60.0% and its queue 60.0% of its capacity" in decision.reasons[1]
+
+
+def test_what_waits_at_a_stream_needs_room_and_goes_with_it() -> None:
+    rates, waiting = [[20.0]] * 3, np.array([300.0, 0.0, 0.0])
+    problem = problem_of(rates, [0] * 3, [[300.0] * 4], backlog_rows=waiting)
+    decision = decide_admission(problem, STRATEGIES["ard"])
+    assert len(decision.plan.redirected) == 1
+    plan = plan_of("ard", replace(problem, lane=np.full(3, NEW), queue_rows=np.empty((0, 0))))
+    assert plan.lanes_in_use == 2
+    assert (plan.total_rate_per_s, plan.backlog_per_s) == (60.0, 60.0)
+    assert decision.infeasible is None
+    too_much = replace(problem, backlog_rows=np.array([450.0, 0.0, 0.0]))
+    said = decide_admission(too_much, STRATEGIES["ard"]).infeasible
+    assert said is not None
+    assert "'stream-1' with 110, of which 90 for rows that wait" in said
 
 
 def test_queue_samples_are_weighed_towards_the_newest() -> None:

@@ -1,5 +1,8 @@
 """Holt's linear trend: the recurrences, the fit, gaps in the history, many streams at once."""
 
+from itertools import pairwise
+from statistics import median
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -14,8 +17,8 @@ RATES = st.floats(0, 1e6, allow_nan=False, width=32)
 
 def by_the_book(rates: list[float], alpha: float, gamma: float) -> tuple[float, float, float]:
     """Level, trend and summed square error, in the paper's own form."""
-    last = min(4, len(rates)) - 1
-    level, trend, missed = rates[0], (rates[last] - rates[0]) / max(last, 1), 0.0
+    changes = [later - before for before, later in pairwise(rates[:4])]
+    level, trend, missed = rates[0], median([*changes, 0.0, 0.0, 0.0][:3]), 0.0
     for rate in rates[1:]:
         missed += (rate - level - trend) ** 2
         before = level
@@ -55,6 +58,15 @@ def test_a_straight_line_is_continued_and_never_below_zero() -> None:
     ahead = Holt().forecast(lines, (1, 5))
     assert ahead[0] == pytest.approx([170, 198])
     assert ahead[1] == pytest.approx([0, 0], abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    "first", [[1000.0], [0.0, 1000.0], [0.0, 1000.0, 1000.0], [4000.0, 1000.0, 1000.0, 1000.0]]
+)
+@pytest.mark.parametrize("gaps", [0, 2])
+def test_one_strange_measurement_at_first_is_no_trend(first: list[float], gaps: int) -> None:
+    history = np.array([[np.nan] * gaps + first])
+    assert Holt().forecast(history, (1, 2))[0] == pytest.approx([1000, 1000], rel=0.3)
 
 
 def test_noise_around_a_constant_gives_a_heavier_smoothing_than_a_jump() -> None:

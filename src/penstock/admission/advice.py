@@ -9,7 +9,7 @@ import numpy as np
 from penstock.admission.algorithm1 import AdmissionPlan
 from penstock.admission.decide import decide_admission
 from penstock.admission.names import Names
-from penstock.admission.problem import NEW, AdmissionProblem
+from penstock.admission.problem import ACCEPT_BELOW, NEW, AdmissionProblem
 from penstock.admission.registry import strategy_named
 from penstock.admission.schema import SCHEMA
 from penstock.documents import Document
@@ -66,7 +66,7 @@ def _problem(document: Document, names: Names) -> AdmissionProblem:
         latency_bound_s=float(document["latency_bound_s"]),
         horizon=int(document.get("horizon", 1)),
         metadata=metadata_from([stream.get("meta", {}) for stream in streams]),
-        accept_below=float(document.get("accept_below", 1.0)),
+        accept_below=float(document.get("accept_below", ACCEPT_BELOW)),
         overload_by=document.get("overload_by", "either"),
         drain_below=None if drain_below is None else float(drain_below),
     )

@@ -5,7 +5,7 @@ to be placed are sorted by the strategy and packed by best fit; what fits nowher
 A lane that is left without streams is retired.
 
 Differs from Balkesen et al. 2013, s. 2.2: an overloaded lane that gave all its streams away takes
-streams again.
+streams again, and a lane keeps room for the queue it has.
 """
 
 from dataclasses import dataclass
@@ -33,7 +33,9 @@ class AdmissionPlan:
     redirected: Ints  # streams that had another lane, by row
     retired: Ints  # lanes left without streams, by row
     lower_bound: int  # no plan whose lanes all have room has fewer, for the rates believed in
-    total_rate_per_s: float  # what all streams are believed to need; node_counts goes by it
+    need_per_s: Floats  # of every stream, for what comes and what waits
+    total_rate_per_s: float  # expected of all streams; node_counts goes by it
+    backlog_per_s: float = 0.0  # beside it, to have what waits at streams served within the bound
 
     @property
     def lanes_in_use(self) -> int:
@@ -50,19 +52,45 @@ def assign_streams(situation: Situation, strategy: Strategy) -> AdmissionPlan:
     emptied = overloaded & (_streams_in(problem.lane[~moving], problem.lanes) == 0)
     takers = (accepting & ~overloaded) | emptied
     order = strategy.placement_order(situation)
-    lane = _placed(situation, moving, takers, order)
+    queued = situation.queued if strategy.keeps_assignments else np.zeros_like(situation.queued)
+    packing = _Packing(situation, queued, order)
+    lane = packing.placed(moving, takers)
     drained = np.zeros(problem.lanes, dtype=bool)
     if problem.drain_below is not None and strategy.keeps_assignments:
-        lane, drained = _after_draining(situation, moving, takers, order, lane)
+        lane, drained = _after_draining(packing, moving, takers, lane)
     return _plan(situation, lane, overloaded, drained)
 
 
+@dataclass(frozen=True)
+class _Packing:
+    """What is needed to pack streams into lanes, whichever of them move."""
+
+    situation: Situation
+    queued: Ints  # room that lanes keep for their own queues, in ticks
+    order: Floats
+
+    def placed(self, moving: Bools, takers: Bools) -> Ints:
+        """The lane of every stream once those that move are in the lanes that take them."""
+        problem, size, level = self.situation.problem, self.situation.size, self.situation.level
+        lane = problem.lane.copy()
+        rows = np.flatnonzero(moving)
+        if len(rows) == 0:
+            return lane
+        rows = rows[np.argsort(-self.order[rows], kind="stable")]
+        staying = np.bincount(lane[~moving], size[~moving], problem.lanes).astype(np.int64)
+        bins = np.flatnonzero(takers)
+        room = level - staying[bins] - self.queued[bins]
+        number = np.concatenate([bins, problem.lanes + np.arange(len(rows))])
+        lane[rows] = number[best_fit(size[rows], room, level)]
+        return lane
+
+
 def _after_draining(
-    situation: Situation, moving: Bools, takers: Bools, order: Floats, lane: Ints
+    packing: _Packing, moving: Bools, takers: Bools, lane: Ints
 ) -> tuple[Ints, Bools]:
     """The plan with some lanes drained, if it opens no lane that would not be opened anyway."""
-    problem = situation.problem
-    surplus = lanes_to_drain(situation, lane, takers)
+    problem = packing.situation.problem
+    surplus = lanes_to_drain(packing.situation, lane, takers)
     # Room that is there in sum may be in pieces too small; then fewer lanes are tried.
     for count in sorted(
         {len(surplus), len(surplus) // 2, min(len(surplus), 1)} - {0}, reverse=True
@@ -70,27 +98,10 @@ def _after_draining(
         drained = np.zeros(problem.lanes, dtype=bool)
         drained[surplus[:count]] = True
         leaving = moving | np.append(drained, False)[problem.lane]
-        fewer = _placed(situation, leaving, takers & ~drained, order)
+        fewer = packing.placed(leaving, takers & ~drained)
         if fewer.max() <= max(int(lane.max()), problem.lanes - 1):
             return fewer, drained
     return lane, np.zeros(problem.lanes, dtype=bool)
-
-
-def _placed(situation: Situation, moving: Bools, takers: Bools, order: Floats) -> Ints:
-    """The lane of every stream once those that move are packed into the lanes that take them."""
-    problem, size = situation.problem, situation.size
-    lane = problem.lane.copy()
-    rows = np.flatnonzero(moving)
-    if len(rows) == 0:
-        return lane
-    rows = rows[np.argsort(-order[rows], kind="stable")]
-    staying = np.bincount(lane[~moving], size[~moving], problem.lanes).astype(np.int64)
-    level = int(problem.accept_below * FULL)
-    bins = np.flatnonzero(takers)
-    found = best_fit(size[rows], level - staying[bins], level)
-    number = np.concatenate([bins, problem.lanes + np.arange(len(rows))])
-    lane[rows] = number[found]
-    return lane
 
 
 def _plan(situation: Situation, lane: Ints, overloaded: Bools, drained: Bools) -> AdmissionPlan:
@@ -106,7 +117,9 @@ def _plan(situation: Situation, lane: Ints, overloaded: Bools, drained: Bools) -
         redirected=np.flatnonzero((lane != problem.lane) & (problem.lane != NEW)),
         retired=np.flatnonzero(empty),
         lower_bound=lower_bound(situation.size, FULL),
+        need_per_s=situation.need_per_s,
         total_rate_per_s=float(situation.outlook.needed_rate_per_s.sum()),
+        backlog_per_s=float(situation.backlog_per_s.sum()),
     )
 
 

@@ -23,7 +23,7 @@ from penstock.model.observation import Ints
 def best_fit(sizes: Ints, room: Ints, new_room: int) -> Ints:
     """The bin of each item, in the order given; bins of `len(room)` and more are new.
 
-    An item larger than `new_room` gets a new bin to itself.
+    An item larger than `new_room` gets a bin to itself, one of the empty ones if there are any.
 
     >>> best_fit(np.array([6, 5, 4, 3]), np.array([5]), 10).tolist()
     [1, 0, 1, 2]
@@ -38,7 +38,9 @@ def best_fit(sizes: Ints, room: Ints, new_room: int) -> Ints:
     else:
         placed, count = _in_runs(fitting, room.tolist(), new_room)
     bins[~over] = placed
-    bins[over] = count + np.arange(int(over.sum()))
+    if over.any():
+        empty = np.setdiff1d(np.flatnonzero(room >= new_room), placed)
+        bins[over] = np.append(empty, count + np.arange(len(sizes)))[: int(over.sum())]
     return bins
 
 

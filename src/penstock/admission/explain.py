@@ -6,7 +6,6 @@ import numpy as np
 
 from penstock.admission.algorithm1 import AdmissionPlan
 from penstock.admission.names import Names
-from penstock.admission.overload import queue_latency_s
 from penstock.admission.problem import NEW, Situation
 from penstock.admission.ticks import LANE
 from penstock.model.observation import Ints
@@ -20,7 +19,7 @@ def reasons_for(situation: Situation, plan: AdmissionPlan, names: Names) -> tupl
     had = problem.lane[problem.lane != NEW]
     lines = [
         f"lanes with streams: {len(np.unique(had))} -> {plan.lanes_in_use} for {problem.streams} "
-        f"streams that need {plan.total_rate_per_s:g} per s; a lane "
+        f"streams that need {plan.total_rate_per_s:g} per s{_backlog(plan)}; a lane "
         f"carries {problem.lane_capacity_per_s:g}, and no plan has fewer than {plan.lower_bound}",
         *_overloads(situation, plan, names),
     ]
@@ -39,16 +38,23 @@ def reasons_for(situation: Situation, plan: AdmissionPlan, names: Names) -> tupl
     return tuple(lines)
 
 
+def _backlog(plan: AdmissionPlan) -> str:
+    waits = plan.backlog_per_s
+    return f", and {waits:g} to serve what waits within the bound" if waits > 0 else ""
+
+
 def _overloads(situation: Situation, plan: AdmissionPlan, names: Names) -> Iterator[str]:
     problem = situation.problem
-    latency_s = queue_latency_s(problem.queue_rows, problem.lane_capacity_per_s)
-    late, full = latency_s > problem.latency_bound_s, situation.too_full
+    latency_s, late, full = situation.latency_s, situation.late, situation.too_full
     troubled = np.flatnonzero(plan.overloaded & (late | full))
     worst = troubled[np.argsort(-situation.load[troubled], kind="stable")]
     for row in worst[:MOST_LINES].tolist():
         causes = []
         if full[row]:
-            causes.append(f"its streams need {situation.load[row] / LANE:.1%} of its capacity")
+            queued = situation.queued[row]
+            also = f" and its queue {queued / LANE:.1%}" if queued > 0 else ""
+            load = situation.stream_load[row] / LANE
+            causes.append(f"its streams need {load:.1%}{also} of its capacity")
         if late[row]:
             causes.append(
                 f"its queue says {latency_s[row]:.3g} s of {problem.latency_bound_s:g} s allowed"

@@ -1,4 +1,4 @@
-"""How late a lane is: queue samples, weighted towards the newest, against the bound (s.2.5).
+"""How late a lane is: queue samples, weighted towards the newest (Balkesen et al. 2013, s. 2.5).
 
 The estimate is the exponentially weighted moving average q of a lane's queue samples, oldest
 first, q <- w sample + (1 - w) q, and a queue of q rows takes q / capacity seconds to serve.

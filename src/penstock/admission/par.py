@@ -40,5 +40,5 @@ class PlainAverageRate:
         return np.ones(situation.problem.lanes, dtype=bool)
 
     def placement_order(self, situation: Situation) -> Floats:
-        """Largest rate first."""
-        return situation.outlook.needed_rate_per_s
+        """Largest need first."""
+        return situation.need_per_s

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from penstock.admission.problem import OVERLOAD_BY
+from penstock.admission.problem import ACCEPT_BELOW, OVERLOAD_BY
 from penstock.admission.registry import STRATEGIES
 from penstock.documents import Schema
 from penstock.forecast.metadata import TRANSITIONS
@@ -111,8 +111,8 @@ SCHEMA: Schema = {
                 "type": "number",
                 "exclusiveMinimum": 0,
                 "maximum": 1,
-                "default": 1,
-                "description": "share of its capacity to which a lane takes streams in",
+                "default": ACCEPT_BELOW,
+                "description": "share of its capacity to which a lane is filled",
             },
             "overload_by": {
                 "enum": list(OVERLOAD_BY),

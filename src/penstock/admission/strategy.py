@@ -7,7 +7,6 @@ from typing import Protocol
 
 import numpy as np
 
-from penstock.admission.overload import queue_latency_s
 from penstock.admission.problem import AdmissionProblem, Bools, Situation
 from penstock.admission.ticks import FULL
 from penstock.forecast.outlook import Outlook
@@ -56,7 +55,7 @@ class KeepsAssignments:
 
     def placement_order(self, situation: Situation) -> Floats:
         """Largest need first."""
-        return situation.outlook.needed_rate_per_s
+        return situation.need_per_s
 
 
 def late_or_too_full(situation: Situation) -> Bools:
@@ -65,21 +64,20 @@ def late_or_too_full(situation: Situation) -> Bools:
     Differs from Balkesen et al. 2013, s. 2.5: unless asked otherwise, load counts too, as in step 1
     of fig. 5.
     """
-    problem = situation.problem
-    latency_s = queue_latency_s(problem.queue_rows, problem.lane_capacity_per_s)
-    late = latency_s > problem.latency_bound_s
-    return late if problem.overload_by == "queue" else late | situation.too_full
+    late = situation.late
+    return late if situation.problem.overload_by == "queue" else late | situation.too_full
 
 
 def until_it_fits(situation: Situation, overloaded: Bools, priority: Floats) -> Bools:
-    """Streams of the overloaded lanes, largest priority first, until the rest fits.
+    """Streams of the overloaded lanes, largest priority first, until the rest and the queue fit.
 
     Among equals the largest goes first; a stream that needs nothing stays, as moving it helps no
     one. A stream alone in its lane stays too: it is no better off elsewhere.
     """
-    lane, size, load = situation.problem.lane, situation.size, situation.load
+    lane, size, load = situation.problem.lane, situation.size, situation.stream_load
+    limit = FULL - situation.queued
     picked = np.zeros(len(lane), dtype=bool)
-    excess = overloaded & (load > FULL)
+    excess = overloaded & (load > limit)
     rows = np.flatnonzero(np.append(excess, False)[lane] & (size > 0))
     if len(rows) == 0:
         return picked
@@ -90,10 +88,10 @@ def until_it_fits(situation: Situation, overloaded: Bools, priority: Floats) -> 
     gone -= np.maximum.accumulate(np.where(first, gone, 0))
     left = load[lane[rows]] - gone
     alone = left == size[rows]
-    picked[rows[(left > FULL) & ~alone]] = True
+    picked[rows[(left > limit[lane[rows]]) & ~alone]] = True
     return picked
 
 
 def below_level(situation: Situation) -> Bools:
-    """Lanes whose streams need less than the share of capacity up to which streams are taken in."""
-    return situation.load < int(situation.problem.accept_below * FULL)
+    """Lanes that need less than the share of capacity up to which they are filled."""
+    return situation.load < situation.level

@@ -6,21 +6,26 @@
 
 X is the rate measured in a period, L its level, T its trend. Each stream gets the pair of alpha
 and gamma, of a small grid, whose forecasts of one step ahead missed its own history the least
-(Chatfield and Yar's advice, ref. [5] of the seed). All pairs are smoothed side by side, in blocks
+(Chatfield and Yar's advice, ref. [5] of the paper). All pairs are smoothed side by side, in blocks
 of streams that stay in the processor's cache.
+
+The first level is the first measurement. The first trend is the median of the first three changes
+between measurements, changes that are still to come counting as none: a single outlier or step
+among the first measurements is no trend, and two measurements make none.
 """
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
 from penstock.model.observation import Floats
 
-LEVEL_WEIGHTS = (0.1, 0.3, 0.6, 0.9)
+LEVEL_WEIGHTS = (0.9, 0.6, 0.3, 0.1)  # of pairs that did equally well, the first is taken
 TREND_WEIGHTS = (0.05, 0.2, 0.5)
 _BLOCK = 4096  # streams; twelve pairs of them are a few hundred kilobytes a column
-_SLOPE_PERIODS = 4  # the first trend is the mean slope over so many
+_FIRST_CHANGES = 3  # their median is the first trend
 
 
 @dataclass(frozen=True)
@@ -76,9 +81,9 @@ def _whole(
     rates: Floats, _known: NDArray[np.bool_], alpha: Floats, gamma: Floats
 ) -> tuple[Floats, Floats, Floats]:
     shape = (len(alpha), rates.shape[1])
-    first = min(_SLOPE_PERIODS, len(rates)) - 1
     level = np.broadcast_to(rates[0], shape).copy()
-    trend = np.broadcast_to((rates[first] - rates[0]) / max(first, 1), shape).copy()
+    changes = np.diff(rates[: _FIRST_CHANGES + 1], axis=0)
+    trend = np.broadcast_to(_middle_of_three(changes), shape).copy()
     missed = np.zeros(shape)
     # L' + T' without more than two temporaries: error correction form of the same recurrences.
     for rate in rates[1:]:
@@ -112,11 +117,22 @@ def _with_gaps(
 
 
 def _first_slope(rates: Floats, known: NDArray[np.bool_]) -> Floats:
-    """Mean slope over each stream's first few measurements."""
-    order = known.cumsum(axis=0)
-    enough = np.minimum(order[-1], _SLOPE_PERIODS)
-    column = np.arange(rates.shape[1])
-    first = (order >= 1).argmax(axis=0)
-    later = (order >= np.maximum(enough, 1)).argmax(axis=0)
-    rise = rates[later, column] - rates[first, column]
-    return np.where(later > first, rise / np.maximum(later - first, 1), 0.0)
+    """The median of the first changes a period between the measurements there are."""
+    order, column = known.cumsum(axis=0), np.arange(rates.shape[1])
+    places = [(order >= nth).argmax(axis=0) for nth in range(1, _FIRST_CHANGES + 2)]
+    changes = [
+        np.where(
+            later > before,  # there is no such measurement otherwise
+            (rates[later, column] - rates[before, column]) / np.maximum(later - before, 1),
+            0.0,
+        )
+        for before, later in pairwise(places)
+    ]
+    return _middle_of_three(np.array(changes))
+
+
+def _middle_of_three(changes: Floats) -> Floats:
+    """The median down each column; rows that are missing are zero."""
+    missing = np.zeros((_FIRST_CHANGES - len(changes), changes.shape[1]))
+    middle: Floats = np.sort(np.concatenate([changes, missing]), axis=0)[_FIRST_CHANGES // 2]
+    return middle

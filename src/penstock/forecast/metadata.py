@@ -66,6 +66,15 @@ def nothing_known(count: int) -> StreamMetadata:
     return StreamMetadata(*columns)
 
 
+def one_unknown_before(metadata: StreamMetadata) -> StreamMetadata:
+    """The same streams after one of which nothing is known."""
+    before = nothing_known(1)
+    columns = [f.name for f in fields(metadata)]
+    return StreamMetadata(
+        *(np.concatenate([getattr(before, n), getattr(metadata, n)]) for n in columns)
+    )
+
+
 def metadata_from(rows: Sequence[Mapping[str, Any]], field: str = "streams") -> StreamMetadata:
     """Columns of rows that hold any of NAMES; contradictions are refused with their row."""
     columns: list[Any] = []

@@ -39,6 +39,7 @@ class Admission:
     horizon: int = 2
     latency_bound: str | float = "5s"  # a lane whose queue takes longer gives streams away
     overload_by: str = "either"  # a lane is overloaded by load or "queue"; or by "queue" alone
+    accept_below: float = 0.85  # share of its capacity to which a lane is filled
     drain_below: float | None = 0.6  # lanes are emptied when the rest is then at most so full
 
     def __post_init__(self) -> None:
@@ -59,6 +60,10 @@ class Admission:
                 raise InvalidTopology(
                     f"Admission({name}) is {value!r}; it must be from 1 to {most:g}."
                 )
+        if not 0 < self.accept_below <= 1:
+            raise InvalidTopology(
+                f"Admission(accept_below) is {self.accept_below!r}; it must be in (0, 1]."
+            )
         if self.drain_below is not None and not 0 < self.drain_below <= 1:
             raise InvalidTopology(
                 f"Admission(drain_below) is {self.drain_below!r}; it must be in (0, 1] or None."
@@ -78,6 +83,7 @@ class Admission:
             "horizon": self.horizon,
             "latency_bound_s": parse_duration_s(self.latency_bound, "Admission(latency_bound)"),
             "overload_by": self.overload_by,
+            "accept_below": self.accept_below,
             "drain_below": self.drain_below,
         }
 

@@ -105,6 +105,7 @@ class Gate:
         except Unavailable as reason:
             self._wait_for_backend(str(reason), now_s)
             return None
+        self._planner.queues.sample(self._table.lane[rows], self._table.waiting[rows])
         self._plan(rows, now_s, steady_s)
         shares = self._shares(rows, most_rows, everything)
         try:
@@ -112,7 +113,8 @@ class Gate:
         except Unavailable as reason:
             self._wait_for_backend(str(reason), now_s)
             return None
-        self._planner.sample(self._table, rows)
+        if made is not None:
+            self._planner.queues.took_batch(steady_s)
         if made is not None or steady_s - self._status_s > STATUS_PERIOD_S:
             self._write_status(now_s)
         return made

@@ -1,6 +1,8 @@
 """Streams to lanes while a query runs: rates measured, the strategy asked, lanes kept in bounds.
 
 Everything is decided in the source's runner, so a controller that dies leaves admission at work.
+Streams that come within a period get a lane at once and count as new until it is over: Algorithm 1
+may then place them anew, which redirects no one.
 """
 
 from collections import deque
@@ -9,16 +11,19 @@ import numpy as np
 
 from penstock.admission.algorithm1 import AdmissionPlan
 from penstock.admission.decide import decide_admission
+from penstock.admission.joining import lanes_for_new
 from penstock.admission.names import Names
 from penstock.admission.problem import NEW, AdmissionProblem
 from penstock.admission.registry import strategy_named
-from penstock.forecast.metadata import StreamMetadata
+from penstock.forecast.metadata import StreamMetadata, one_unknown_before
 from penstock.model.observation import AdmissionRecord, Floats, Ints
+from penstock.spark.sources.backends.backend import Bools
+from penstock.spark.sources.lane_bounds import within_bounds
+from penstock.spark.sources.lane_queues import LaneQueues
 from penstock.spark.sources.settings import Limits
+from penstock.spark.sources.stream_rates import LEAST_WATCHED, StreamRates
 from penstock.spark.sources.streams import NO_LANE, StreamTable
 
-PERIODS_KEPT = 40  # of each stream's rates
-SAMPLES_KEPT = 8  # of each lane's queue
 DECISIONS_KEPT = 16
 PREFIX = "lane-"
 
@@ -30,154 +35,164 @@ class LanePlanner:
         self.limits = limits
         self.decisions: deque[AdmissionRecord] = deque(maxlen=DECISIONS_KEPT)
         self.redirected = 0  # streams that changed lanes, in all
-        self._queues: dict[int, deque[float]] = {}
-        self._rates: Floats = np.empty((0, 0))
-        self._counted: Ints = np.empty(0, dtype=np.int64)  # rows arrived by the last period's end
-        self._last_s = steady_s  # periods are counted by the clock that is never set
+        self.queues = LaneQueues(steady_s)
+        self._rates = StreamRates()
+        self._need_per_s: Floats = np.empty(0)  # of each stream, as last believed
+        self._settled: Bools = np.empty(0, dtype=bool)  # streams whose lane is Algorithm 1's
+        self._last_s: float | None = None  # periods are counted by the clock that is never set
         self._number = 0
-
-    def due(self, steady_s: float) -> bool:
-        """Whether a period is over."""
-        return steady_s - self._last_s >= self.limits.period_s
-
-    def sample(self, table: StreamTable, rows: Ints) -> None:
-        """What waits in each lane after a batch was formed."""
-        lane, waiting = table.lane[rows], table.waiting[rows]
-        placed = lane != NO_LANE
-        for number, queue in _sums(lane[placed], waiting[placed]).items():
-            self._queues.setdefault(number, deque(maxlen=SAMPLES_KEPT)).append(queue)
 
     def newest_rates(self, rows: Ints) -> Floats:
         """Rows a second of streams in the last period; zero where nothing was measured."""
-        if self._rates.shape[1] == 0 or len(rows) == 0 or rows.max() >= len(self._rates):
-            return np.zeros(len(rows))
-        newest: Floats = np.nan_to_num(self._rates[rows, -1])
-        return newest
+        rates: Floats = np.nan_to_num(self._rates.newest(rows))
+        return rates
 
     def place(
         self, table: StreamTable, rows: Ints, metadata: StreamMetadata, now_s: float,
         steady_s: float,
     ) -> bool:  # fmt: skip
         """Give every stream a lane, anew when a period is over; True if it was decided anew."""
+        self._look(table, rows, steady_s)
         homeless = rows[table.lane[rows] == NO_LANE]
-        if self.due(steady_s) or (len(homeless) and len(homeless) == len(rows)):
-            self._measure(table, steady_s)
-            self._decide(table, rows, metadata, now_s)
+        due = self._due(steady_s)
+        if due:
+            self._rates.measure(table.taken + table.waiting, self.limits.period_s, steady_s)
+        if due or (len(homeless) and len(homeless) == len(rows)):
+            self._last_s = steady_s
+            self._decide(table, rows, metadata, now_s, steady_s)
             return True
         if len(homeless):
-            self._squeeze_in(table, rows, homeless)
+            self._let_in(table, rows, metadata)
         return False
 
-    def keep(self, table: StreamTable, rows: Ints) -> None:
-        """Lanes as they are, and some lane for those that have none."""
-        homeless = rows[table.lane[rows] == NO_LANE]
-        if len(homeless) == len(rows):
-            table.lane[homeless] = 1
-        elif len(homeless):
-            self._squeeze_in(table, rows, homeless)
+    def _due(self, steady_s: float) -> bool:
+        """Whether a period is over; where no rate is known yet, half of one is enough to learn."""
+        if self._last_s is None:
+            self._last_s = steady_s
+        share = 1.0 if self._rates.measured else LEAST_WATCHED
+        return steady_s - self._last_s >= share * self.limits.period_s
 
-    def _squeeze_in(self, table: StreamTable, rows: Ints, homeless: Ints) -> None:
-        """Streams that come within a period go where least is carried, until it is over."""
+    def keep(self, table: StreamTable, rows: Ints) -> None:
+        """Lanes as they are, and the lightest for those that have none."""
+        homeless = rows[table.lane[rows] == NO_LANE]
+        if len(homeless):
+            lanes, load_per_s = self._loads(table, rows)
+            table.lane[homeless] = lanes[np.argmin(load_per_s)] if len(lanes) else 1
+
+    def _look(self, table: StreamTable, rows: Ints, steady_s: float) -> None:
+        self._rates.look(table.taken + table.waiting, rows, steady_s)
+        has_lane = table.lane != NO_LANE
+        known = len(self._settled)  # of others, a lane is from before a restart
+        self._settled = np.append(self._settled, has_lane[known:]) & has_lane
+        self._need_per_s = np.append(self._need_per_s, np.zeros(len(table) - known))
+
+    def _loads(self, table: StreamTable, rows: Ints) -> tuple[Ints, Floats]:
+        """The lanes there are, and what the streams of each were last believed to need."""
         has = rows[table.lane[rows] != NO_LANE]
         lanes, of = np.unique(table.lane[has], return_inverse=True)
-        load = np.bincount(of, self.newest_rates(has), len(lanes)) + 1e-9 * np.bincount(of)
-        quiet = np.argsort(load, kind="stable")
-        table.lane[homeless] = lanes[quiet[np.arange(len(homeless)) % len(lanes)]]
+        load_per_s: Floats = np.bincount(of, self._need_per_s[has], len(lanes)).astype(np.float64)
+        return lanes, load_per_s
 
-    def _measure(self, table: StreamTable, steady_s: float) -> None:
-        elapsed_s = max(steady_s - self._last_s, 1e-3)
-        known, count = len(self._counted), len(table)
-        arrived = table.taken + table.waiting
-        rate = np.full(count, np.nan)
-        rate[:known] = np.maximum(arrived[:known] - self._counted, 0) / elapsed_s
-        # What waited when a stream was first seen has to be carried too.
-        rate[known:] = arrived[known:] / self.limits.period_s
-        grown = np.full((count, self._rates.shape[1]), np.nan)
-        grown[:known] = self._rates
-        self._rates = np.concatenate([grown, rate[:, None]], axis=1)[:, -PERIODS_KEPT:]
-        self._counted = arrived
-        self._last_s = steady_s
+    def _let_in(self, table: StreamTable, rows: Ints, metadata: StreamMetadata) -> None:
+        """Streams that come within a period go where they fit, by what is known of them."""
+        limits, new = self.limits, np.flatnonzero(table.lane[rows] == NO_LANE)
+        lanes, load_per_s = self._loads(table, rows)
+        homeless = rows[new]
+        need_per_s = self._expected(rows, metadata.take(new))
+        need_per_s += table.waiting[homeless] / limits.latency_bound_s
+        found = lanes_for_new(
+            need_per_s, load_per_s, limits.lane_capacity_per_s, limits.accept_below
+        )
+        numbers = np.append(lanes, self._free(lanes, len(homeless)))
+        self._need_per_s[homeless] = need_per_s
+        before, wanted = table.lane[rows], table.lane[rows].copy()
+        wanted[new] = numbers[found]
+        table.lane[rows] = within_bounds(wanted, before, self._need_per_s[rows], limits).lane
+
+    def _expected(self, rows: Ints, new: StreamMetadata) -> Floats:
+        """Rates of streams without a history, by meta-data or else as an average stream's."""
+        seen = self._rates.newest(rows)
+        seen = seen[~np.isnan(seen)]
+        average = seen.mean(keepdims=True) if len(seen) else np.full(1, np.nan)
+        rates = np.concatenate([average, np.full(len(new), np.nan)])[:, None]
+        problem = AdmissionProblem(
+            rates_per_s=rates,
+            lane=np.full(len(rates), NEW),
+            queue_rows=np.empty((0, 0)),
+            lane_capacity_per_s=self.limits.lane_capacity_per_s,
+            latency_bound_s=self.limits.latency_bound_s,
+            horizon=self.limits.horizon,
+            metadata=one_unknown_before(new),
+        )
+        return strategy_named(self.limits.strategy).believe(problem).needed_rate_per_s[1:].copy()
+
+    @staticmethod
+    def _free(lanes: Ints, count: int) -> Ints:
+        """Numbers of lanes that are not in use."""
+        return np.setdiff1d(np.arange(1, len(lanes) + count + 1), lanes)[:count]
 
     def _decide(
-        self, table: StreamTable, rows: Ints, metadata: StreamMetadata, now_s: float
-    ) -> None:
+        self, table: StreamTable, rows: Ints, metadata: StreamMetadata, now_s: float,
+        steady_s: float,
+    ) -> None:  # fmt: skip
         limits = self.limits
-        before = table.lane[rows].copy()
+        before = np.where(self._settled[rows], table.lane[rows], NO_LANE)
         lanes = np.unique(before[before != NO_LANE])
         place = np.searchsorted(lanes, before)
+        history = self._rates.history(rows)
         problem = AdmissionProblem(
-            rates_per_s=self._rates[rows],
+            rates_per_s=history,
             lane=np.where(before == NO_LANE, NEW, place),
-            queue_rows=self._queue_samples(lanes),
+            queue_rows=self.queues.samples(lanes),
             lane_capacity_per_s=limits.lane_capacity_per_s,
             latency_bound_s=limits.latency_bound_s,
             horizon=limits.horizon,
             metadata=metadata,
             age_periods=np.maximum(now_s - table.joined_s[rows], 0.0) / limits.period_s,
-            drain_below=limits.drain_below,
+            backlog_rows=self._backlog(table.waiting[rows], rows, steady_s),
+            accept_below=limits.accept_below,
+            # Of lanes of which nothing is known yet none is known to be idle.
+            drain_below=None if np.isnan(history).all() else limits.drain_below,
             overload_by=limits.overload_by,
         )
         names = Names([table.names[row] for row in rows.tolist()], [_named(n) for n in lanes])
         decision = decide_admission(problem, strategy_named(limits.strategy), names)
         new = [int(name.removeprefix(PREFIX)) for name in names.of_new(decision.plan.new_lanes)]
         chosen = np.concatenate([lanes, np.array(new, dtype=np.int64)])[decision.plan.lane]
-        reasons = list(decision.reasons)
-        chosen = self._within_bounds(chosen, rows, reasons)
-        table.lane[rows] = chosen
-        self._record(decision.plan, before, chosen, reasons, decision.infeasible, now_s)
+        self._need_per_s[rows] = decision.plan.need_per_s
+        bounded = within_bounds(chosen, before, decision.plan.need_per_s, limits)
+        table.lane[rows], self._settled[rows] = bounded.lane, True
+        reasons = (*decision.reasons, *bounded.reasons)
+        infeasible = " ".join(filter(None, (decision.infeasible, bounded.infeasible))) or None
+        self._record(decision.plan, before, bounded.lane, reasons, infeasible, now_s)
 
-    def _within_bounds(self, chosen: Ints, rows: Ints, reasons: list[str]) -> Ints:
-        """Fold the lightest lanes into others where there are more than allowed."""
-        used, of = np.unique(chosen, return_inverse=True)
-        surplus = len(used) - self.limits.lanes_max
-        if surplus <= 0:
-            return chosen
-        load = np.bincount(of, self.newest_rates(rows), len(used))
-        order = np.argsort(load, kind="stable")
-        kept, target = order[surplus:], np.arange(len(used))
-        for lane in order[:surplus][::-1].tolist():
-            least = kept[np.argmin(load[kept])]
-            target[lane] = least
-            load[least] += load[lane]
-        reasons.append(
-            f"{len(used)} lanes were wanted and lanes_max is {self.limits.lanes_max}: the lightest "
-            "share, and what they cannot take stays queued"
-        )
-        return used[target[of]]
+    def _backlog(self, waiting: Ints, rows: Ints, steady_s: float) -> Floats:
+        """Rows that wait at streams beyond those that come between two batches anyway.
 
-    def _queue_samples(self, lanes: Ints) -> Floats:
-        samples = np.full((len(lanes), SAMPLES_KEPT), np.nan)
-        for row, lane in enumerate(lanes.tolist()):
-            queue = self._queues.get(lane, ())
-            if queue:
-                samples[row, SAMPLES_KEPT - len(queue) :] = queue
-        return samples
+        Half the bound is what batches may take: of rows that came in a longer time, those beyond
+        it are late unless more lanes serve them.
+        """
+        limits = self.limits
+        usual_s = min(self.queues.since_batch_s(steady_s), 0.5 * limits.latency_bound_s)
+        return np.maximum(waiting - self.newest_rates(rows) * usual_s, 0.0)
 
     def _record(
-        self, plan: AdmissionPlan, before: Ints, after: Ints, reasons: list[str],
+        self, plan: AdmissionPlan, before: Ints, after: Ints, reasons: tuple[str, ...],
         infeasible: str | None, now_s: float,
     ) -> None:  # fmt: skip
         had, has = np.unique(before[before != NO_LANE]), np.unique(after)
         redirected = int(((before != after) & (before != NO_LANE)).sum())
         self.redirected += redirected
         self._number += 1
-        for gone in set(self._queues) - set(has.tolist()):
-            del self._queues[gone]
+        self.queues.keep(has)
         self.decisions.append(
             AdmissionRecord(
                 self._number, now_s, self.limits.strategy, len(after), len(had), len(has),
                 redirected, len(np.setdiff1d(has, had)), len(np.setdiff1d(had, has)),
-                plan.lower_bound, plan.total_rate_per_s, tuple(reasons), infeasible,
+                plan.lower_bound, plan.total_rate_per_s, reasons, infeasible,
             )
         )  # fmt: skip
 
 
 def _named(lane: int) -> str:
     return f"{PREFIX}{lane}"
-
-
-def _sums(lane: Ints, rows: Ints) -> dict[int, float]:
-    if len(lane) == 0:
-        return {}
-    numbers, of = np.unique(lane, return_inverse=True)
-    return dict(zip(numbers.tolist(), np.bincount(of, rows).tolist(), strict=True))

@@ -25,6 +25,7 @@ class Limits:
     horizon: int = 2
     latency_bound_s: float = 5.0
     overload_by: str = "either"
+    accept_below: float = 0.85
     drain_below: float | None = 0.6
 
 
