@@ -97,6 +97,26 @@ def test_bursts_are_spread_where_plain_panes_pile_them_up() -> None:
     assert load_ratio(ours) < load_ratio(plain) / 3
 
 
+def test_a_pane_longer_than_a_batch_keeps_all_nodes_busy() -> None:
+    # 60 minutes every minute in batches of a second: forty minutes of a steady 800 rows a second.
+    history, nodes = new_history(8), 8
+    for second in range(40 * 60):
+        routes, history = rate_aware_routes(np.full(800, second // 60), history)
+        assert node_loads(routes, nodes).tolist() == [100] * nodes
+    burst, history = rate_aware_routes(np.full(4_000, 40), history)
+    assert node_loads(burst, nodes).max() <= 501
+    few, history = rate_aware_routes(np.full(40, 40), history)
+    assert len(set(few.tolist())) == 1, "not worth a part of their own"
+    assert history.received_rows.sum() == 7 * 60 * 800 + 4_040
+
+
+@given(st.lists(st.integers(65, 4_000), min_size=1, max_size=7))
+def test_few_panes_in_a_batch_are_dealt_evenly(sizes: list[int]) -> None:
+    routes, _ = rate_aware_routes(rows_of(sizes), new_history(8))
+    loads = node_loads(routes, 8)
+    assert loads.max() <= max(-(-sum(sizes) // 8), 64) + 64
+
+
 def test_rows_in_any_order_are_routed_as_many_to_each_node() -> None:
     sizes = [50] * 20 + [400]
     ordered, left = rate_aware_routes(rows_of(sizes), new_history(4))

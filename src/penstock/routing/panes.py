@@ -5,7 +5,9 @@ panes, a pane of more than m + d rows is cut: m rows stay with the node whose tu
 rows beyond go to the next nodes in turn, more of them to those that had small panes: all are filled
 to one level of what they got in the last round, in which each node had one pane of its own.
 Differs from Balkesen et al. 2013, s. 4.2: the excess goes to all nodes below that level, not to the
-next alone.
+next alone. And where rows are processed in batches, a batch with fewer panes than nodes would keep
+most nodes idle: no pane of it gives a node more than an even share of the batch, and what is beyond
+is dealt so that all nodes have as many of the batch's rows.
 """
 
 import math
@@ -19,6 +21,7 @@ from penstock.model.observation import Floats, Ints
 from penstock.routing.levelling import level
 
 RECENT_PANES = 64
+LEAST_SUB_PANE = 64  # rows; fewer are not worth a part of their own
 WARM_UP_PANES = 16  # fewer say little about mean and deviation
 
 
@@ -107,15 +110,27 @@ def rate_aware_routes(panes: Ints, history: PaneHistory) -> tuple[Ints, PaneHist
         return routes, history
     sizes = np.diff(starts, append=len(panes))
     routes, end = np.empty(len(panes), dtype=np.int64), 0
+    nodes = len(history.received_rows)
+    batch = _Batch(-(-len(panes) // nodes), np.zeros(nodes)) if len(numbers) < nodes else None
     for pane, size in zip(numbers.tolist(), sizes.tolist(), strict=True):
-        cut, history = cut_pane(pane, size, history)
+        cut, history = cut_pane(pane, size, history, batch)
         for node, rows in zip(cut.nodes.tolist(), cut.rows.tolist(), strict=True):
             routes[end : end + rows] = node
             end += rows
     return routes, history
 
 
-def cut_pane(pane: int, rows: int, history: PaneHistory) -> tuple[SubPanes, PaneHistory]:
+@dataclass(frozen=True)
+class _Batch:
+    """A batch with fewer panes than nodes."""
+
+    share_rows: int  # of each node
+    dealt: Floats  # rows of the batch that each node has; kept up to date
+
+
+def cut_pane(
+    pane: int, rows: int, history: PaneHistory, batch: _Batch | None = None
+) -> tuple[SubPanes, PaneHistory]:
     """Cut the next rows of a pane into sub-panes, and remember them."""
     own = pane % len(history.received_rows)
     if history.open_pane is None or pane > history.open_pane:
@@ -123,13 +138,16 @@ def cut_pane(pane: int, rows: int, history: PaneHistory) -> tuple[SubPanes, Pane
     is_late = history.open_pane is not None and pane < history.open_pane
     seen = 0 if is_late else history.open_size
     received = history.received_rows.copy()
-    cut = SubPanes(np.array([own]), np.array([rows]))
+    kept = rows
     if not is_late and seen + rows > history.limit_rows:
         kept = min(rows, max(0, round(history.mean_rows) - seen))
-        received[own] += kept
-        cut = _dealt(own, kept, rows - kept, received)
-    else:
-        received[own] += rows
+    if not is_late and batch is not None:
+        kept = min(kept, max(batch.share_rows - int(batch.dealt[own]), LEAST_SUB_PANE))
+        batch.dealt[own] += kept
+    received[own] += kept
+    cut = _dealt(own, kept, rows - kept, received if batch is None else batch.dealt)
+    if batch is not None:
+        np.add.at(received, cut.nodes[1:], cut.rows[1:])
     newest = history.last_round[-1]
     joined = SubPanes(np.append(newest.nodes, cut.nodes), np.append(newest.rows, cut.rows))
     size = history.open_size if is_late else seen + rows
@@ -143,6 +161,8 @@ def cut_pane(pane: int, rows: int, history: PaneHistory) -> tuple[SubPanes, Pane
 
 def _dealt(own: int, kept: int, excess: int, received: Floats) -> SubPanes:
     """The excess in turn from the next node on, as far as each is behind; updates `received`."""
+    if excess == 0:
+        return SubPanes(np.array([own]), np.array([kept]))
     turn = np.arange(own + 1, own + 1 + len(received)) % len(received)
     rows = level(received[turn], excess, 1.0)
     received[turn] += rows
