@@ -89,6 +89,15 @@ def test_the_stream_that_will_jump_leaves_the_full_lane() -> None:
     assert "stream 's3': lane 'lane-1' -> 'north'" in text
 
 
+def test_without_a_horizon_a_rise_is_still_looked_for() -> None:
+    document = changed(accept_below=1)
+    del document["horizon"]
+    document["streams"][0]["rates"] = [1, 2, 3, 4]
+    document["streams"][2]["meta"] = {}
+    said = " ".join(advice(document)["reasons"])
+    assert "stream 's1': lane 'lane-1' -> 'north'; it needs 6 per s and is expected to" in said
+
+
 def test_new_lanes_get_names_that_are_free() -> None:
     document = changed(lanes=[{"name": "lane-1"}, {"name": "lane-3"}])
     document["streams"] = [{"name": f"s{n}", "lane": None, "rates": [9]} for n in range(4)]

@@ -59,6 +59,16 @@ def test_what_is_known_overrides_the_forecast(
     assert found.needed_rate_per_s[0] == pytest.approx(needed)
 
 
+def test_a_stream_that_jumps_may_be_at_its_greatest_again() -> None:
+    history = [[20.0, 300.0, 20.0, 20.0, 20.0, 20.0]]
+    assert seen({"transition": "jump"}, history).needed_rate_per_s[0] == 300
+    assert seen({"transition": "jump", "expected_rate": 50}, history).rise_per_s[0] > 200
+    assert seen({"transition": "trend"}, history).needed_rate_per_s[0] < 100
+    others = metadata_from([{}, {"transition": "jump"}])
+    new = outlook(np.array([[10.0, 80.0], [np.nan, np.nan]]), 3, LastRate(), others)
+    assert new.needed_rate_per_s.tolist() == [80, 80]
+
+
 def test_a_cycle_is_placed_by_the_age_not_by_the_window() -> None:
     meta = {"period": 10, "phase": 0, "burst": 5, "least_rate": 0, "greatest_rate": 50}
     # The newest of 26 measurements is the sixth period of its third cycle: four more are idle.

@@ -9,7 +9,7 @@ import numpy as np
 from penstock.admission.algorithm1 import AdmissionPlan
 from penstock.admission.decide import decide_admission
 from penstock.admission.names import Names
-from penstock.admission.problem import ACCEPT_BELOW, NEW, AdmissionProblem
+from penstock.admission.problem import ACCEPT_BELOW, HORIZON, NEW, AdmissionProblem
 from penstock.admission.registry import strategy_named
 from penstock.admission.schema import SCHEMA
 from penstock.documents import Document
@@ -64,7 +64,7 @@ def _problem(document: Document, names: Names) -> AdmissionProblem:
         queue_rows=_columns([lane.get("queue", []) for lane in document["lanes"]]),
         lane_capacity_per_s=float(document["lane_capacity"]),
         latency_bound_s=float(document["latency_bound_s"]),
-        horizon=int(document.get("horizon", 1)),
+        horizon=int(document.get("horizon", HORIZON)),
         metadata=metadata_from([stream.get("meta", {}) for stream in streams]),
         accept_below=float(document.get("accept_below", ACCEPT_BELOW)),
         overload_by=document.get("overload_by", "either"),

@@ -16,6 +16,7 @@ from penstock.model.observation import Floats, Ints
 Bools = NDArray[np.bool_]
 OVERLOAD_BY = ("either", "queue")  # late by its queue or too full; or only late by its queue
 ACCEPT_BELOW = 0.85  # leaves room for what a forecast misses
+HORIZON = 2  # periods; over one, no rate is expected to change
 NEW = -1  # the lane of a stream that is not admitted yet
 
 
@@ -36,7 +37,7 @@ class AdmissionProblem:
     queue_rows: Floats
     lane_capacity_per_s: float
     latency_bound_s: float
-    horizon: int = 1
+    horizon: int = HORIZON
     metadata: StreamMetadata | None = None
     age_periods: Floats | None = None  # since each stream joined; None: as far as rates reach back
     backlog_rows: Floats | None = None  # of each stream

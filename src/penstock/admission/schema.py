@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from penstock.admission.problem import ACCEPT_BELOW, OVERLOAD_BY
+from penstock.admission.problem import ACCEPT_BELOW, HORIZON, OVERLOAD_BY
 from penstock.admission.registry import STRATEGIES
 from penstock.documents import Schema
 from penstock.forecast.metadata import TRANSITIONS
@@ -101,7 +101,7 @@ SCHEMA: Schema = {
                 "type": "integer",
                 "minimum": 1,
                 "maximum": 10_000,
-                "default": 1,
+                "default": HORIZON,
                 "description": "periods ahead for which lanes must have room (k)",
             },
             "latency_bound_s": {"type": "number", "minimum": 1e-9, "maximum": 1e9},

@@ -8,7 +8,8 @@ The most informative knowledge decides, in this order:
 2. burst and idle length without a phase: on and off as a Markov chain. With mean lengths B and I,
    the share of time on tends from what it is now to B / (B + I) as exp(-h (1/B + 1/I)).
 3. slope: a line from the newest rate.
-4. transition `jump` or only a greatest rate: the greatest rate (the paper's example).
+4. transition `jump`: the greatest rate, as seen so far where none is declared; or a greatest rate
+   alone (the paper's example).
 5. an expected rate.
 
 What is declared bounds every guess: none leaves [least, greatest], and after a stream's lifetime
@@ -50,14 +51,14 @@ def expected_rates(rows: Rows, defaults: Defaults, ahead: int) -> Floats:
             cyclic & placed,
             both,
             ~np.isnan(known.slope_per_period),
-            peak & ((known.transition == JUMP) | (plain & (known.transition != TREND))),
+            (known.transition == JUMP) | (peak & plain & (known.transition != TREND)),
             ~plain,
         ],
         [
             _in_cycle(rows, defaults, low, high, ahead),
             _on_and_off(rows, low, high, ahead),
             now + known.slope_per_period * ahead,
-            known.greatest_rate_per_s,
+            high,
             known.expected_rate_per_s,
         ],
         np.nan,

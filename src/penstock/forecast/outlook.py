@@ -8,6 +8,7 @@ from penstock.errors import InvalidInput
 from penstock.forecast.expectation import Rows, bounded, expected_rates
 from penstock.forecast.forecaster import Forecaster, newest
 from penstock.forecast.metadata import (
+    JUMP,
     Defaults,
     StreamMetadata,
     completed,
@@ -108,7 +109,7 @@ def _says_something(known: StreamMetadata) -> "np.ndarray[tuple[int], np.dtype[n
         known.expected_rate_per_s, known.least_rate_per_s, known.greatest_rate_per_s, known.cycle,
         known.slope_per_period, known.lifetime_periods,
     )  # fmt: skip
-    said = np.zeros(len(known), dtype=bool)
+    said = known.transition == JUMP
     for column in numbers:
         said |= ~np.isnan(column)
     return said
