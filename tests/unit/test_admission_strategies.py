@@ -185,6 +185,15 @@ def test_meta_data_decides_who_leaves() -> None:
     assert plan.new_lanes == 1
 
 
+def test_of_streams_that_burst_by_chance_the_idle_ones_do_not_leave_first() -> None:
+    meta = {"greatest_rate": 40.0, "least_rate": 0.0, "burst": 8.0, "idle": 8.0}
+    rates = [[40.0] * 4] * 3 + [[0.0] * 4] * 3
+    problem = problem_of(rates, [0] * 6, [[0.0]], [meta] * 6)
+    redirected = plan_of("drf-m", problem).redirected
+    assert len(redirected) == 2
+    assert set(redirected.tolist()) <= {0, 1, 2}
+
+
 def test_meta_data_keeps_what_a_forecast_would_move() -> None:
     rising = [[10.0 + 6 * t for t in range(6)], [50.0] * 6]
     declared = [{"greatest_rate": 45.0, "transition": "trend"}, {}]

@@ -70,7 +70,7 @@ def _admission(strategy: str, capacity_per_s: float, **more: Any) -> Admission:
         "strategy": strategy, "lane_capacity": capacity_per_s,
         "lane_rows": round(CATCH_UP * capacity_per_s * BATCH_S), "lanes_max": 64,
         "period": SHORT_PERIOD_S, "horizon": HORIZON_PERIODS, "latency_bound": BOUND,
-        "drain_below": DRAIN_BELOW, "overload_by": "queue", **more,
+        "drain_below": DRAIN_BELOW, **more,
     }  # fmt: skip
     return Admission(**options)
 

@@ -29,8 +29,9 @@ BOUND_S = 5.0
 class Rules:
     """What is left open: when a lane counts as overloaded, and when lanes are drained."""
 
-    overload_by: str = "queue"  # s.2.5
+    overload_by: str = "either"  # as in fig. 5; s. 2.5 names queues only
     drain_below: float | None = 0.8
+    accept_below: float = 0.95  # for PAR, which keeps no assignments, lanes are packed full
 
 
 AS_JUDGED = Rules()
@@ -76,6 +77,7 @@ def simulate(
     problem = AdmissionProblem(
         workload.rates_per_s, lane, lanes.samples, lane_capacity_per_s, BOUND_S, HORIZON_PERIODS,
         workload.metadata, drain_below=rules.drain_below, overload_by=rules.overload_by,
+        accept_below=rules.accept_below if strategy and strategy.keeps_assignments else 1.0,
     )  # fmt: skip
     for period in range(HISTORY_PERIODS, periods):
         held_s = np.zeros(streams)

@@ -20,7 +20,7 @@ UNDRAINED = "no lane drained"
 RULES = {
     "judged": AS_JUDGED,
     UNDRAINED: Rules(drain_below=None),
-    "load counts as overload": Rules(overload_by="either"),
+    "queues alone count": Rules(overload_by="queue"),
 }
 
 

@@ -19,9 +19,12 @@ its rate is zero. NaN where the meta-data says nothing.
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from penstock.forecast.metadata import JUMP, TREND, Defaults, StreamMetadata
 from penstock.model.observation import Floats
+
+Bools = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
@@ -42,14 +45,13 @@ def expected_rates(rows: Rows, defaults: Defaults, ahead: int) -> Floats:
     high = _first(known.greatest_rate_per_s, rows.seen_greatest_per_s, defaults.greatest_rate_per_s)
     high = np.maximum(low, high)
     cyclic, placed = ~np.isnan(known.cycle), ~np.isnan(known.phase_periods)
-    both = ~np.isnan(known.burst_periods) & ~np.isnan(known.idle_periods)
     peak = ~np.isnan(known.greatest_rate_per_s)
     plain = np.isnan(known.expected_rate_per_s)
     now = _first(rows.newest_per_s, known.expected_rate_per_s, defaults.expected_rate_per_s)
     rate = np.select(
         [
             cyclic & placed,
-            both,
+            goes_by_chance(known),
             ~np.isnan(known.slope_per_period),
             (known.transition == JUMP) | (peak & plain & (known.transition != TREND)),
             ~plain,
@@ -64,6 +66,12 @@ def expected_rates(rows: Rows, defaults: Defaults, ahead: int) -> Floats:
         np.nan,
     )
     return bounded(rows, rate, ahead)
+
+
+def goes_by_chance(known: StreamMetadata) -> Bools:
+    """Streams that are on and off for known times, but nobody knows when."""
+    timed = ~np.isnan(known.cycle) & ~np.isnan(known.phase_periods)
+    return ~np.isnan(known.burst_periods) & ~np.isnan(known.idle_periods) & ~timed
 
 
 def bounded(rows: Rows, rate: Floats, ahead: int) -> Floats:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from penstock.errors import InvalidInput
-from penstock.forecast.expectation import Rows, bounded, expected_rates
+from penstock.forecast.expectation import Bools, Rows, bounded, expected_rates, goes_by_chance
 from penstock.forecast.forecaster import Forecaster, newest
 from penstock.forecast.metadata import (
     JUMP,
@@ -27,11 +27,18 @@ class Outlook:
     next_rate_per_s: Floats  # X_{t+1}, by forecast
     horizon_rate_per_s: Floats  # X_{t+k}, by meta-data where it says something
     needed_rate_per_s: Floats  # the most within the horizon: what a lane must have room for
+    by_chance: Bools | None = None  # streams that change at times nobody knows
 
     @property
     def rise_per_s(self) -> Floats:
-        """The paper's delta-rate-forecast: X_{t+k} - X_{t+1}."""
-        return self.horizon_rate_per_s - self.next_rate_per_s
+        """The paper's delta-rate-forecast: X_{t+k} - X_{t+1}.
+
+        Differs from Balkesen et al. 2013, s. 2.5: a stream that goes on and off by chance has none.
+        What is expected of it rises while it is idle, so idle streams would leave first, many of
+        them, and an overloaded lane would keep the busy ones.
+        """
+        rise = self.horizon_rate_per_s - self.next_rate_per_s
+        return rise if self.by_chance is None else np.where(self.by_chance, 0.0, rise)
 
 
 def outlook(
@@ -101,7 +108,9 @@ def _overridden(
     merged = [column.copy() for column in columns]
     for column, values in zip(merged, (first, expected, needed), strict=True):
         column[described] = values
-    return Outlook(*merged)
+    by_chance = np.zeros(len(history), dtype=bool)
+    by_chance[described] = goes_by_chance(rows.metadata)
+    return Outlook(*merged, by_chance)
 
 
 def _says_something(known: StreamMetadata) -> "np.ndarray[tuple[int], np.dtype[np.bool_]]":
