@@ -98,6 +98,32 @@ def test_without_a_horizon_a_rise_is_still_looked_for() -> None:
     assert "stream 's1': lane 'lane-1' -> 'north'; it needs 6 per s and is expected to" in said
 
 
+def test_costs_give_the_nodes_of_the_processing_layer() -> None:
+    # 24 rows a second are expected: s1 4, s2 5, s3 6, s4 6 and s5 3.
+    costs = {"query_s": 0.3, "merge_s": 0.1, "query_node_rate": 5, "headroom": 0.2}
+    answer = advice(changed(costs=costs))
+    assert answer["nodes"] == {"query": 9, "merge": 6}
+    assert "query nodes: 9 for 24 rows per s of 0.3 s each" in answer["reasons"][-1]
+    assert advice(changed(costs={"query_s": 0.3, "merge_s": 0}))["nodes"] == {
+        "query": 8,
+        "merge": 1,
+    }
+    assert "nodes" not in advice(changed())
+    with pytest.raises(InvalidInput, match="headroom"):
+        advice(changed(costs={**costs, "headroom": 1}))
+
+
+def test_a_forecaster_is_named_where_a_strategy_forecasts() -> None:
+    document = changed(accept_below=1)
+    document["streams"][0]["rates"] = [1, 2, 3, 4]
+    document["streams"][2]["meta"] = {}
+    assert (
+        advice({**document, "forecaster": "last"})["redirected"] != advice(document)["redirected"]
+    )
+    with pytest.raises(InvalidInput, match="strategy 'ard' forecasts nothing"):
+        advice({**document, "strategy": "ard", "forecaster": "holt"})
+
+
 def test_new_lanes_get_names_that_are_free() -> None:
     document = changed(lanes=[{"name": "lane-1"}, {"name": "lane-3"}])
     document["streams"] = [{"name": f"s{n}", "lane": None, "rates": [9]} for n in range(4)]

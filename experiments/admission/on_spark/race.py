@@ -18,7 +18,7 @@ import numpy as np
 from experiments.admission.workloads.streams import PERIOD_S, StreamWorkload
 from penstock.forecast.metadata import NAMES, TRANSITIONS, StreamMetadata
 from penstock.model.sinks import ForeachBatch
-from penstock.model.sources import Admission, Streams
+from penstock.model.sources import CAPACITY_BEFORE_MEASURED, Admission, Streams
 from penstock.model.topology import Topology
 from penstock.spark.run.together import Pace, RunningTopology
 from penstock.workloads.generator import Generator
@@ -160,7 +160,10 @@ class _Watch:
         capacity_per_s: float | None,
     ) -> None:
         self._running = running
-        self._capacity = {n: capacity_per_s or a.lane_capacity for n, a in entrants.items()}
+        self._capacity = {
+            n: capacity_per_s or a.lane_capacity or CAPACITY_BEFORE_MEASURED
+            for n, a in entrants.items()
+        }
         self._laps = {name: Lap() for name in entrants}
         self._counted = QUIET_S + SETTLING_PERIODS * SHORT_PERIOD_S
         self._seen: set[int] = set()

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 
 from penstock.errors import InvalidInput
 
+HEADROOM = 0.1
+
 
 @dataclass(frozen=True)
 class QueryCosts:
@@ -16,7 +18,7 @@ class QueryCosts:
     query_s_per_tuple: float  # c_op
     merge_s_per_tuple: float  # c_merge
     query_node_tuples_per_s: float  # C_op: what one query node passes on at most
-    headroom: float = 0.1  # H: share of a node not used for operators
+    headroom: float = HEADROOM  # H: share of a node not used for operators
 
     def __post_init__(self) -> None:
         for name in ("query_s_per_tuple", "merge_s_per_tuple", "query_node_tuples_per_s"):

@@ -9,6 +9,7 @@ import numpy as np
 from penstock.admission.algorithm1 import AdmissionPlan
 from penstock.admission.decide import decide_admission
 from penstock.admission.names import Names
+from penstock.admission.parallelism import HEADROOM, NodeCounts, QueryCosts, node_counts
 from penstock.admission.problem import ACCEPT_BELOW, HORIZON, NEW, AdmissionProblem
 from penstock.admission.registry import strategy_named
 from penstock.admission.schema import SCHEMA
@@ -24,9 +25,17 @@ def advise(document: Document) -> dict[str, Any]:
     """Which lane should read which stream, what changes, and how far from the fewest it is."""
     names = Names(_names(document["streams"], "streams"), _names(document["lanes"], "lanes"))
     problem = _problem(document, names)
-    decision = decide_admission(problem, strategy_named(document["strategy"]), names)
+    decision = decide_admission(
+        problem, strategy_named(document["strategy"], document.get("forecaster")), names
+    )
     answer = _answer(decision.plan, problem, names)
-    answer["reasons"] = list(decision.reasons)
+    reasons = list(decision.reasons)
+    if "costs" in document:
+        costs = _costs(document["costs"])
+        nodes = node_counts(decision.plan.total_rate_per_s, costs)
+        answer["nodes"] = {"query": nodes.query, "merge": nodes.merge}
+        reasons.append(_nodes_reason(decision.plan.total_rate_per_s, costs, nodes))
+    answer["reasons"] = reasons
     if decision.infeasible is not None:
         answer["infeasible"] = decision.infeasible
     return answer
@@ -69,6 +78,25 @@ def _problem(document: Document, names: Names) -> AdmissionProblem:
         accept_below=float(document.get("accept_below", ACCEPT_BELOW)),
         overload_by=document.get("overload_by", "either"),
         drain_below=None if drain_below is None else float(drain_below),
+    )
+
+
+def _costs(document: Document) -> QueryCosts:
+    query_s = float(document["query_s"])
+    return QueryCosts(
+        query_s_per_tuple=query_s,
+        merge_s_per_tuple=float(document["merge_s"]),
+        query_node_tuples_per_s=float(document.get("query_node_rate", 1.0 / query_s)),
+        headroom=float(document.get("headroom", HEADROOM)),
+    )
+
+
+def _nodes_reason(rate_per_s: float, costs: QueryCosts, nodes: NodeCounts) -> str:
+    return (
+        f"query nodes: {nodes.query} for {rate_per_s:g} rows per s of {costs.query_s_per_tuple:g} "
+        f"s each; merge nodes: {nodes.merge} for {costs.query_node_tuples_per_s:g} rows per s of "
+        f"each of them at {costs.merge_s_per_tuple:g} s; {costs.headroom:.0%} of a node is kept "
+        "free"
     )
 
 

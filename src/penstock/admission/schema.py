@@ -2,10 +2,12 @@
 
 from typing import Any
 
+from penstock.admission.parallelism import HEADROOM
 from penstock.admission.problem import ACCEPT_BELOW, HORIZON, OVERLOAD_BY
 from penstock.admission.registry import STRATEGIES
 from penstock.documents import Schema
 from penstock.forecast.metadata import TRANSITIONS
+from penstock.forecast.named import FORECASTERS
 
 _NAME = {"type": "string", "minLength": 1}
 _RATE = {"type": "number", "minimum": 0, "maximum": 1e15}
@@ -81,6 +83,28 @@ _STREAM = _object(
     ["name"],
     "one external input",
 )
+_SECONDS = {"type": "number", "minimum": 0, "maximum": 1e9}
+_COSTS = _object(
+    {
+        "query_s": {
+            **_SECONDS, "minimum": 1e-12, "description": "seconds of a node for each row, c_op",
+        },
+        "merge_s": {
+            **_SECONDS, "description": "seconds of a merge node for each row it gets, c_merge",
+        },
+        "query_node_rate": {
+            **_RATE,
+            "description": "rows per s that a query node passes on at most, C_op; without it, as "
+            "many as it takes in",
+        },
+        "headroom": {
+            "type": "number", "minimum": 0, "exclusiveMaximum": 1, "default": HEADROOM,
+            "description": "share of a node not used for operators, H",
+        },
+    },
+    ["query_s", "merge_s"],
+    "measured costs of the query; the answer then has the query and merge nodes for the rates",
+)  # fmt: skip
 SCHEMA: Schema = {
     "$schema": "https://json-schema.org/draft/2020-12/schema",
     "title": "penstock advise admission",
@@ -90,6 +114,11 @@ SCHEMA: Schema = {
                 "enum": list(STRATEGIES),
                 "description": "drf-m uses forecasts and meta-data, drf forecasts; ard, ari and "
                 "par are baselines by last rates",
+            },
+            "forecaster": {
+                "enum": [None, *FORECASTERS],
+                "default": None,
+                "description": "by which drf-m and drf foresee rates; null: holt",
             },
             "lane_capacity": {
                 "type": "number",
@@ -105,6 +134,7 @@ SCHEMA: Schema = {
                 "description": "periods ahead for which lanes must have room (k)",
             },
             "latency_bound_s": {"type": "number", "minimum": 1e-9, "maximum": 1e9},
+            "costs": _COSTS,
             "lanes": {"type": "array", "maxItems": 100_000, "items": _LANE},
             "streams": {"type": "array", "maxItems": 2_000_000, "items": _STREAM},
             "accept_below": {

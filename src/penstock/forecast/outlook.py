@@ -110,15 +110,15 @@ def _overridden(
         column[described] = values
     by_chance = np.zeros(len(history), dtype=bool)
     by_chance[described] = goes_by_chance(rows.metadata)
-    return Outlook(*merged, by_chance)
+    return Outlook(merged[0], merged[1], merged[2], by_chance)
 
 
-def _says_something(known: StreamMetadata) -> "np.ndarray[tuple[int], np.dtype[np.bool_]]":
+def _says_something(known: StreamMetadata) -> Bools:
     numbers = (
         known.expected_rate_per_s, known.least_rate_per_s, known.greatest_rate_per_s, known.cycle,
         known.slope_per_period, known.lifetime_periods,
     )  # fmt: skip
-    said = known.transition == JUMP
+    said: Bools = known.transition == JUMP
     for column in numbers:
         said |= ~np.isnan(column)
     return said

@@ -176,10 +176,11 @@ class AdmissionRecord:
     opened: int
     retired: int
     lower_bound: int
-    rate_per_s: float
+    rate_per_s: float  # expected of all streams, by forecast and meta-data
     reasons: tuple[str, ...]
     infeasible: str | None = None
     source: str = ""
+    horizon_s: float = 0.0  # how far ahead `rate_per_s` is expected
 
 
 @dataclass(frozen=True)
@@ -196,6 +197,15 @@ class SourceObservation:
     lanes: tuple[LaneObservation, ...] = ()
     decisions: tuple[AdmissionRecord, ...] = ()
     notes: tuple[str, ...] = ()
+    # What its last decision expects of all its streams, by forecast and meta-data, and when it was
+    # expected: within so many seconds. None before it has decided.
+    foreseen_rate_per_s: float | None = None
+    foreseen_horizon_s: float | None = None
+
+    @property
+    def rate_per_s(self) -> float:
+        """Rows a second that came to its streams in its last period."""
+        return sum(lane.rate_per_s for lane in self.lanes)
 
 
 @dataclass(frozen=True)
@@ -232,6 +242,18 @@ class Observation:
     def columns(self) -> ComponentColumns:
         """Its components as columns; made once, as a window is read in every period."""
         return ComponentColumns(self.components)
+
+    @property
+    def foreseen_rate_per_s(self) -> float:
+        """What all sources will bring, as far as sources of many streams foresee it.
+
+        Other sources count with what they bring now; NaN where nothing is foreseen.
+        """
+        known = [one for one in self.sources if one.foreseen_rate_per_s is not None]
+        if not known:
+            return float("nan")
+        others = self.arrival_rate_per_s - sum(one.rate_per_s for one in known)
+        return max(others, 0.0) + sum(one.foreseen_rate_per_s or 0.0 for one in known)
 
     @property
     def key_groups(self) -> dict[str, KeyGroups]:

@@ -20,26 +20,33 @@ FORMATS = {  # a file holds many records, a broker's record is one value
     "backend": ("json",),  # not passed to it: what it needs is in `options`
 }
 STRATEGIES = ("drf-m", "drf", "ard", "ari", "par")
+FORECASTING = ("drf-m", "drf")
+CAPACITY_BEFORE_MEASURED = 100_000.0  # rows per s of a lane
+DEFAULT_BOUND_S = 5.0
 
 
 @dataclass(frozen=True)
 class Admission:
     """How streams are divided among lanes, and how much of them a batch takes.
 
-    A lane is planned for `lane_capacity` rows a second and takes at most `lane_rows` rows of a
-    batch; `max_rows` bounds the batch over all lanes. Every `period` the strategy decides anew.
+    A lane is planned for `lane_capacity` rows a second, or as many as its tasks are measured to
+    serve, and takes at most `lane_rows` rows of a batch; `max_rows` bounds the batch over all
+    lanes. Every `period` the strategy decides anew; `drf-m` and `drf` foresee rates by the
+    `forecaster` (holt unless another is named: last, or package.module:Class of one's own).
     """
 
     strategy: str = "drf-m"
-    lane_capacity: float = 100_000.0
+    lane_capacity: float | None = None  # None: learnt from the lanes' tasks
     lane_rows: int = 500_000
     max_rows: int | None = None
     lanes_max: int = 16
     period: str | float = "5s"
     horizon: int = 2
-    latency_bound: str | float = "5s"  # a lane whose queue takes longer gives streams away
+    # A lane whose queue takes longer gives streams away; None: the topology's max_latency.
+    latency_bound: str | float | None = None
     overload_by: str = "either"  # a lane is overloaded by load or "queue"; or by "queue" alone
     accept_below: float = 0.85  # share of its capacity to which a lane is filled
+    forecaster: str | None = None
     drain_below: float | None = 0.6  # lanes are emptied when the rest is then at most so full
 
     def __post_init__(self) -> None:
@@ -69,19 +76,27 @@ class Admission:
                 f"Admission(drain_below) is {self.drain_below!r}; it must be in (0, 1] or None."
             )
         parse_duration_s(self.period, "Admission(period)")
-        parse_duration_s(self.latency_bound, "Admission(latency_bound)")
+        if self.latency_bound is not None:
+            parse_duration_s(self.latency_bound, "Admission(latency_bound)")
+        if self.forecaster is not None and self.strategy not in FORECASTING:
+            raise InvalidTopology(
+                f"Admission(forecaster) is {self.forecaster!r}, but strategy {self.strategy!r} "
+                f"forecasts nothing; choose {' or '.join(FORECASTING)}, or leave it out."
+            )
 
-    def to_dict(self) -> dict[str, Any]:
-        """As JSON, with durations in seconds."""
+    def to_dict(self, max_latency_s: float | None = None) -> dict[str, Any]:
+        """As JSON, with durations in seconds; `max_latency_s` is the topology's."""
+        bound = self.latency_bound or max_latency_s or DEFAULT_BOUND_S
         return {
             "strategy": self.strategy,
-            "lane_capacity_per_s": float(self.lane_capacity),
+            "forecaster": self.forecaster,
+            "lane_capacity_per_s": float(self.lane_capacity or CAPACITY_BEFORE_MEASURED),
             "lane_rows": self.lane_rows,
             "max_rows": self.max_rows,
             "lanes_max": self.lanes_max,
             "period_s": parse_duration_s(self.period, "Admission(period)"),
             "horizon": self.horizon,
-            "latency_bound_s": parse_duration_s(self.latency_bound, "Admission(latency_bound)"),
+            "latency_bound_s": parse_duration_s(bound, "Admission(latency_bound)"),
             "overload_by": self.overload_by,
             "accept_below": self.accept_below,
             "drain_below": self.drain_below,

@@ -86,7 +86,7 @@ def read_source(
 ) -> DataFrame:
     """The streaming frame of a source, whatever kind it is."""
     forms = operators_of_source(topology, source.name)
-    opening = Opening(reading.controls, reading.at_once, forms)
+    opening = Opening(reading.controls, reading.at_once, topology.max_latency_s, forms)
     return running_source(source, reading.epoch_s).open(session, opening)
 
 

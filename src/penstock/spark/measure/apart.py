@@ -105,6 +105,7 @@ class ApartMeasurer:
             components=components,
             nodes=nodes,
             latency=summarise(running.ledger.take(), running.topology.max_latency_s),
+            sources=running.sources.observe(),
             missing=tuple(missing),
             flows=self._between_components(),
         )

@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from penstock.control.clock import steady_s
-from penstock.errors import Unavailable
+from penstock.errors import InvalidInput, Unavailable
 from penstock.model.observation import (
     BatchObservation,
     ComponentObservation,
@@ -29,14 +29,17 @@ from penstock.spark.checkpoint.state_size import state_bytes
 from penstock.spark.compile.builder import BuiltQuery
 from penstock.spark.measure.batch_work import QueryWork
 from penstock.spark.measure.foreign_rows import ForeignRows
+from penstock.spark.measure.lane_capacities import LaneCapacities
 from penstock.spark.measure.ledger import summarise
 from penstock.spark.measure.nodes import NodeReader
 from penstock.spark.measure.progress import BatchReport
 from penstock.spark.measure.query_work import WorkOfQueries, operator_rates, rows_out
 from penstock.spark.measure.route_tables import RouteTableReporter
 from penstock.spark.measure.running import RunningQueries
+from penstock.spark.measure.service_estimate import Batch
 from penstock.spark.measure.shed_rows import ShedRowsReporter
 from penstock.spark.routes.frames import table_in_use
+from penstock.spark.sources.control import Controls
 from penstock.spark.sources.running.source import SourceRates
 
 
@@ -85,6 +88,7 @@ class SparkMeasurer:
         self._sources.take(time.time())
         self._shed = ShedRowsReporter()
         self._foreign = ForeignRows()
+        self._lanes = LaneCapacities(Controls(running.sources.folder), running.inputs)
 
     def observe(self) -> Observation | None:
         now_s, wall_s = steady_s(), time.time()  # sources stamp by the machine's clock
@@ -111,6 +115,7 @@ class SparkMeasurer:
                 self._component(component, arrival_rate_per_s, period_s, nodes, works)
                 for component in query.plan.components
             ]
+        self._tell_lanes(missing)
         if not np.isnan(overheads_s).all():
             self._overhead_s = float(np.nanmean(overheads_s))
         if any(np.isnan(c.service_time_s) for c in components):
@@ -138,6 +143,12 @@ class SparkMeasurer:
                 *self._shed.take(running.shed_rows(), arrival_rate_per_s * period_s, now_s),
             ),
         )
+
+    def _tell_lanes(self, missing: list[str]) -> None:
+        try:
+            self._lanes.tell()
+        except (OSError, InvalidInput) as reason:
+            missing.append(f"capacity of lanes: {reason}")
 
     def _seen_traffic(self, missing: list[str]) -> tuple[GroupTraffic, ...]:
         try:
@@ -176,6 +187,8 @@ class SparkMeasurer:
             if came > 0:
                 learnt.service_time_s = work.busy_s.get(component.name, 0.0) / came
             learnt.tasks = work.tasks.get(component.name, learnt.tasks)
+            busy_s = work.busy_s.get(component.name, 0.0)
+            self._lanes.learn(component.name, Batch(came, learnt.tasks * len(measured), busy_s))
             group = work.groups.get(component.name)
             if group is not None and len(group.run_time_s):
                 scale = len(measured)

@@ -14,6 +14,7 @@ from typing import Any
 
 from penstock.errors import InvalidInput
 from penstock.forecast.metadata import NAMES, metadata_from
+from penstock.forecast.named import forecaster_named
 from penstock.model.sources import OVERLOAD_BY, STRATEGIES
 from penstock.spark.checkpoint.durable_files import exclusive, write_atomically
 from penstock.spark.sources.settings import Limits
@@ -38,6 +39,7 @@ class Control:
     # By name, the position at which a stream was suspended: the order holds for that one only.
     resumed: dict[str, tuple[int, int]] = field(default_factory=dict)
     limits: dict[str, Any] = field(default_factory=dict)
+    lane_capacity_per_s: float | None = None  # as measured; no limit that was asked for
 
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> "Control":
@@ -54,10 +56,13 @@ class Control:
             tuple(document.get("removed", ())),
             {name: (int(place[0]), int(place[1])) for name, place in resumed.items()},
             dict(document.get("limits", {})),
+            _positive(document.get("lane_capacity_per_s")),
         )
 
-    def applied(self, limits: Limits) -> Limits:
-        """The limits as the running program wants them."""
+    def applied(self, limits: Limits, learns_capacity: bool = False) -> Limits:
+        """The limits as the running program wants them, and as they were measured."""
+        if learns_capacity and self.lane_capacity_per_s is not None:
+            limits = replace(limits, lane_capacity_per_s=self.lane_capacity_per_s)
         return replace(limits, **self.limits)
 
 
@@ -153,6 +158,10 @@ class TaskOrders:
         return self._file.read().tasks.get(self._component, default)
 
 
+def _positive(value: Any) -> float | None:
+    return float(value) if value is not None and float(value) > 0 else None
+
+
 def check_meta(name: str, meta: Mapping[str, Any]) -> dict[str, Any]:
     """Meta-data of a stream, or a sentence with what is wrong with it."""
     for key, value in meta.items():
@@ -173,10 +182,13 @@ def check_limits(limits: Mapping[str, Any]) -> dict[str, Any]:
     for key, value in limits.items():
         if key not in known:
             raise InvalidInput(f"limit {key!r} is unknown; allowed: {', '.join(sorted(known))}.")
-        optional = key in ("max_rows", "drain_below")
+        optional = key in ("max_rows", "drain_below", "forecaster")
         number = isinstance(value, int | float) and not isinstance(value, bool) and value > 0
         if key in WHOLE and isinstance(value, float) and not value.is_integer():
             raise InvalidInput(f"limit {key} is {value!r}; give a whole number.")
+        if key == "forecaster" and isinstance(value, str):
+            forecaster_named(value)
+            continue
         words = {"strategy": STRATEGIES, "overload_by": OVERLOAD_BY}.get(key)
         if words is not None and value not in words:
             raise InvalidInput(f"limit {key} is {value!r}; allowed: {', '.join(words)}.")

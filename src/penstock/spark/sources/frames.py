@@ -11,6 +11,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from penstock.errors import InvalidTopology, PenstockError
+from penstock.forecast.named import forecaster_named
 from penstock.model.route import Route
 from penstock.model.sources import Streams
 from penstock.spark.routes.frames import obeyed, route_options
@@ -31,10 +32,13 @@ def announce_sources(session: SparkSession, folder: Path) -> None:
 def read_streams(
     name: str, streams: Streams, session: SparkSession, epoch_s: float, route: Route | None,
     more: Mapping[str, str] | None = None, at_once: bool = False,
+    max_latency_s: float | None = None,
 ) -> DataFrame:  # fmt: skip
     """The frame of a source of many streams; nothing is read yet. `more` are further options."""
     try:
         columns = columns_of(streams.kind, streams.schema, streams.backend_options)
+        if streams.admission.forecaster is not None:
+            forecaster_named(streams.admission.forecaster)
         if streams.declared is not None:
             read_declared(Path(streams.declared))
     except PenstockError as error:
@@ -47,7 +51,7 @@ def read_streams(
     _check(name, streams, columns)
     found = session.sparkContext.getLocalProperty(PROPERTY)
     directory = None if found is None else Path(found) / name
-    settings = settings_of(streams, name, directory, epoch_s)
+    settings = settings_of(streams, name, directory, epoch_s, max_latency_s)
     options = {"settings": settings.to_json(), "columns": columns, **(more or {})}
     if at_once:
         options[AT_ONCE] = "true"

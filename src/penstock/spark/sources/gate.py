@@ -143,7 +143,9 @@ class Gate:
         if self._poller.frozen:
             return
         changed = membership.refresh(steady_s) or self._behind
-        self._planner.limits = membership.control.applied(self._settings.limits)
+        self._planner.limits = membership.control.applied(
+            self._settings.limits, self._settings.learns_capacity
+        )
         if not changed and now_s < self._expires_s:
             return
         self._behind = True  # until done: where streams begin cannot be asked of one that is away

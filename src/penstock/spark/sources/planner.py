@@ -17,6 +17,7 @@ from penstock.admission.problem import NEW, AdmissionProblem
 from penstock.admission.registry import strategy_named
 from penstock.forecast.metadata import StreamMetadata, one_unknown_before
 from penstock.model.observation import AdmissionRecord, Floats, Ints
+from penstock.model.sources import FORECASTING
 from penstock.spark.sources.backends.backend import Bools
 from penstock.spark.sources.lane_bounds import within_bounds
 from penstock.spark.sources.lane_queues import LaneQueues
@@ -124,7 +125,12 @@ class LanePlanner:
             horizon=self.limits.horizon,
             metadata=one_unknown_before(new),
         )
-        return strategy_named(self.limits.strategy).believe(problem).needed_rate_per_s[1:].copy()
+        return (
+            strategy_named(self.limits.strategy, self._forecaster)
+            .believe(problem)
+            .needed_rate_per_s[1:]
+            .copy()
+        )
 
     @staticmethod
     def _free(lanes: Ints, count: int) -> Ints:
@@ -156,7 +162,9 @@ class LanePlanner:
             overload_by=limits.overload_by,
         )
         names = Names([table.names[row] for row in rows.tolist()], [_named(n) for n in lanes])
-        decision = decide_admission(problem, strategy_named(limits.strategy), names)
+        decision = decide_admission(
+            problem, strategy_named(limits.strategy, self._forecaster), names
+        )
         new = [int(name.removeprefix(PREFIX)) for name in names.of_new(decision.plan.new_lanes)]
         chosen = np.concatenate([lanes, np.array(new, dtype=np.int64)])[decision.plan.lane]
         self._need_per_s[rows] = decision.plan.need_per_s
@@ -176,6 +184,15 @@ class LanePlanner:
         usual_s = min(self.queues.since_batch_s(steady_s), 0.5 * limits.latency_bound_s)
         return np.maximum(waiting - self.newest_rates(rows) * usual_s, 0.0)
 
+    @property
+    def _forecaster(self) -> str | None:
+        return self.limits.forecaster if self.limits.strategy in FORECASTING else None
+
+    @property
+    def _steps_ahead(self) -> int:
+        """Periods that the strategy looks ahead; those by last rates see the next one only."""
+        return self.limits.horizon if self.limits.strategy in FORECASTING else 1
+
     def _record(
         self, plan: AdmissionPlan, before: Ints, after: Ints, reasons: tuple[str, ...],
         infeasible: str | None, now_s: float,
@@ -190,6 +207,7 @@ class LanePlanner:
                 self._number, now_s, self.limits.strategy, len(after), len(had), len(has),
                 redirected, len(np.setdiff1d(has, had)), len(np.setdiff1d(had, has)),
                 plan.lower_bound, plan.total_rate_per_s, reasons, infeasible,
+                horizon_s=self.limits.period_s * self._steps_ahead,
             )
         )  # fmt: skip
 

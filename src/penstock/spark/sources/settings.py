@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from penstock.model.durations import parse_duration_s
-from penstock.model.sources import Streams
+from penstock.model.sources import CAPACITY_BEFORE_MEASURED, Streams
 
 INLINE_BYTES = 8_192  # longer descriptions of a backend are kept in a file
 
@@ -17,7 +17,8 @@ class Limits:
     """What the running program may change; see model.sources.Admission."""
 
     strategy: str = "drf-m"
-    lane_capacity_per_s: float = 100_000.0
+    forecaster: str | None = None
+    lane_capacity_per_s: float = CAPACITY_BEFORE_MEASURED
     lane_rows: int = 500_000
     max_rows: int | None = None
     lanes_max: int = 16
@@ -42,6 +43,7 @@ class SourceSettings:
     declared: str | None = None
     discover: bool = True
     discovery_period_s: float = 1.0
+    learns_capacity: bool = False  # of a lane, from its tasks
     packed: bool = False  # rows cross to Spark as arrays
     limits: Limits = field(default_factory=Limits)
 
@@ -61,7 +63,11 @@ class SourceSettings:
 
 
 def settings_of(
-    streams: Streams, source: str, directory: Path | None, epoch_s: float
+    streams: Streams,
+    source: str,
+    directory: Path | None,
+    epoch_s: float,
+    max_latency_s: float | None = None,
 ) -> SourceSettings:
     """The settings of a topology's source; without a directory it is only looked at, never run."""
     options = streams.backend_options
@@ -91,5 +97,6 @@ def settings_of(
         declared=None if streams.declared is None else os.path.abspath(streams.declared),
         discover=streams.discover,
         discovery_period_s=parse_duration_s(streams.discovery_period, "discovery_period"),
-        limits=Limits(**streams.admission.to_dict()),
+        learns_capacity=streams.admission.lane_capacity is None,
+        limits=Limits(**streams.admission.to_dict(max_latency_s)),
     )

@@ -52,8 +52,17 @@ def summary(table: StreamTable, planner: LanePlanner) -> dict[str, Any]:
             }
             for row, reason in list(table.fault.items())[:MOST_NAMED]
         ],
+        "foreseen": _foreseen(planner),
         "decisions": [asdict(decision) for decision in planner.decisions],
     }
+
+
+def _foreseen(planner: LanePlanner) -> dict[str, float] | None:
+    """What the last decision expects of all streams, and within which time."""
+    if not planner.decisions:
+        return None
+    last = planner.decisions[-1]
+    return {"rate_per_s": last.rate_per_s, "horizon_s": last.horizon_s, "at_s": last.at_s}
 
 
 def write_status(directory: Path, status: dict[str, Any]) -> None:

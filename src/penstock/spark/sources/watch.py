@@ -85,6 +85,7 @@ class SourceWatch:
             if made["number"] > newest
         ]
         self._decided[log] = (status["began_s"], records[-1].number if records else newest)
+        foreseen = status.get("foreseen") or {}  # not of a runner that has yet to decide
         return SourceObservation(
             source=status["source"],
             live=status["streams"]["live"],
@@ -96,6 +97,8 @@ class SourceWatch:
             lanes=tuple(LaneObservation(**lane) for lane in status["lanes"]),
             decisions=tuple(records),
             notes=tuple(status["notes"]),
+            foreseen_rate_per_s=foreseen.get("rate_per_s"),
+            foreseen_horizon_s=foreseen.get("horizon_s"),
         )
 
 

@@ -22,6 +22,7 @@ class Opening:
 
     controls: Controls | None = None
     at_once: bool = False  # what is there at first is all that is read
+    max_latency_s: float | None = None  # of the topology
     forms: tuple[str, ...] = ()  # operators with a cheaper form: a column says which are to use it
 
     def options(self, source: str) -> dict[str, str]:
@@ -46,6 +47,11 @@ class RunningSource(ABC):
     def identity(self) -> str:
         """What must stay as it is for a checkpoint to be read on."""
         return "a function"
+
+    @property
+    def learns_capacity(self) -> bool:
+        """Whether it wants to know how many rows a second a task of its own serves."""
+        return False
 
     @property
     def rows_in_all(self) -> int | None:

@@ -37,6 +37,11 @@ class RunningStreams(RunningSource):
         self._streams, self._epoch_s, self._watch = streams, epoch_s, watch
 
     @property
+    def learns_capacity(self) -> bool:
+        """Where the user names none."""
+        return self._streams.admission.lane_capacity is None
+
+    @property
     def identity(self) -> str:
         """The system, the place in it and the format, as positions depend on them."""
         if self._streams.backend is None:
@@ -49,7 +54,7 @@ class RunningStreams(RunningSource):
         """An entry of the admission log is the offset."""
         return read_streams(
             self.name, self._streams, session, self._epoch_s, self._source.route,
-            opening.options(self.name), opening.at_once,
+            opening.options(self.name), opening.at_once, opening.max_latency_s,
         )  # fmt: skip
 
     def counted(self, now_s: float) -> tuple[int, float] | None:
