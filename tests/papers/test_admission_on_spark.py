@@ -21,7 +21,9 @@ def test_meta_data_is_declared_with_its_phase_from_joining(name: str) -> None:
         assert declared["greatest_rate"] == known.greatest_rate_per_s[row]
         assert ("phase" in declared) == (not np.isnan(known.phase_periods[row]))
         if "phase" in declared:
-            assert (declared["phase"] + 2) % declared["period"] == known.phase_periods[row]
+            ahead_s = 2 * SHORT_PERIOD_S
+            place = (declared["phase"] + ahead_s) % declared["period"] / SHORT_PERIOD_S
+            assert place == pytest.approx(known.phase_periods[row])
 
 
 def test_a_lap_weighs_latency_by_rows_and_counts_redirections_by_period() -> None:

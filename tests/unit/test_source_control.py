@@ -19,7 +19,7 @@ def test_orders_are_given_by_parts_and_all_of_them_hold(tmp_path: Path) -> None:
     StreamsProgram(tmp_path, ["reports"]).limit(lanes_max=4)
     controls.order(["reports"], shed=0.2)
     assert runner.read() == Control(
-        shed=0.2, cheaper=("lookup",), route_tasks=5, added={"a": {"lifetime": 3}},
+        shed=0.2, cheaper=("lookup",), route_tasks=5, added={"a": {"lifetime": 3.0}},
         limits={"lanes_max": 4},
     )  # fmt: skip
 

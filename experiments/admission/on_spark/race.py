@@ -21,6 +21,7 @@ from penstock.model.sinks import ForeachBatch
 from penstock.model.sources import CAPACITY_BEFORE_MEASURED, Admission, Streams
 from penstock.model.topology import Topology
 from penstock.spark.run.together import Pace, RunningTopology
+from penstock.spark.sources.stream_meta import SPANS
 from penstock.workloads.generator import Generator
 from penstock.workloads.profiles import steps
 
@@ -146,6 +147,8 @@ def _declared(metadata: StreamMetadata, joined_s: float) -> str:
             lines.append(f'transition = "{TRANSITIONS[code]}"')
         if not np.isnan(known["phase"]):
             known["phase"] = (known["phase"] - early) % metadata.cycle[row]
+        known |= {n: known[n] * SHORT_PERIOD_S for n in SPANS}
+        known["slope"] /= SHORT_PERIOD_S
         lines += [f"{n} = {float(value)!r}" for n, value in known.items() if not np.isnan(value)]
     return "\n".join(lines) + "\n"
 

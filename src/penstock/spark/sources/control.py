@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 from penstock.errors import InvalidInput
-from penstock.forecast.metadata import NAMES, metadata_from
 from penstock.forecast.named import forecaster_named
 from penstock.model.sources import OVERLOAD_BY, STRATEGIES
 from penstock.spark.checkpoint.durable_files import exclusive, write_atomically
@@ -162,18 +161,6 @@ def _positive(value: Any) -> float | None:
     return float(value) if value is not None and float(value) > 0 else None
 
 
-def check_meta(name: str, meta: Mapping[str, Any]) -> dict[str, Any]:
-    """Meta-data of a stream, or a sentence with what is wrong with it."""
-    for key, value in meta.items():
-        if key not in NAMES:
-            raise InvalidInput(f"stream {name!r}: {key!r} is unknown; allowed: {', '.join(NAMES)}.")
-        number = isinstance(value, int | float) and not isinstance(value, bool)
-        signed = key == "slope"
-        if key != "transition" and not (number and (signed or value >= 0)):
-            what = "a number" if signed else "a number of at least 0"
-            raise InvalidInput(f"stream {name!r}: {key} is {value!r}; give {what}.")
-    metadata_from([meta], f"stream {name!r}: streams")
-    return dict(meta)
 
 
 def check_limits(limits: Mapping[str, Any]) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from penstock.model.route import Route
 from penstock.model.sources import Streams
 from penstock.spark.routes.frames import obeyed, route_options
 from penstock.spark.sources.backends.classes import make_backend
-from penstock.spark.sources.membership import read_declared
+from penstock.spark.sources.declared import read_declared
 from penstock.spark.sources.packing import MOST_COLUMNS, packed_schema, unpacked
 from penstock.spark.sources.reader import AT_ONCE, FORMAT, PACKS, PenstockSource, columns_of
 from penstock.spark.sources.settings import settings_of

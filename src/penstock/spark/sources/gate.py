@@ -26,6 +26,7 @@ from penstock.spark.sources.membership import Membership
 from penstock.spark.sources.planner import LanePlanner
 from penstock.spark.sources.settings import SourceSettings
 from penstock.spark.sources.status import summary, write_status, write_streams
+from penstock.spark.sources.stream_meta import in_periods
 from penstock.spark.sources.stream_poller import StreamPoller
 from penstock.spark.sources.streams import GONE, LEAVING, StreamTable
 
@@ -64,6 +65,7 @@ class Gate:
         self._poller = StreamPoller(self._table, backend)
         self._metadata: StreamMetadata = metadata_from([])
         self._metadata_of: Ints = np.empty(0, dtype=np.int64)  # streams it has rows for
+        self._metadata_period_s = np.nan  # in which it counts
         self._failure = ""  # of the last decision
         # What is waited for is counted by the clock that is never set.
         self._retry_s, self._pause_s, self._away = -np.inf, FIRST_PAUSE_S, ""
@@ -151,9 +153,7 @@ class Gate:
         self._behind = True  # until done: where streams begin cannot be asked of one that is away
         wanted = membership.wanted
         lifetimes = {
-            name: float(meta["lifetime"]) * self._planner.limits.period_s
-            for name, meta in wanted.items()
-            if "lifetime" in meta
+            name: float(meta["lifetime"]) for name, meta in wanted.items() if "lifetime" in meta
         }
         number = table.number
         ends = {
@@ -186,10 +186,12 @@ class Gate:
 
     def _known(self, read: Ints) -> StreamMetadata:
         """What is known of the streams that are read."""
-        if not np.array_equal(read, self._metadata_of):
+        period_s = self._planner.limits.period_s
+        if period_s != self._metadata_period_s or not np.array_equal(read, self._metadata_of):
             wanted, names = self._membership.wanted, self._table.names
-            self._metadata = metadata_from([wanted.get(names[r], {}) for r in read.tolist()])
-            self._metadata_of = read
+            metas = [wanted.get(names[row], {}) for row in read.tolist()]
+            self._metadata = in_periods(metas, self._table.joined_s[read], period_s)
+            self._metadata_of, self._metadata_period_s = read, period_s
         return self._metadata
 
     def _shares(self, rows: Ints, most_rows: int | None, everything: bool) -> Ints:

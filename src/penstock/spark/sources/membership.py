@@ -5,19 +5,17 @@ the declared file, the running program. What cannot be read leaves things as the
 """
 
 import logging
-import tomllib
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from penstock.errors import InvalidInput, PenstockError
-from penstock.spark.sources.backends.backend import Backend
-from penstock.spark.sources.control import FILE, Control, ControlFile, check_meta
+from penstock.errors import InvalidInput
+from penstock.spark.sources.backends.backend import Backend, Discovered
+from penstock.spark.sources.control import FILE, Control, ControlFile
+from penstock.spark.sources.declared import Declared, read_declared
 from penstock.spark.sources.settings import SourceSettings
+from penstock.spark.sources.stream_meta import Meta, merged, understood
 
 log = logging.getLogger(__name__)
-
-Meta = Mapping[str, Any]
 
 
 class Membership:
@@ -32,7 +30,7 @@ class Membership:
         self._found: dict[str, Meta] = {}
         self._discovered: object = None
         self._changed = True  # at first, whatever there is
-        self._declared: dict[str, Meta] = {}
+        self._declared = Declared()
         self.control = Control()
         self.wanted: dict[str, dict[str, Any]] = {}
         self.notes: dict[str, str] = {}  # what could not be read, by place
@@ -50,11 +48,17 @@ class Membership:
 
     def _merged(self) -> dict[str, dict[str, Any]]:
         removed = set(self.control.removed)
+        declared = self._declared
         wanted = {name: dict(meta) for name, meta in self._found.items() if name not in removed}
-        for known in (self._declared, self.control.added):
+        for name in (*declared.streams, *self.control.added):
+            if name not in removed:
+                wanted.setdefault(name, {})
+        if declared.patterns:
+            wanted = {name: merged(meta, declared.of(name)) for name, meta in wanted.items()}
+        for known in (declared.streams, self.control.added):
             for name, meta in known.items():
                 if name not in removed:
-                    wanted[name] = {**wanted.get(name, {}), **meta}
+                    wanted[name] = merged(wanted[name], meta)
         return wanted
 
     def _look_around(self, steady_s: float) -> bool:
@@ -66,11 +70,21 @@ class Membership:
         if discovered is self._discovered:
             return False
         self._discovered = discovered
-        found = {stream.name: stream.meta for stream in discovered}
+        found = {stream.name: self._understood(stream) for stream in discovered}
         if found == self._found:
             return False
         self._found = found
         return True
+
+    def _understood(self, stream: Discovered) -> Meta:
+        """What the backend knows of a stream; nothing, if that makes no sense."""
+        if not stream.meta:
+            return stream.meta
+        try:
+            return understood(stream.name, stream.meta)
+        except InvalidInput as error:
+            self._note("meta-data of the backend", str(error))
+            return {}
 
     def _look_at_control(self) -> bool:
         before, self.control = self.control, self._control.read()
@@ -110,31 +124,3 @@ class Membership:
             return
         self.notes[place] = said
         log.warning("source %s: %s: %s", self._settings.source, place, said)
-
-
-def read_declared(file: Path) -> dict[str, Meta]:
-    """The streams of a TOML file: a table `streams` with a table of meta-data for each.
-
-    A file that is not there declares none; the user may make it later.
-    """
-    try:
-        document = tomllib.loads(file.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        return {}
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise InvalidInput(f"{file} is not TOML: {error}.") from error
-    unknown = [key for key in document if key != "streams"]
-    if unknown:
-        raise InvalidInput(f"{file}: {unknown[0]!r} is unknown; allowed: streams.")
-    streams = document.get("streams", {})
-    if not isinstance(streams, dict):
-        raise InvalidInput(f"{file}: streams is {streams!r}; give a table for each stream.")
-    declared: dict[str, Meta] = {}
-    for name, meta in streams.items():
-        if not isinstance(meta, dict):
-            raise InvalidInput(f"{file}: streams.{name} is {meta!r}; give a table of meta-data.")
-        try:
-            declared[name] = check_meta(name, meta)
-        except PenstockError as error:
-            raise InvalidInput(f"{file}: {error}") from error
-    return declared

@@ -6,9 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from penstock.errors import InvalidInput
-from penstock.spark.sources.control import Control, Controls, check_limits, check_meta
+from penstock.spark.sources.control import Control, Controls, check_limits
 from penstock.spark.sources.reader import LOGS
 from penstock.spark.sources.status import read_streams
+from penstock.spark.sources.stream_meta import merged, understood
 from penstock.spark.sources.watch import SourceWatch
 
 
@@ -27,10 +28,10 @@ class StreamsProgram:
     def add(self, stream: str, *, source: str | None = None, **meta: Any) -> None:
         """Let a stream join, or change what is known of one."""
         name = self._source(source)
-        known = check_meta(stream, meta)
+        known = understood(stream, meta)
 
         def change(control: Control) -> Control:
-            added = {**control.added, stream: {**control.added.get(stream, {}), **known}}
+            added = {**control.added, stream: merged(control.added.get(stream, {}), known)}
             removed = tuple(other for other in control.removed if other != stream)
             return replace(control, added=added, removed=removed)
 
