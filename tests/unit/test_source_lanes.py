@@ -134,6 +134,7 @@ def test_a_queue_is_sampled_before_a_batch_takes_it(tmp_path: Path, clock: Clock
             load.world.shelf.rows[name] += 39 * RATE_PER_S
         told = load.second()
     said = [reason for made in told["decisions"] for reason in made["reasons"]]
+    assert sum(lane["in_flight_rows"] for lane in told["lanes"]) == 40 * STREAMS * RATE_PER_S
     assert any("its queue says" in reason for reason in said), said
     assert len(told["lanes"]) > lanes
     assert "lanes_max" in told["decisions"][-1]["infeasible"]

@@ -154,12 +154,13 @@ class RouteObservation:
 
 @dataclass(frozen=True)
 class LaneObservation:
-    """One lane of a source: the streams it reads, and what of them waits."""
+    """One lane of a source: the streams it reads, what of them waits, and what it is reading."""
 
     name: str
     streams: int
     queue_rows: int
     rate_per_s: float
+    in_flight_rows: int = 0  # of the newest batch
 
 
 @dataclass(frozen=True)

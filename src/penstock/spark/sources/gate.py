@@ -116,7 +116,7 @@ class Gate:
             self._wait_for_backend(str(reason), now_s)
             return None
         if made is not None:
-            self._planner.queues.took_batch(steady_s)
+            self._planner.queues.took_batch(made.batch.lane, made.batch.rows, steady_s)
         if made is not None or steady_s - self._status_s > STATUS_PERIOD_S:
             self._write_status(now_s)
         return made

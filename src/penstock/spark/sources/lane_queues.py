@@ -16,6 +16,7 @@ class LaneQueues:
     def __init__(self, steady_s: float) -> None:
         self._samples: dict[int, deque[float]] = {}
         self._batch_s = steady_s
+        self.in_flight: dict[int, int] = {}  # rows of the newest batch, by lane
 
     def sample(self, lane: Ints, waiting: Ints) -> None:
         """So many rows wait at streams of these lanes."""
@@ -28,9 +29,11 @@ class LaneQueues:
         ):
             self._samples.setdefault(number, deque(maxlen=SAMPLES_KEPT)).append(rows)
 
-    def took_batch(self, steady_s: float) -> None:
-        """A batch was formed."""
+    def took_batch(self, lane: Ints, rows: Ints, steady_s: float) -> None:
+        """A batch was formed of so many rows of streams of these lanes."""
         self._batch_s = steady_s
+        taken = np.bincount(lane, rows).astype(np.int64)
+        self.in_flight = {int(number): int(taken[number]) for number in np.flatnonzero(taken)}
 
     def since_batch_s(self, steady_s: float) -> float:
         """Time in which rows have come that no batch took."""

@@ -41,6 +41,7 @@ def summary(table: StreamTable, planner: LanePlanner) -> dict[str, Any]:
                 "streams": int((lane == number).sum()),
                 "queue_rows": int(table.waiting[present][lane == number].sum()),
                 "rate_per_s": round(float(rates[lane == number].sum()), 3),
+                "in_flight_rows": planner.queues.in_flight.get(number, 0),
             }
             for number in numbers.tolist()
         ],
