@@ -138,3 +138,27 @@ def test_a_queue_is_sampled_before_a_batch_takes_it(tmp_path: Path, clock: Clock
     assert any("its queue says" in reason for reason in said), said
     assert len(told["lanes"]) > lanes
     assert "lanes_max" in told["decisions"][-1]["infeasible"]
+
+
+def test_no_lane_is_late_while_capacity_is_left(tmp_path: Path, clock: Clock) -> None:
+    """Streams that start with a backlog, join in dozens, burst together and leave."""
+    per_lane, bound_s = 10_000, 5.0
+    world = World(
+        tmp_path, clock, lane_capacity_per_s=float(per_lane), lane_rows=per_lane, period_s=5.0,
+        latency_bound_s=bound_s, lanes_max=64,
+    )  # fmt: skip
+    rows = world.shelf.rows = {f"s{n}": 500 for n in range(1_000)}
+    for second in range(80):
+        clock.now_s += 1.0
+        for name in rows:
+            rows[name] += 300 if 40 <= second < 55 else 100
+        if 15 <= second < 30:
+            rows |= {f"late{second}-{n}": 200 for n in range(30)}
+        if 60 <= second < 65:
+            for name in list(rows)[:100]:
+                del rows[name]
+        world.gate.admit(None, False)
+        told = world.told
+        assert max(lane["queue_rows"] for lane in told["lanes"]) <= bound_s * per_lane, second
+    assert told["waiting_rows"] == 0
+    assert len(told["lanes"]) < 25, "95,000 rows a second in lanes of 10,000"

@@ -70,7 +70,10 @@ class Membership:
         if discovered is self._discovered:
             return False
         self._discovered = discovered
-        found = {stream.name: self._understood(stream) for stream in discovered}
+        found = {
+            stream.name: self._understood(stream) if stream.meta else stream.meta
+            for stream in discovered
+        }
         if found == self._found:
             return False
         self._found = found
@@ -78,8 +81,6 @@ class Membership:
 
     def _understood(self, stream: Discovered) -> Meta:
         """What the backend knows of a stream; nothing, if that makes no sense."""
-        if not stream.meta:
-            return stream.meta
         try:
             return understood(stream.name, stream.meta)
         except InvalidInput as error:

@@ -6,13 +6,14 @@ the clock of the machine. A slope is the change of a rate in a second, or "300/h
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import fields
 from datetime import datetime
 from typing import Any
 
 import numpy as np
 
 from penstock.errors import InvalidInput
-from penstock.forecast.metadata import NAMES, StreamMetadata, metadata_from
+from penstock.forecast.metadata import NAMES, StreamMetadata, metadata_from, nothing_known
 from penstock.model.day_spans import read_spans
 from penstock.model.durations import parse_duration_s
 from penstock.model.observation import Floats
@@ -56,10 +57,16 @@ def merged(known: Meta, more: Meta) -> dict[str, Any]:
 
 def in_periods(metas: Sequence[Meta], joined_s: Floats, period_s: float) -> StreamMetadata:
     """Columns for the strategies, which count in periods from when streams joined."""
-    return metadata_from([
-        _in_periods(meta, float(at_s), period_s) if meta else meta
-        for meta, at_s in zip(metas, joined_s.tolist(), strict=True)
-    ])  # fmt: skip
+    described = [row for row, meta in enumerate(metas) if meta]
+    known = metadata_from(
+        [_in_periods(metas[row], float(joined_s[row]), period_s) for row in described]
+    )
+    if len(described) == len(metas):
+        return known
+    every = nothing_known(len(metas))  # of most streams, as a rule
+    for column in fields(every):
+        getattr(every, column.name)[described] = getattr(known, column.name)
+    return every
 
 
 def _item(key: str, value: Any) -> dict[str, Any]:
