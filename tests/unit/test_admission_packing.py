@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from experiments.admission.trials.parallelism import NodeCounts, QueryCosts, node_counts
 from penstock.admission.best_fit import best_fit
 from penstock.admission.lower_bound import lower_bound
+from penstock.admission.parallelism import NodeCounts, QueryCosts, node_counts
 from penstock.admission.ticks import FULL, OVERSIZE, in_ticks
 from penstock.errors import InvalidInput
 

@@ -10,10 +10,10 @@ from experiments.admission.trials.lanes import (
     HISTORY_PERIODS,
     HORIZON_PERIODS,
 )
-from experiments.admission.trials.parallelism import QueryCosts, node_counts
 from experiments.admission.workloads.streams import stream_workload
 from experiments.claim import Claim, judged, save_figure
 from experiments.statistics import spread
+from penstock.admission.parallelism import QueryCosts, node_counts
 from penstock.forecast.holt import Holt
 from penstock.forecast.outlook import outlook
 from penstock.model.observation import Floats, Ints

@@ -161,8 +161,6 @@ def _positive(value: Any) -> float | None:
     return float(value) if value is not None and float(value) > 0 else None
 
 
-
-
 def check_limits(limits: Mapping[str, Any]) -> dict[str, Any]:
     """Limits a program may set, or a sentence with what is wrong."""
     known = {f.name for f in fields(Limits)}
