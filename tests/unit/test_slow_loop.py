@@ -19,7 +19,7 @@ from penstock.spark.compile.builder import BuiltQuery, BuiltTopology
 from penstock.spark.compile.fused import Fused
 from penstock.spark.compile.inspection import Inspection
 from penstock.spark.compile.sharing import Sharing
-from penstock.spark.handles.analysed_plan import Columns, OperatorAnalysis
+from penstock.spark.handles.analysed_plan import Columns, OperatorAnalysis, Watermark
 from penstock.spark.run.place import choose_plan
 from penstock.spark.run.slow_loop import (
     HORIZON_S,
@@ -28,6 +28,7 @@ from penstock.spark.run.slow_loop import (
     PERIODS,
     SlowLoop,
     carried_out,
+    divided_once,
     proposed,
 )
 
@@ -171,3 +172,24 @@ def test_the_slow_loop_holds_a_bounded_part_of_a_run() -> None:
     assert [one.at_s for one in loop.window] == [
         late_s, late_s + HORIZON_S / 2, late_s + HORIZON_S
     ]  # fmt: skip
+
+
+def test_a_shuffle_is_shared_only_where_watermarks_let_one_serve_all_readers() -> None:
+    def read(node: str, *delays_ms: int | None, timed: frozenset[str]) -> bool:
+        analyses = {
+            f"reader{n}": OperatorAnalysis(
+                (frozenset({"k"}),), True, True,
+                watermarks={} if delay is None else {node: Watermark("at", delay)},
+            )
+            for n, delay in enumerate(delays_ms)
+        }  # fmt: skip
+        inspection = Inspection(analyses, {}, timed, {}, {})
+        keys = dict.fromkeys(analyses, ("k",))
+        return node in divided_once(inspection, keys, [(node, name) for name in analyses])
+
+    readers = frozenset({"reader0", "reader1"})
+    assert read("rows", None, None, timed=frozenset())
+    assert read("rows", 1000, 1000, timed=readers)
+    assert not read("rows", 1000, 2000, timed=readers)
+    assert not read("rows", 1000, None, timed=readers)
+    assert not read("rows", None, None, timed=readers | {"rows"})

@@ -5,8 +5,9 @@ from dataclasses import dataclass
 
 from penstock.fusion.costs import Costs, FusionLimits
 from penstock.fusion.graph import OperatorGraph
-from penstock.fusion.members import Members, members_of
+from penstock.fusion.members import Members, members_of, positions_of
 from penstock.fusion.planner import Algorithm, decide_fusion
+from penstock.fusion.statistics import MeasuredGraph
 from penstock.model.decision import Decision
 from penstock.model.plan_document import Group
 
@@ -28,30 +29,36 @@ class Proposal:
 
 
 def propose_fusion(
-    graph: OperatorGraph,
+    measured: MeasuredGraph,
     present: Iterable[Sequence[str]],
     algorithm: Algorithm = "mwsc",
     limits: FusionLimits | None = None,
     least_gain: float = LEAST_GAIN,
 ) -> Decision[Proposal]:
-    """The plan of least cost for the statistics, or the present one if it saves too little."""
+    """The plan of least cost for the statistics, or the present one if it saves too little.
+
+    Both costs count the rows that are shuffled whatever the plan.
+    """
+    graph = measured.graph
     costs = Costs(graph)
     place = {name: number for number, name in enumerate(graph.names)}
     now = _partition(graph, [[place[o] for o in part if o in place] for part in present])
-    before = costs.total(now)
+    before = costs.total(now) + measured.entering_rows
     decision = decide_fusion(costs, algorithm, limits)
     groups = tuple(
-        Group(part.operators, part.key)
+        Group(measured.between(part.operators), part.key)
         for part in decision.plan.components
-        if sum(bool(graph.keys[place[o]]) for o in part.operators) > 1
+        if len(part.operators) > 1
     )
-    proposal = Proposal(groups, before, decision.plan.cost)
+    proposal = Proposal(groups, before, decision.plan.cost + measured.entering_rows)
     kept = tuple(
-        Group(tuple(graph.names[p] for p in _positions(m)), graph.component_key(m))
-        for m in now
-        if sum(bool(graph.keys[p]) for p in _positions(m)) > 1
+        Group(
+            measured.between([graph.names[p] for p in positions_of(members)]),
+            graph.component_key(members),
+        )
+        for members in now
+        if members.bit_count() > 1
     )
-    # Operators without a key run where their rows come from, whatever component they are put in.
     same = _shared(graph, groups) == _shared(graph, kept)
     if proposal.gain < least_gain or same:
         reason = (
@@ -74,10 +81,6 @@ def _partition(graph: OperatorGraph, parts: list[list[int]]) -> list[Members]:
     # What the query runs in one component need not be joined by a stream; the cost model counts
     # only streams, so each joined piece is a component of its own to it.
     return [piece for members in named for piece in graph.connected_pieces(members)] + alone
-
-
-def _positions(members: Members) -> list[int]:
-    return [p for p in range(members.bit_length()) if members >> p & 1]
 
 
 def _shared(graph: OperatorGraph, groups: Sequence[Group]) -> set[tuple[frozenset[str], object]]:
