@@ -7,7 +7,7 @@ import pytest
 
 from penstock.errors import InvalidInput
 from penstock.fusion.proposal import propose_fusion
-from penstock.fusion.statistics import STATE_ROW_BYTES, measured_graph
+from penstock.fusion.statistics import HORIZON_S, STATE_ROW_BYTES, WINDOW_S, measured_graph
 from penstock.model.observation import (
     ComponentObservation,
     KeyGroups,
@@ -54,10 +54,12 @@ def test_histograms_hold_the_rows_and_state_of_each_window_and_key_group() -> No
     )
     assert measured is not None
     rows = measured.graph
-    assert rows.input_rows[1].tolist() == [[375.0, 125.0]]  # a window without rows says nothing
-    assert rows.state_rows[1].tolist() == [[2e4 / STATE_ROW_BYTES, 1e4 / STATE_ROW_BYTES]]
-    assert measured.entering_rows == pytest.approx(500.0)
-    assert rows.total_rows == pytest.approx(250.0)
+    windows = round(HORIZON_S / WINDOW_S)  # a period without rows says nothing
+    assert rows.input_rows[1].tolist() == [[75.0 * WINDOW_S, 25.0 * WINDOW_S]] * windows
+    held = [2e4 / STATE_ROW_BYTES, 1e4 / STATE_ROW_BYTES]
+    assert rows.state_rows[1].tolist() == [held] * windows
+    assert measured.entering_rows == pytest.approx(100.0 * HORIZON_S)
+    assert rows.total_rows == pytest.approx(50.0 * HORIZON_S)
 
 
 def test_nothing_is_proposed_before_a_row_was_seen() -> None:
@@ -104,6 +106,40 @@ def test_the_shuffle_into_the_first_keyed_operator_is_not_counted_as_saved(
         assert decision.reasons[0] == "plan kept: the best other plan would save 1.0% of its cost"
 
 
+def skewed(at_s: float, state_bytes: float) -> Observation:
+    """A steady stream with two heavy key groups."""
+    groups = KeyGroups(
+        np.array([4.0, 1.0, 1.0, 1.0] * 2), np.full(8, state_bytes), np.array(["1"] * 8)
+    )
+    return Observation(
+        at_s, 5.0, 1000.0, 0.0,
+        operators=(
+            OperatorObservation("speeds", 1000.0, 1000.0),
+            OperatorObservation("tolls", 1000.0, 1.0),
+        ),
+        components=tuple(
+            ComponentObservation(name, (name,), 1000.0, 1e-5, 8, 1.0, key_groups=groups)
+            for name in ("speeds", "tolls")
+        ),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("periods", [1, 7, 24, 120, 700])
+@pytest.mark.parametrize(("state_bytes", "gain"), [(2e7, 1 / 6), (4e7, 0.0)])
+def test_a_steady_stream_is_answered_alike_however_long_it_was_watched(
+    periods: int, state_bytes: float, gain: float
+) -> None:
+    keys = {"speeds": ("vehicle", "segment"), "tolls": ("segment",)}
+    edges = [("rows", "speeds"), ("speeds", "tolls")]
+    seen = [skewed(5.0 * n, state_bytes) for n in range(periods)]
+    measured = measured_graph(seen, keys, edges, frozenset(keys))
+    assert measured is not None
+    assert measured.graph.total_rows == pytest.approx(HORIZON_S * 1000.0)
+    assert measured.entering_rows == pytest.approx(HORIZON_S * 1000.0)
+    decision = propose_fusion(measured, [])
+    assert decision.plan.gain == pytest.approx(gain, abs=0.01)
+
+
 def test_an_operator_without_a_key_on_the_way_is_named_with_the_two_it_joins() -> None:
     keys = {"first": ("k",), "only": (), "second": ("k",)}
     edges = [("rows", "first"), ("first", "only"), ("only", "second")]
@@ -129,7 +165,7 @@ def test_operators_that_read_the_same_rows_save_a_shuffle_where_one_can_serve_bo
     assert measured is not None
     plan = propose_fusion(measured, []).plan
     assert plan.gain == pytest.approx(gain)
-    assert plan.present_cost == pytest.approx(2 * 5000.0)
+    assert plan.present_cost == pytest.approx(2 * 1000.0 * HORIZON_S)
     assert bool(plan.groups) == bool(once)
 
 

@@ -19,7 +19,8 @@ from penstock.fusion.graph import (
 from penstock.fusion.shuffles import Key, shuffled_streams, with_stateless
 from penstock.model.observation import ComponentObservation, Floats, Observation
 
-MOST_WINDOWS = 10
+WINDOW_S = 60.0  # how often key groups are taken to be balanced anew
+HORIZON_S = 600.0  # what a plan is priced over, whatever was seen of it
 STATE_ROW_BYTES = 100.0
 
 Edge = tuple[str, str]  # from a source where the first is no operator
@@ -58,8 +59,7 @@ def measured_graph(
     seen = [one for one in observations if any(o.arrival_rate_per_s > 0 for o in one.operators)]
     if not seen or not keys:
         return None
-    parts = np.array_split(np.arange(len(seen)), min(MOST_WINDOWS, len(seen)))
-    windows = [[seen[number] for number in part] for part in parts]
+    windows = _windows(seen)
     groups = max((len(g) for one in seen for g in _groups(one).values()), default=1)
     sources = {name: sum(d == name and u not in keys for u, d in edges) for name in keys}
     loads = {edge: _load(edge, keys, sources, windows, groups) for edge in dict.fromkeys(edges)}
@@ -79,6 +79,20 @@ def measured_graph(
     return MeasuredGraph(graph, entering, keys, tuple(edges))
 
 
+def _windows(seen: Sequence[Observation]) -> list[list[Observation]]:
+    """The newest windows of fixed length, repeated until they fill the horizon.
+
+    A plan is priced over the same time whether a run is young or old: of a steady stream neither
+    rows nor state moved weigh more or less because it was watched longer.
+    """
+    parts: dict[int, list[Observation]] = {}
+    for one in seen:
+        parts.setdefault(int((one.at_s - seen[0].at_s) // WINDOW_S), []).append(one)
+    count = round(HORIZON_S / WINDOW_S)
+    newest = [parts[number] for number in sorted(parts)][-count:]
+    return [newest[number % len(newest)] for number in range(count)]
+
+
 def _load(
     edge: Edge,
     keys: Mapping[str, Key],
@@ -86,10 +100,11 @@ def _load(
     windows: list[list[Observation]],
     groups: int,
 ) -> Floats:
-    """Rows of one edge in each window and key group."""
+    """Rows of one edge in each window and key group, at the rate that was seen in it."""
     upstream, name = edge
     made = np.zeros((len(windows), groups))
     for number, window in enumerate(windows):
+        watched_s = sum(one.period_s for one in window)
         for one in window:
             by_name = {o.name: o for o in one.operators}
             if upstream in keys:
@@ -97,7 +112,7 @@ def _load(
             else:
                 rate = by_name[name].arrival_rate_per_s if name in by_name else 0.0
                 rate /= sources[name]
-            rows = rate * one.period_s if np.isfinite(rate) else 0.0
+            rows = rate * WINDOW_S * one.period_s / watched_s if np.isfinite(rate) else 0.0
             made[number] += rows * _shares(one, name, groups)
     return made
 
