@@ -6,11 +6,15 @@ import numpy as np
 import pytest
 
 from penstock.errors import InvalidInput
+from penstock.fusion.costs import Costs
+from penstock.fusion.planner import ALGORITHMS
 from penstock.fusion.proposal import propose_fusion
+from penstock.fusion.rebalancing import RebalancingRule
 from penstock.fusion.statistics import HORIZON_S, STATE_ROW_BYTES, WINDOW_S, measured_graph
 from penstock.model.observation import (
     ComponentObservation,
     KeyGroups,
+    NodeObservation,
     Observation,
     OperatorObservation,
 )
@@ -138,6 +142,54 @@ def test_a_steady_stream_is_answered_alike_however_long_it_was_watched(
     assert measured.entering_rows == pytest.approx(HORIZON_S * 1000.0)
     decision = propose_fusion(measured, [])
     assert decision.plan.gain == pytest.approx(gain, abs=0.01)
+
+
+def by_direction(slots: int) -> list[Observation]:
+    """Vehicles spread over all key groups; two directions, which fill two of them."""
+    spread = KeyGroups(np.full(8, 1.0), np.full(8, 1e5), np.array(["1"] * 8))
+    two = KeyGroups(np.array([4.0, 0, 4.0, 0.1, 0, 0, 0, 0.1]), np.zeros(8), np.array(["1"] * 8))
+    return [
+        Observation(
+            5.0, 5.0, 1000.0, 0.0,
+            operators=(
+                OperatorObservation("cars", 1000.0, 1000.0),
+                OperatorObservation("ways", 1000.0, 2.0),
+            ),
+            components=tuple(
+                ComponentObservation(name, (name,), 1000.0, 1e-5, 8, 1.0, key_groups=group)
+                for name, group in (("cars", spread), ("ways", two))
+            ),
+            nodes=(NodeObservation("1", slots, 1.0),),
+        )
+    ]  # fmt: skip
+
+
+WAYS = {"cars": ("vehicle", "direction"), "ways": ("direction",)}
+
+
+def test_the_shares_of_a_member_with_the_components_key_hold_for_the_component() -> None:
+    edges = [("rows", "cars"), ("cars", "ways")]
+    measured = measured_graph(by_direction(4), WAYS, edges, frozenset({"cars"}))
+    assert measured is not None
+    costs = Costs(measured.graph, RebalancingRule(capacity_rows=2 * 1000.0 * WINDOW_S / 2))
+    assert costs.busy_groups(0b11) == 2
+    # Both are hashed to one of two instances, so one moves once, with half of all state.
+    all_state = 8 * 1e5 / STATE_ROW_BYTES
+    assert costs.adaptation([0b11]) == pytest.approx(all_state / 2, rel=0.05)
+
+
+@pytest.mark.parametrize(("slots", "fused"), [(2, True), (4, False)])
+def test_operators_are_not_fused_by_a_key_with_fewer_busy_groups_than_processors(
+    slots: int, fused: bool
+) -> None:
+    edges = [("rows", "cars"), ("cars", "ways")]
+    measured = measured_graph(by_direction(slots), WAYS, edges, frozenset({"cars"}))
+    assert measured is not None
+    for algorithm in ALGORITHMS[:-1]:
+        decision = propose_fusion(measured, [], algorithm)
+        assert bool(decision.plan.groups) == fused, algorithm
+    refused = "cars + ways are not fused by (direction): 2 of its key groups have work, for 4"
+    assert any(reason.startswith(refused) for reason in decision.reasons) != fused
 
 
 def test_an_operator_without_a_key_on_the_way_is_named_with_the_two_it_joins() -> None:

@@ -116,7 +116,7 @@ class _Walk:
         return [*self.graph.connected_pieces(self.members[move.source] & ~alone), target]
 
     def profits(self, bounds: list[tuple[float, _Move]]) -> list[float]:
-        """delta of each move: communication saved and state moves saved; -inf beyond beta."""
+        """delta of each move: communication saved and state moves saved; -inf beyond the limits."""
         keys = [
             (m.operator, self.members[m.source], 0 if m.target is None else self.members[m.target])
             for _, m in bounds
@@ -124,10 +124,9 @@ class _Walk:
         fresh = [n for n, key in enumerate(keys) if key not in self._profit]
         outcomes = {n: self._outcome(bounds[n][1]) for n in fresh}
         self.costs.adaptation([members for outcome in outcomes.values() for members in outcome])
-        beta = math.inf if self.limits.beta is None else self.limits.beta
         for n, outcome in outcomes.items():
             new = self.costs.adaptation(outcome)
-            allowed = float(new.max()) <= beta
+            allowed = all(self.costs.within(outcome, self.limits))
             self._profit[keys[n]] = bounds[n][0] - float(new.sum()) if allowed else -math.inf
         return [self._profit[key] for key in keys]
 

@@ -65,7 +65,7 @@ def _seeds(
 ) -> tuple[Members, ...]:
     """The components of the best attributes, and those that moves make of them."""
     largest = limits.max_component_size or costs.graph.size
-    within = costs.within_beta(components, limits)
+    within = costs.within(components, limits)
     if not all(within) or max(members.bit_count() for members in components) > largest:
         return components
     return (*components, *improve(costs, limits, components))

@@ -1,7 +1,7 @@
 """Another plan than the present one, if it is worth a restart: the slow loop's decision."""
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 
 from penstock.fusion.costs import Costs, FusionLimits
 from penstock.fusion.graph import OperatorGraph
@@ -41,10 +41,12 @@ def propose_fusion(
     """
     graph = measured.graph
     costs = Costs(graph)
+    limits = replace(limits or FusionLimits(), min_groups=max(1, measured.slots))
     place = {name: number for number, name in enumerate(graph.names)}
     now = _partition(graph, [[place[o] for o in part if o in place] for part in present])
     before = costs.total(now) + measured.entering_rows
     decision = decide_fusion(costs, algorithm, limits)
+    notes = (*decision.reasons, *_too_few(costs, limits))
     groups = tuple(
         Group(measured.between(part.operators), part.key)
         for part in decision.plan.components
@@ -67,9 +69,22 @@ def propose_fusion(
             else "plan kept: the best other plan would save "
             f"{max(0.0, proposal.gain):.1%} of its cost"
         )
-        return Decision(Proposal(kept, before, before), (reason, *decision.reasons))
+        return Decision(Proposal(kept, before, before), (reason, *notes))
     reason = f"expected gain {proposal.gain:.1%}: cost {before:.6g} -> {proposal.cost:.6g} rows"
-    return Decision(proposal, (reason, *decision.reasons), decision.infeasible)
+    return Decision(proposal, (reason, *notes), decision.infeasible)
+
+
+def _too_few(costs: Costs, limits: FusionLimits) -> Iterator[str]:
+    """Operators that are not fused because their common key would leave processors without work."""
+    graph = costs.graph
+    for up, down in zip(graph.upstream.tolist(), graph.downstream.tolist(), strict=True):
+        both = members_of([up, down])
+        if graph.shared_key_bits(both) and costs.too_few_groups(both, limits):
+            yield (
+                f"{graph.names[up]} + {graph.names[down]} are not fused by "
+                f"({', '.join(graph.component_key(both))}): {costs.busy_groups(both)} of its key "
+                f"groups have work, for {limits.min_groups} processors"
+            )
 
 
 def _partition(graph: OperatorGraph, parts: list[list[int]]) -> list[Members]:

@@ -35,6 +35,7 @@ class MeasuredGraph:
 
     graph: OperatorGraph
     entering_rows: float
+    slots: int  # processors that key groups can keep busy; 0 where unknown
     keys: Mapping[str, Key]
     edges: tuple[Edge, ...]
 
@@ -70,13 +71,19 @@ def measured_graph(
     ]
     graph = operator_graph(
         [
-            OperatorStatistics(name, key or (), _state(name, windows, groups, stateful))
+            OperatorStatistics(
+                name,
+                key or (),
+                _state(name, windows, groups, stateful),
+                _measured_by(name, seen[-1], keys),
+            )
             for name, key in keys.items()
         ],
         streams,
     )
     entering = sum(stream.total_rows for stream in streams if stream.upstream is None)
-    return MeasuredGraph(graph, entering, keys, tuple(edges))
+    slots = min(groups, max(one.processors for one in seen))
+    return MeasuredGraph(graph, entering, slots, keys, tuple(edges))
 
 
 def _windows(seen: Sequence[Observation]) -> list[list[Observation]]:
@@ -133,6 +140,15 @@ def _state(
             sharing = max(1, len(stateful & set(home.operators)))
             made[number, : len(held)] = held[:groups] / sharing / STATE_ROW_BYTES
     return made
+
+
+def _measured_by(name: str, one: Observation, keys: Mapping[str, Key]) -> tuple[str, ...] | None:
+    """The key by which the work of an operator was divided: what its component's members share."""
+    home = _home(one, name)
+    if home is None or home.key_groups is None or not keys[name]:
+        return None
+    sharing = [set(key) for member in home.operators if (key := keys.get(member))]
+    return tuple(sorted(set.intersection(*sharing)))
 
 
 def _shares(one: Observation, name: str, groups: int) -> Floats:
