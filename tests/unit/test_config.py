@@ -79,7 +79,8 @@ def test_what_can_be_turned_off_is_none_when_off() -> None:
     able = [option.name for option in OPTIONS if option.can_be_off]
     assert able == [
         "batch-interval", "cooldown-out", "cooldown-in", "scale-down-window", "catch-up",
-        "utilisation-low", "utilisation-high", "quota", "excluded-times", "shadow", "allocation",
+        "utilisation-low", "utilisation-high", "quota", "excluded-times", "shadow", "fusion-beta",
+        "fusion-capacity", "allocation",
         "shed-at-most",
     ]  # fmt: skip
     found = read(dict.fromkeys(able, "off"))

@@ -3,8 +3,9 @@
 import pytest
 
 from penstock.config import Settings
-from penstock.control.from_settings import policy_of
+from penstock.control.from_settings import policy_of, proposal_rules_of
 from penstock.errors import InvalidInput
+from penstock.fusion.proposal import ProposalRules
 from penstock.scaling.policies.incremental import Incremental
 from penstock.scaling.policies.registry import names
 
@@ -22,3 +23,10 @@ def test_the_options_of_a_policy_reach_it() -> None:
 def test_an_unknown_policy_is_refused_with_the_known_ones() -> None:
     with pytest.raises(InvalidInput, match=r"policy is 'clever'; allowed: .*incremental.*static"):
         policy_of(Settings(policy="clever"))
+
+
+def test_how_proposals_to_fuse_are_priced_is_an_option() -> None:
+    settings = Settings(fusion_beta=500.0, fusion_capacity=2000.0, fusion_tolerance=0.5)
+    rules = proposal_rules_of(settings)
+    assert (rules.beta, rules.capacity_rows, rules.tolerance) == (500.0, 2000.0, 0.5)
+    assert proposal_rules_of(Settings()) == ProposalRules()

@@ -8,7 +8,7 @@ import pytest
 from penstock.errors import InvalidInput
 from penstock.fusion.costs import Costs
 from penstock.fusion.planner import ALGORITHMS
-from penstock.fusion.proposal import propose_fusion
+from penstock.fusion.proposal import ProposalRules, propose_fusion
 from penstock.fusion.rebalancing import RebalancingRule
 from penstock.fusion.statistics import HORIZON_S, STATE_ROW_BYTES, WINDOW_S, measured_graph
 from penstock.model.observation import (
@@ -142,6 +142,15 @@ def test_a_steady_stream_is_answered_alike_however_long_it_was_watched(
     assert measured.entering_rows == pytest.approx(HORIZON_S * 1000.0)
     decision = propose_fusion(measured, [])
     assert decision.plan.gain == pytest.approx(gain, abs=0.01)
+
+
+def test_beta_keeps_operators_apart_whose_component_would_move_more() -> None:
+    keys = {"speeds": ("vehicle", "segment"), "tolls": ("segment",)}
+    edges = [("rows", "speeds"), ("speeds", "tolls")]
+    measured = measured_graph([skewed(5.0, 2e7)], keys, edges, frozenset(keys))
+    assert measured is not None
+    assert propose_fusion(measured, []).plan.groups
+    assert not propose_fusion(measured, [], rules=ProposalRules(beta=1e5)).plan.groups
 
 
 def by_direction(slots: int) -> list[Observation]:

@@ -145,6 +145,24 @@ class Settings:
         "they would have done.",
         can_be_off=True,
     )  # fmt: skip
+    fusion_beta: float | None = _option(
+        None, "fusion-beta", "number",
+        "Most rows of state (of 100 bytes) that a fused component may be expected to move in ten "
+        "minutes; off sets no limit.",
+        least=1, greatest=1e15, can_be_off=True,
+    )  # fmt: skip
+    fusion_capacity: float | None = _option(
+        None, "fusion-capacity", "number",
+        "Rows that one instance of a component takes in a minute, where proposals to fuse price "
+        "the state it moves; off derives it from the rows seen.",
+        least=1, greatest=1e15, can_be_off=True,
+    )  # fmt: skip
+    fusion_tolerance: float = _option(
+        0.2, "fusion-tolerance", "number",
+        "How far an instance may be from the mean load, as a share of it, before proposals to fuse "
+        "count state as moved.",
+        least=0, greatest=10,
+    )  # fmt: skip
     allocation: str | None = _option(
         None, "allocation", "choice", "How key groups are placed on executors.",
         choices=ALLOCATIONS, can_be_off=True,

@@ -7,6 +7,7 @@ from penstock.control.allocating import Allocating, AllocationRules
 from penstock.control.batch_interval import BatchInterval
 from penstock.control.last_resort import LastResort
 from penstock.control.resolved_settings import options_for, shadow_names
+from penstock.fusion.proposal import ProposalRules
 from penstock.scaling.last_resort import LastResortRules
 from penstock.scaling.policies.policy import ScalingPolicy
 from penstock.scaling.policies.registry import has_option, policy
@@ -56,6 +57,13 @@ def last_resort_of(
 def batch_interval_of(settings: Settings, max_latency_s: float) -> BatchInterval | None:
     """What chooses the interval of batches; None where they go as the settings say."""
     return BatchInterval(max_latency_s) if settings.adapt_interval else None
+
+
+def proposal_rules_of(settings: Settings) -> ProposalRules:
+    """How plans of the slow loop are priced."""
+    return ProposalRules(
+        settings.fusion_beta, settings.fusion_capacity, settings.fusion_tolerance
+    )  # fmt: skip
 
 
 def allocating_of(settings: Settings) -> Allocating | None:

@@ -10,7 +10,7 @@ import numpy as np
 
 from penstock.fusion.graph import OperatorGraph
 from penstock.fusion.members import Members, positions_of
-from penstock.fusion.rebalancing import RebalancingRule, state_moves
+from penstock.fusion.rebalancing import TOLERANCE, RebalancingRule, state_moves
 from penstock.model.observation import Floats
 
 GROUPS_PER_INSTANCE = 4  # key groups of an instance if all operators were one component
@@ -67,7 +67,16 @@ class FusionPlan:
         return max(0.0, self.cost - self.lower_bound) / self.cost if self.cost > 0 else 0.0
 
 
-def default_rule(graph: OperatorGraph) -> RebalancingRule:
+def rule_for(
+    graph: OperatorGraph, capacity_rows: float | None = None, tolerance: float = TOLERANCE
+) -> RebalancingRule:
+    """The rule with what is given; without a capacity, for a cluster of the application's size."""
+    if capacity_rows is None:
+        capacity_rows = _capacity_rows(graph)
+    return RebalancingRule(capacity_rows, tolerance)
+
+
+def _capacity_rows(graph: OperatorGraph) -> float:
     """A cluster of the application's size: fused whole, an instance would hold four key groups.
 
     So no component runs out of key groups to balance with, and a small operator needs one
@@ -75,7 +84,7 @@ def default_rule(graph: OperatorGraph) -> RebalancingRule:
     """
     rows_per_window = float(graph.input_rows.sum(axis=(0, 2)).mean())
     instances = max(2.0, graph.input_rows.shape[2] / GROUPS_PER_INSTANCE)
-    return RebalancingRule(capacity_rows=rows_per_window / instances or 1.0)
+    return rows_per_window / instances or 1.0
 
 
 class Costs:
@@ -87,7 +96,7 @@ class Costs:
 
     def __init__(self, graph: OperatorGraph, rule: RebalancingRule | None = None) -> None:
         self.graph = graph
-        self.rule = rule or default_rule(graph)
+        self.rule = rule or rule_for(graph)
         self._known: dict[Members, float] = {}
         self._stateless = not graph.state_rows.any()
 
@@ -120,6 +129,19 @@ class Costs:
                 of_state = np.where(held.sum(axis=1, keepdims=True) > 0, _shares(held), shares)
                 state[number] = state[number].sum(axis=1, keepdims=True) * of_state
         return state_moves(load, state, self.rule)
+
+    def weights(self, components: Sequence[Members], limits: FusionLimits) -> Floats:
+        """psi of each component, and more than any plan costs for each that is above beta.
+
+        Lone operators stay to choose from whatever they move, as there may be no plan without one.
+        With these weights such an operator is by itself only if there is none.
+        """
+        moved = self.adaptation(components)
+        if limits.beta is None:
+            return moved
+        alone = self.adaptation([1 << p for p in range(self.graph.size)])
+        dearest = 1.0 + self.graph.total_rows + float(alone.sum()) + self.graph.size * limits.beta
+        return np.where(moved > limits.beta, moved + dearest, moved)
 
     def busy_groups(self, members: Members) -> int | None:
         """Key groups that would have work if these operators were fused; None where unknown."""

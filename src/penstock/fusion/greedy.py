@@ -75,7 +75,8 @@ class _Walk:
         self._found(plan)
 
     def _found(self, components: list[Members]) -> None:
-        for members, cost in zip(components, self.costs.adaptation(components), strict=True):
+        weights = self.costs.weights(components, self.limits)
+        for members, cost in zip(components, weights, strict=True):
             number = self._free.pop()
             positions = list(positions_of(members))
             self.members[number] = members
@@ -125,8 +126,13 @@ class _Walk:
         outcomes = {n: self._outcome(bounds[n][1]) for n in fresh}
         self.costs.adaptation([members for outcome in outcomes.values() for members in outcome])
         for n, outcome in outcomes.items():
-            new = self.costs.adaptation(outcome)
-            allowed = all(self.costs.within(outcome, self.limits))
+            new = self.costs.weights(outcome, self.limits)
+            within = self.costs.within(outcome, self.limits)
+            # A lone operator above beta is weighed, not forbidden: it may be there from the start.
+            allowed = all(
+                fits or members.bit_count() == 1
+                for fits, members in zip(within, outcome, strict=True)
+            )
             self._profit[keys[n]] = bounds[n][0] - float(new.sum()) if allowed else -math.inf
         return [self._profit[key] for key in keys]
 

@@ -18,7 +18,7 @@ class Pool:
     """
 
     components: tuple[Members, ...]
-    adaptation: Floats  # psi
+    adaptation: Floats  # psi, weighed so that what is above beta comes last
     internal: Floats  # phi
 
     def positions(self, chosen: Iterable[Members]) -> list[int]:
@@ -49,7 +49,7 @@ def pool_of(
     ]
     return Pool(
         components=tuple(kept),
-        adaptation=costs.adaptation(kept),
+        adaptation=costs.weights(kept, limits),
         internal=costs.graph.internal_rows_of(kept),
     )
 

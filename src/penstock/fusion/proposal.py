@@ -1,17 +1,28 @@
 """Another plan than the present one, if it is worth a restart: the slow loop's decision."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from penstock.fusion.costs import Costs, FusionLimits
+from penstock.fusion.costs import Costs, FusionLimits, rule_for
 from penstock.fusion.graph import OperatorGraph
 from penstock.fusion.members import Members, members_of, positions_of
 from penstock.fusion.planner import Algorithm, decide_fusion
+from penstock.fusion.rebalancing import TOLERANCE
 from penstock.fusion.statistics import MeasuredGraph
 from penstock.model.decision import Decision
 from penstock.model.plan_document import Group
 
 LEAST_GAIN = 0.05  # share of the present cost below which a plan is left as it is
+
+
+@dataclass(frozen=True)
+class ProposalRules:
+    """How state moves are priced and bounded, and what makes another plan worth a restart."""
+
+    beta: float | None = None  # most rows of state that a component may move within the horizon
+    capacity_rows: float | None = None  # of an instance in a window; None: from the rows seen
+    tolerance: float = TOLERANCE
+    least_gain: float = LEAST_GAIN
 
 
 @dataclass(frozen=True)
@@ -32,16 +43,15 @@ def propose_fusion(
     measured: MeasuredGraph,
     present: Iterable[Sequence[str]],
     algorithm: Algorithm = "mwsc",
-    limits: FusionLimits | None = None,
-    least_gain: float = LEAST_GAIN,
+    rules: ProposalRules = ProposalRules(),
 ) -> Decision[Proposal]:
     """The plan of least cost for the statistics, or the present one if it saves too little.
 
     Both costs count the rows that are shuffled whatever the plan.
     """
     graph = measured.graph
-    costs = Costs(graph)
-    limits = replace(limits or FusionLimits(), min_groups=max(1, measured.slots))
+    costs = Costs(graph, rule_for(graph, rules.capacity_rows, rules.tolerance))
+    limits = FusionLimits(beta=rules.beta, min_groups=max(1, measured.slots))
     place = {name: number for number, name in enumerate(graph.names)}
     now = _partition(graph, [[place[o] for o in part if o in place] for part in present])
     before = costs.total(now) + measured.entering_rows
@@ -62,7 +72,7 @@ def propose_fusion(
         if members.bit_count() > 1
     )
     same = _shared(graph, groups) == _shared(graph, kept)
-    if proposal.gain < least_gain or same:
+    if proposal.gain < rules.least_gain or same:
         reason = (
             "plan kept: no other operators would do better to share a shuffle"
             if same

@@ -10,7 +10,7 @@ from pyspark.sql import Row
 from penstock.config import Settings
 from penstock.control.controlled import Controlled
 from penstock.control.controller import Controller
-from penstock.control.from_settings import policy_of, shadow_policies
+from penstock.control.from_settings import policy_of, proposal_rules_of, shadow_policies
 from penstock.control.history.store import HistoryStore
 from penstock.control.step import Step
 from penstock.control.summary import RunSummary
@@ -84,7 +84,9 @@ class ElasticRun:
             edges=self.running.built.topology.edges,
         )  # fmt: skip
         self.run_id = history.run_id
-        self.slow_loop = SlowLoop(self.running.built, history.room_decided)
+        self.slow_loop = SlowLoop(
+            self.running.built, history.room_decided, proposal_rules_of(self.settings)
+        )
         self.plan = tuple(carried_out(self.running.built, choice.expected_gains))
         for decision in (*([proposed] if proposed is not None else []), *self.plan):
             history.room_decided(decision)
@@ -106,7 +108,8 @@ class ElasticRun:
         """Warm code, and for `auto` without a proposal the plan that warming up speaks for."""
         if not self.place.warm_up or self.place.apart:
             return choice, None
-        made = warm_up(self.topology, self.session, choice)
+        rules = proposal_rules_of(self.settings)
+        made = warm_up(self.topology, self.session, choice, rules)
         begun = (checkpoint / "queries").is_dir()
         if made is None or self.place.plan != "auto" or choice.plan is not None or begun:
             return choice, None

@@ -12,7 +12,7 @@ from penstock.control.clock import steady_s
 from penstock.control.history.store import HistoryStore
 from penstock.fusion.order import StatelessOperator, decide_order
 from penstock.fusion.planner import Algorithm
-from penstock.fusion.proposal import LEAST_GAIN, propose_fusion
+from penstock.fusion.proposal import ProposalRules, propose_fusion
 from penstock.fusion.shuffles import Key
 from penstock.fusion.statistics import measured_graph
 from penstock.model.decision import RoomDecision
@@ -44,9 +44,9 @@ class SlowLoop:
         self,
         built: BuiltTopology,
         keep: Callable[[RoomDecision], None],
-        least_gain: float = LEAST_GAIN,
+        rules: ProposalRules = ProposalRules(),  # noqa: B008 - frozen
     ) -> None:
-        self._least_gain = least_gain
+        self._rules = rules
         self._topology = built.topology
         self._built = built
         self._keep = keep
@@ -89,7 +89,7 @@ class SlowLoop:
         ]
         # The exact search may take half a minute on hundreds of operators, and the loop waits.
         algorithm: Algorithm = "mwsc" if len(keys) <= MOST_EXACT else "greedy"
-        decision = propose_fusion(graph, present, algorithm, least_gain=self._least_gain)
+        decision = propose_fusion(graph, present, algorithm, self._rules)
         plan = decision.plan
         made = RoomDecision.of_plan(
             steady_s(), ROOM, POLICY, Fusion(plan.groups),
