@@ -8,6 +8,8 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from pyspark.sql.types import StructField, StructType, TimestampNTZType, TimestampType
+
 from penstock.control.clock import steady_s
 from penstock.control.history.store import HistoryStore
 from penstock.fusion.order import StatelessOperator, decide_order
@@ -33,6 +35,12 @@ PERIODS = 12  # between two proposals
 HORIZON_S = 3600.0  # what was measured earlier speaks for no plan any more
 MOST_PERIODS = 2_000  # within the horizon, where periods are short
 MOST_EXACT = 40  # operators for which the best plan is searched
+
+_TIME_WINDOWS = tuple(
+    StructType([StructField("start", time, nullable), StructField("end", time, nullable)])
+    for time in (TimestampType(), TimestampNTZType())
+    for nullable in (True, False)
+)
 
 log = logging.getLogger(__name__)
 
@@ -144,9 +152,28 @@ class SlowLoop:
         declared = self._topology.find_operator(name).key
         shared = frozenset.intersection(*found.keys) if found.keys else frozenset(declared or ())
         chosen = declared if declared is not None else tuple(sorted(shared))
-        # A window is no column of the rows that come in, and differs from operator to operator.
-        columns = tuple(column for column in chosen if column in shared and "window" not in column)
+        incoming = _incoming(self._built.inspection, self._topology.find_operator(name).upstreams)
+        columns = tuple(
+            column
+            for column in chosen
+            if column in shared and (incoming is None or column in incoming)
+        )
         return columns or own
+
+
+def _incoming(inspection: Inspection, upstreams: Sequence[str]) -> set[str] | None:
+    """Columns of the rows that come in by which they can be divided; None where not known.
+
+    A window of time is none: what an operator groups by under the same name is mostly another one.
+    """
+    if not all(upstream in inspection.types for upstream in upstreams):
+        return None
+    return {
+        field.name
+        for upstream in upstreams
+        for field in inspection.types[upstream].fields
+        if field.dataType not in _TIME_WINDOWS
+    }
 
 
 def divided_once(
