@@ -102,6 +102,11 @@ class AllocationProblem:
         forced = leaving | ((self.pinned != NOWHERE) & (self.pinned != self.home))
         return float(self.move_cost[forced].sum()) <= self.max_migration_cost + TOLERANCE
 
+    @cached_property
+    def must_empty(self) -> bool:
+        """Whether there is something to drain, and the budget pays for all of it."""
+        return self.must_drain and bool((~self.open[self.home[self.home != NOWHERE]]).any())
+
     def totals(self, placement: Ints) -> Floats:
         """Work on each node, before it is divided by the node's capacity."""
         placed = placement != NOWHERE
