@@ -37,7 +37,7 @@ def load_distance_bound(problem: AllocationProblem, *, drained: bool = False) ->
     low = max(0.0, heaviest - problem.mean)
     if relaxation.affordable(low):
         return low
-    high = max(problem.mean, float(problem.load.sum() / problem.capacity.min()), low) + 1.0
+    high = max(problem.mean, float(problem.total / problem.capacity.min()), low) + 1.0
     for _ in range(STEPS):
         middle = (low + high) / 2
         if relaxation.affordable(middle):

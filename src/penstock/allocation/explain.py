@@ -73,7 +73,7 @@ def _too_little_capacity(problem: AllocationProblem, max_load: float) -> str | N
 
 
 def _missing(problem: AllocationProblem, max_load: float) -> float:
-    return float(problem.load.sum()) / max_load - float(problem.capacity[problem.open].sum())
+    return problem.total / max_load - float(problem.capacity[problem.open].sum())
 
 
 def _undrained(problem: AllocationProblem, placement: Ints, nodes: Sequence[str]) -> str | None:

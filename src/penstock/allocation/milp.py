@@ -183,7 +183,7 @@ class _Model:
         leaving = np.zeros(moves)
         if not self._demands.drained and problem.must_drain:
             # No distance is worth a key group that stays where it should not.
-            widest = problem.mean + float(problem.load.sum() / problem.capacity.min())
+            widest = problem.mean + float(problem.total / problem.capacity.min())
             leaving[self._leaves()] = -2.0 * (widest + 1.0)
         distances = [FIRST_WEIGHT, SECOND_WEIGHT, SECOND_WEIGHT]
         return np.concatenate([leaving, distances, overused])

@@ -45,7 +45,7 @@ def potc(problem: AllocationProblem, rng: np.random.Generator) -> Choices:
     first = nodes[rng.integers(len(nodes), size=groups)]
     second = nodes[rng.integers(len(nodes), size=groups)]
     to_first = np.zeros(groups)
-    work = np.zeros(len(problem.capacity))
+    work = problem.fixed.copy()
     arriving = rng.permutation(np.repeat(np.arange(groups), QUANTA))
     for group in arriving:
         one, other = first[group], second[group]

@@ -20,7 +20,7 @@ from penstock.allocation.framework import (
     ScalingChange,
     adapt,
 )
-from penstock.allocation.policies import AllocationContext, decide
+from penstock.allocation.policies import FULL_LOAD, AllocationContext, decide
 from penstock.allocation.problem import NOWHERE, AllocationProblem, Floats, distance
 from penstock.allocation.solver import Allocation
 from penstock.control.actions import Move, Outcome
@@ -64,9 +64,9 @@ class Allocating:
             return None
         if observation.batches is None or not observation.batches.count:
             return None  # nothing new was seen, and no batch might come to show a move
-        self._mark(table, wanted)
         answers: list[Decision[Allocation]] = []
         held: list[str] = []
+        crowded = self._mark(table, wanted)
         cluster = Cluster(tuple(node.name for node in table.nodes), self._problem(table))
         adapted = adapt(
             cluster, self._allocate(table, answers), self._scaling(table, wanted, held)
@@ -85,7 +85,7 @@ class Allocating:
             planned_collocation=_planned_collocation(table, moves),
             leaving=self._leaving,
             left_on_leaving=_left(table, self._leaving, moves),
-            holds_scaling=held[0] if held and moves else None,
+            holds_scaling=crowded or (held[0] if held and moves else None),
             reasons=(worth,) if worth is not None else decided.reasons,
             infeasible=decided.infeasible,
             dry_run=dry_run,
@@ -108,8 +108,11 @@ class Allocating:
             self._load[component] = load[rows]
         return replace(table, load=load)
 
-    def _mark(self, table: KeyGroupTable, wanted: int) -> None:
-        """Keep as many marks as nodes are to go; new ones where emptying costs least."""
+    def _mark(self, table: KeyGroupTable, wanted: int) -> str | None:
+        """Keep as many marks as nodes are to go; new ones where emptying costs least.
+
+        None is marked, and the answer says why, if the others could not carry all work.
+        """
         usable = [node.name for node in table.nodes if not node.draining]
         surplus = max(0, len(usable) - wanted)
         leaving = [name for name in self._leaving if name in usable][:surplus]
@@ -124,6 +127,18 @@ class Allocating:
             : surplus - len(leaving)
         ]
         self._leaving = tuple(leaving)
+        slots = {node.name: node.slots for node in table.nodes if not node.draining}
+        left = sum(count for name, count in slots.items() if name not in leaving)
+        points = float(table.load.sum() + table.other_load.sum())
+        # More than all nodes can have done is no measure of what the rest can carry.
+        measured = points <= FULL_LOAD * sum(slots.values())
+        if not leaving or not measured or points <= FULL_LOAD * left:
+            return None
+        self._leaving = ()
+        return (
+            f"without {', '.join(leaving)} the other executors would be loaded "
+            f"{points / left:.3g} points of {FULL_LOAD:g} each, so none is removed"
+        )
 
     def _problem(self, table: KeyGroupTable) -> AllocationProblem:
         """One budget of 1 that keeps both limits: no move is cheaper than its share of either."""
@@ -136,6 +151,7 @@ class Allocating:
             draining=np.array([n.draining or n.name in self._leaving for n in table.nodes]),
             migration_cost=np.maximum(cost, 1.0 / rules.max_migrations),
             max_migration_cost=1.0 + 1e-9,
+            other_load=table.other_load,
         )
 
     def _allocate(
@@ -240,7 +256,7 @@ def waits_for(record: AllocationRecord | None, moved: Outcome | None, change: in
     """
     if record is None:
         return None
-    if change > 0:
+    if change != 0 and record.holds_scaling:
         return record.holds_scaling
     if change < 0 and record.left_on_leaving:
         names = ", ".join(record.leaving)
