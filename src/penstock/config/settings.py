@@ -182,6 +182,29 @@ class Settings:
         "Load distance that is left as it is, in percent of a processor.",
         least=0, greatest=10_000,
     )  # fmt: skip
+    albic_pairs: int = _option(
+        1, "albic-pairs", "integer",
+        "With allocation=albic: most pairs of key groups that are put on one node in one period.",
+        least=1, greatest=100_000,
+    )  # fmt: skip
+    albic_distance: float = _option(
+        10.0, "albic-distance", "number",
+        "With allocation=albic: load distance (maxLD) above which less is collocated, in percent "
+        "of a processor.",
+        least=0, greatest=10_000,
+    )  # fmt: skip
+    albic_partition_load: float = _option(
+        25.0, "albic-partition-load", "number",
+        "With allocation=albic: load (maxPL) of key groups that move as one, in percent of a node; "
+        "one pair may always have more.",
+        least=0, greatest=10_000,
+    )  # fmt: skip
+    albic_partition_step: float = _option(
+        5.0, "albic-partition-step", "number",
+        "With allocation=albic: by how much maxPL is lowered (stepPL) while the load distance is "
+        "too great.",
+        least=0.1, greatest=10_000,
+    )  # fmt: skip
     allocation_time_s: float = _option(
         0.5, "allocation-time", "duration",
         "How long each period may be spent searching for a better placement.",

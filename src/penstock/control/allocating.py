@@ -8,10 +8,11 @@ many rounds as the migration budget takes; only then may they leave.
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from penstock.allocation.albic import AlbicOptions
 from penstock.allocation.budget import SearchBudget
 from penstock.allocation.framework import (
     Adaptation,
@@ -45,6 +46,7 @@ class AllocationRules:
     tolerance: float = 10.0  # points of load distance that are left alone
     time_limit_s: float = 1.0
     seed: int = 0
+    albic: AlbicOptions = field(default_factory=AlbicOptions)
 
 
 class Allocating:
@@ -163,7 +165,7 @@ class Allocating:
         def allocate(problem: AllocationProblem) -> Allocation:
             new = range(len(problem.capacity) - len(names))
             cluster = Cluster((*names, *(f"new {n}" for n in new)), problem)
-            context = AllocationContext(cluster, table.names, table.traffic)
+            context = AllocationContext(cluster, table.names, table.traffic, albic=self.rules.albic)
             budget = SearchBudget.of_time(self.rules.time_limit_s)
             answers.append(decide(self.rules.policy, context, budget, self._rng))
             return answers[-1].plan

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from penstock.allocation.albic import AlbicOptions
 from penstock.config import Settings
 from penstock.control.allocating import Allocating, AllocationRules
 from penstock.control.batch_interval import BatchInterval
@@ -77,5 +78,11 @@ def allocating_of(settings: Settings) -> Allocating | None:
             settings.allocation_cost_s,
             settings.allocation_tolerance,
             settings.allocation_time_s,
+            albic=AlbicOptions(
+                settings.albic_distance,
+                settings.albic_partition_load,
+                settings.albic_partition_step,
+                pairs_per_round=settings.albic_pairs,
+            ),
         )
     )
