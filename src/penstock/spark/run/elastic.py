@@ -24,7 +24,7 @@ from penstock.spark.run import controlled
 from penstock.spark.run.apart import RunningApart
 from penstock.spark.run.before_start import check_before_start, check_last_resort
 from penstock.spark.run.history import begin_history
-from penstock.spark.run.place import Place, choose_plan, open_session
+from penstock.spark.run.place import Place, check_apart, choose_plan, open_session
 from penstock.spark.run.slow_loop import SlowLoop, carried_out
 from penstock.spark.run.together import Pace, RunningTopology
 from penstock.spark.run.warm_up import warm_up
@@ -43,6 +43,8 @@ class ElasticRun:
     ) -> None:
         topology.check()
         check_last_resort(topology, settings, place.apart)
+        if place.apart:
+            check_apart(place.plan, settings.allocation)
         self.topology = topology
         self.settings = settings
         self.place = place
