@@ -227,6 +227,21 @@ def test_what_a_node_does_besides_key_groups_counts() -> None:
     assert spared.leaving == ()
 
 
+def test_state_that_is_kept_in_memory_has_to_fit_into_it() -> None:
+    # Balanced in work, but node 1 holds more state than it has memory for.
+    sizes = np.array([9e6, 7e6, 1e6, 1e6])
+    groups = KeyGroups(np.ones(4), sizes, np.array(["1", "1", "2", "2"]))
+    part = ComponentObservation("sum", ("sum",), 100.0, 0.01, 4, 4.0, key_groups=groups)
+    there = tuple(
+        NodeObservation(name, 1, 1.0, state_memory_bytes=10e6) for name in ("1", "2")
+    )  # fmt: skip
+    record = Allocating(MILP).plan(observation(components=(part,), nodes=there), 2, False)
+    assert record is not None
+    assert len(record.moves) == 2
+    assert record.planned_distance == 0
+    assert record.infeasible is None
+
+
 def test_busy_time_that_key_groups_explain_is_no_other_work() -> None:
     seen = key_group_table(skewed())
     assert seen.other_load.tolist() == [0.0, 0.0]  # 2 s of busy nodes, 4 s of key groups

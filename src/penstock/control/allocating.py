@@ -22,7 +22,13 @@ from penstock.allocation.framework import (
     adapt,
 )
 from penstock.allocation.policies import FULL_LOAD, AllocationContext, decide
-from penstock.allocation.problem import NOWHERE, AllocationProblem, Floats, distance
+from penstock.allocation.problem import (
+    NOWHERE,
+    AllocationProblem,
+    Floats,
+    Resource,
+    distance,
+)
 from penstock.allocation.solver import Allocation
 from penstock.control.actions import Move, Outcome
 from penstock.control.key_groups import KeyGroupTable, LearntCost, key_group_table
@@ -154,6 +160,7 @@ class Allocating:
             migration_cost=np.maximum(cost, 1.0 / rules.max_migrations),
             max_migration_cost=1.0 + 1e-9,
             other_load=table.other_load,
+            resources=_resources(table),
         )
 
     def _allocate(
@@ -195,8 +202,9 @@ class Allocating:
                 )
                 return ScalingChange()
             slots = float(usable[0].slots) if usable else 1.0
+            limits = tuple(float(one.limit.min()) for one in cluster.problem.resources)
             new = range(wanted - len(usable))
-            return ScalingChange(add=tuple(NewNode(f"new {n}", slots) for n in new))
+            return ScalingChange(add=tuple(NewNode(f"new {n}", slots, limits) for n in new))
 
         return scale
 
@@ -211,6 +219,8 @@ class Allocating:
             gain = _planned_collocation(table, moves) - table.collocation
             if gain > LEAST_COLLOCATED:
                 return None
+        if problem.overuse(problem.home) > problem.overuse(plan.placement):
+            return None
         before = distance(problem, problem.home).load_distance
         if before <= self.rules.tolerance:
             return f"load distance {before:.3g} is within the tolerance {self.rules.tolerance:g}"
@@ -218,6 +228,17 @@ class Allocating:
         if after > (1 - LEAST_GAIN) * before:
             return f"load distance {before:.3g} cannot be brought below {after:.3g} in one round"
         return None
+
+
+def _resources(table: KeyGroupTable) -> tuple[Resource, ...]:
+    """State that has to fit into the memory of nodes, where it can at all."""
+    limit = np.array([
+        math.inf if node.state_memory_bytes is None else node.state_memory_bytes
+        for node in table.nodes
+    ])  # fmt: skip
+    if np.isinf(limit).all() or table.state_bytes.sum() > limit.sum():
+        return ()
+    return (Resource("memory for state", table.state_bytes, limit),)
 
 
 def _moves(table: KeyGroupTable, adapted: Adaptation) -> tuple[Move, ...]:
