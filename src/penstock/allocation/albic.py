@@ -25,7 +25,7 @@ from penstock.allocation.solver import Allocation, allocation_of, solve
 from penstock.allocation.traffic import Traffic
 
 SHARE_OF_TRIES = 0.8  # of all work; the rest is for balancing alone, should no try do
-SHARE_OF_A_TRY = 0.5  # of what is left for tries
+SHARE_OF_A_TRY = 0.25  # of what is left for tries
 
 
 @dataclass(frozen=True)
