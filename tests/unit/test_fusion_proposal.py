@@ -197,6 +197,8 @@ def test_operators_are_not_fused_by_a_key_with_fewer_busy_groups_than_processors
     for algorithm in ALGORITHMS[:-1]:
         decision = propose_fusion(measured, [], algorithm)
         assert bool(decision.plan.groups) == fused, algorithm
+    unknown = propose_fusion(measured, [], rules=ProposalRules(spread_known=False))
+    assert unknown.plan.groups
     refused = "cars + ways are not fused by (direction): 2 of its key groups have work, for 4"
     assert any(reason.startswith(refused) for reason in decision.reasons) != fused
 

@@ -23,6 +23,7 @@ class ProposalRules:
     capacity_rows: float | None = None  # of an instance in a window; None: from the rows seen
     tolerance: float = TOLERANCE
     least_gain: float = LEAST_GAIN
+    spread_known: bool = True  # whether enough was seen to say how many key groups have work
 
 
 @dataclass(frozen=True)
@@ -51,7 +52,8 @@ def propose_fusion(
     """
     graph = measured.graph
     costs = Costs(graph, rule_for(graph, rules.capacity_rows, rules.tolerance))
-    limits = FusionLimits(beta=rules.beta, min_groups=max(1, measured.slots))
+    min_groups = max(1, measured.slots) if rules.spread_known else 1
+    limits = FusionLimits(beta=rules.beta, min_groups=min_groups)
     place = {name: number for number, name in enumerate(graph.names)}
     now = _partition(graph, [[place[o] for o in part if o in place] for part in present])
     before = costs.total(now) + measured.entering_rows

@@ -42,7 +42,9 @@ def warm_up(
         with RunningTopology(small, session, checkpoint, pace, choice=wanted) as running:
             measurer = SparkMeasurer(running)
             # Nothing has to be restarted for a plan that is there from the start: any gain will do.
-            slow_loop = SlowLoop(running.built, lambda _: None, replace(rules, least_gain=0.0))
+            # A few rows say nothing of how evenly keys spread.
+            priced = replace(rules, least_gain=0.0, spread_known=False)
+            slow_loop = SlowLoop(running.built, lambda _: None, priced)
             running.wait(LIMIT_S)
             running.settle()
             slow_loop.look(measurer.observe())
