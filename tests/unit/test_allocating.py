@@ -242,6 +242,17 @@ def test_state_that_is_kept_in_memory_has_to_fit_into_it() -> None:
     assert record.infeasible is None
 
 
+def test_other_work_that_is_uneven_by_chance_moves_nothing() -> None:
+    parts = (component("sum", [0.5] * 4, ["1", "1", "2", "2"]),)
+    allocating = Allocating(MILP)
+    for busy_s in ((2.5, 1.5), (1.2, 2.2), (4.9, 1.2), (1.0, 4.9)):
+        there = tuple(NodeObservation(name, 1, s) for name, s in zip("12", busy_s, strict=True))
+        seen = observation(components=parts, nodes=there)
+        record = allocating.plan(seen, wanted=2, dry_run=False)
+        assert record is not None
+        assert record.moves == (), busy_s
+
+
 def test_busy_time_that_key_groups_explain_is_no_other_work() -> None:
     seen = key_group_table(skewed())
     assert seen.other_load.tolist() == [0.0, 0.0]  # 2 s of busy nodes, 4 s of key groups

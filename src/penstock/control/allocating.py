@@ -39,6 +39,7 @@ from penstock.model.observation import Observation
 NEWEST_WEIGHT = 0.5  # of the newest load in the running mean: single tasks are noisy
 LEAST_GAIN = 0.1  # of the load distance; less is not worth a move
 LEAST_COLLOCATED = 0.02  # share of traffic; less is not worth a move
+UNEVEN_OTHER = 25.0  # points of a processor that other work may differ between nodes by chance
 HEAVY_LOAD = 80.0  # points; a node above it is what scaling out is meant to relieve
 
 
@@ -63,6 +64,7 @@ class Allocating:
         self.cost = LearntCost()
         self._leaving: tuple[str, ...] = ()
         self._load: dict[str, Floats] = {}
+        self._other: dict[str, float] = {}  # points of other work of each node, by its name
         self._rng = np.random.default_rng(rules.seed)
 
     def plan(self, observation: Observation, wanted: int, dry_run: bool) -> AllocationRecord | None:
@@ -116,6 +118,21 @@ class Allocating:
             self._load[component] = load[rows]
         return replace(table, load=load)
 
+    def _lasting_other_load(self, table: KeyGroupTable) -> Floats:
+        """Work besides key groups that some nodes have more of than others, and had before.
+
+        Spark deals tasks without state to whichever executor is free, so small differences are
+        chance, and key groups that follow them would move to and fro.
+        """
+        slots = np.array([max(node.slots, 1) for node in table.nodes], dtype=np.float64)
+        least = float((table.other_load / slots).min(initial=math.inf))
+        more = np.maximum(table.other_load - (least + UNEVEN_OTHER) * slots, 0.0)
+        before = [self._other.get(node.name, math.inf) for node in table.nodes]
+        self._other = {
+            node.name: float(load) for node, load in zip(table.nodes, more, strict=True)
+        }  # fmt: skip
+        return np.minimum(more, before)
+
     def _mark(self, table: KeyGroupTable, wanted: int) -> str | None:
         """Keep as many marks as nodes are to go; new ones where emptying costs least.
 
@@ -159,7 +176,7 @@ class Allocating:
             draining=np.array([n.draining or n.name in self._leaving for n in table.nodes]),
             migration_cost=np.maximum(cost, 1.0 / rules.max_migrations),
             max_migration_cost=1.0 + 1e-9,
-            other_load=table.other_load,
+            other_load=self._lasting_other_load(table),
             resources=_resources(table),
         )
 
