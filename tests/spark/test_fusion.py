@@ -246,6 +246,22 @@ def test_what_cannot_be_fused_is_refused(session: SparkSession, group: Group, wo
     assert words in str(refused.value)
 
 
+def test_what_is_possible_of_a_proposal_is_applied(session: SparkSession, tmp_path: Path) -> None:
+    made = Topology("two", max_latency="60s")
+    made.source("rows", STREAM)
+    made.source("others", STREAM)
+    for name in ("rows", "others"):
+        made.add(f"{name}0", _step(("key",), first=True), name)
+        made.add(f"{name}1", _step(("key",), first=False), f"{name}0")
+        made.sink(f"{name}_out", f"{name}1", Memory())
+    groups = (Group(("rows0", "rows1"), ("value",)), Group(("others0", "others1"), ("key",)))
+    choice = PlanChoice(groups, if_possible=True)
+    with RunningTopology(made, session, tmp_path / "c", Pace(once=True), choice=choice) as running:
+        fused = [part.members for query in running.built.queries for part in query.fused]
+        assert fused == [{"others0", "others1"}]
+        run_to(running, None)
+
+
 def test_a_python_step_that_hides_the_key_is_refused(session: SparkSession) -> None:
     made = Topology("hidden", max_latency="60s")
     made.source("rows", STREAM)

@@ -22,19 +22,25 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
 from penstock.control.actions import Move, MoveKeyGroups, SetExecutors
 from penstock.errors import InvalidInput
+from penstock.model.sinks import Memory
+from penstock.model.topology import Topology
 from penstock.spark import handles
 from penstock.spark.act.actuator import SparkActuator
 from penstock.spark.act.executors import executor_settings
 from penstock.spark.act.placement import Placement
 from penstock.spark.cluster.embedded import EmbeddedCluster
+from penstock.spark.run.controlled import placements_of
 from penstock.spark.run.place import build_session
+from penstock.spark.run.together import RunningTopology
 from penstock.spark.sources.generator_source import FORMAT
 from penstock.workloads.generator import Generator
 from penstock.workloads.profiles import constant
+from spark.killed_program import processes_below
 from spark.sessions import KeptSession
 
 pytestmark = pytest.mark.spark
 
+RUNNER = b"pyspark.sql.streaming.python_streaming_source_runner"
 GROUPS, EXECUTORS = 3, 3
 STREAM = Generator(constant(400.0), keys=50, skew=0.9, seed=3, lanes=1, max_rows=2_000)
 
@@ -171,6 +177,33 @@ def test_an_attached_query_is_placed_loses_an_executor_and_is_drained(
     at_s = made.column("at").cast("int64").to_numpy() // 1_000_000
     expected = Counter(at_s[at_s < last_s].tolist())
     assert sorted(counted) == sorted((float(second), n) for second, n in expected.items())
+
+
+def test_key_groups_of_a_query_that_was_started_again_are_placed(
+    session: SparkSession, tmp_path: Path
+) -> None:
+    made = Topology("revived", max_latency="60s")
+    made.source("rows", STREAM)
+    made.add("counts", "SELECT key, count(*) AS n FROM rows GROUP BY key", "rows")
+    made.sink("out", "counts", Memory(), mode="update")
+    with RunningTopology(made, session, tmp_path / "c") as running:
+        placements = placements_of(running)
+        until(lambda: placements[0].components)
+        first = running.queries[0]
+        os.kill(next(processes_below(os.getpid(), RUNNER)), signal.SIGKILL)
+        until(lambda: running.queries[0].id == first.id and running.queries[0] is not first)
+        until(lambda: placements[0].components)
+        nodes = sorted(handles.active_executor_ids(session))
+        for shift in range(2):
+            wanted = all_to(placements[0], nodes[shift:] + nodes[:shift])
+            assert placements[0].move(wanted).waiting == ()
+            found = executors_of(placements[0])
+            assert found == {(m.component, m.key_group): m.node for m in wanted}
+        emptied = placements[0].evacuate(nodes[:1])
+        assert emptied.waiting == ()
+        assert nodes[0] not in executors_of(placements[0]).values()
+        for placement in placements:
+            placement.close()
 
 
 def counting_function() -> Any:

@@ -17,12 +17,15 @@ from contract.fakes import (
 from contract.loops import loop_over
 from penstock.control.actions import MigrationCost, MoveKeyGroups, Outcome, SetExecutors
 from penstock.control.allocating import Allocating, AllocationRules
+from penstock.control.key_groups import key_group_table
 from penstock.control.step import Step
+from penstock.model.decision import Limits
 from penstock.model.observation import (
     BatchObservation,
     ComponentObservation,
     GroupTraffic,
     KeyGroups,
+    LatencyObservation,
     NodeObservation,
     Observation,
 )
@@ -195,6 +198,77 @@ def test_a_period_has_one_kind_of_disruptive_act() -> None:
     assert scene.actuator.acted == [SetExecutors(3)], "what adds processors comes first"
     assert step.allocation is not None
     assert not step.allocation.moves
+
+
+def test_nothing_is_drained_that_the_other_nodes_could_not_carry() -> None:
+    parts = (component("sum", [1.5] * 4, ["1", "1", "2", "2"]),)
+    busy = observation(components=parts, nodes=nodes("1", "2"))
+    scene = Scene(1, [busy])
+    step = scene.step()
+    assert scene.actuator.acted == []
+    assert step.allocation is not None
+    assert (step.allocation.moves, step.allocation.leaving) == ((), ())
+    assert "without 2 the other executors would be loaded 120 points of 100" in (
+        step.held_because or ""
+    )
+
+
+def test_what_a_node_does_besides_key_groups_counts() -> None:
+    # Node 1 is busy with something else all of the time: what it has of key groups must leave.
+    parts = (component("sum", [0.5] * 4, ["1", "1", "2", "2"]),)
+    there = (NodeObservation("1", 1, 4.9), NodeObservation("2", 1, 1.0))
+    seen = observation(components=parts, nodes=there)
+    record = Allocating(MILP).plan(seen, wanted=2, dry_run=False)
+    assert record is not None
+    assert {(move.key_group, move.node) for move in record.moves} == {(0, "2"), (1, "2")}
+    # And it cannot be spared, as node 2 could not do all of it.
+    spared = Allocating(MILP).plan(seen, wanted=1, dry_run=False)
+    assert spared is not None
+    assert spared.leaving == ()
+
+
+def test_state_that_is_kept_in_memory_has_to_fit_into_it() -> None:
+    # Balanced in work, but node 1 holds more state than it has memory for.
+    sizes = np.array([9e6, 7e6, 1e6, 1e6])
+    groups = KeyGroups(np.ones(4), sizes, np.array(["1", "1", "2", "2"]))
+    part = ComponentObservation("sum", ("sum",), 100.0, 0.01, 4, 4.0, key_groups=groups)
+    there = tuple(
+        NodeObservation(name, 1, 1.0, state_memory_bytes=10e6) for name in ("1", "2")
+    )  # fmt: skip
+    record = Allocating(MILP).plan(observation(components=(part,), nodes=there), 2, False)
+    assert record is not None
+    assert len(record.moves) == 2
+    assert record.planned_distance == 0
+    assert record.infeasible is None
+
+
+def test_other_work_that_is_uneven_by_chance_moves_nothing() -> None:
+    parts = (component("sum", [0.5] * 4, ["1", "1", "2", "2"]),)
+    allocating = Allocating(MILP)
+    for busy_s in ((2.5, 1.5), (1.2, 2.2), (4.9, 1.2), (1.0, 4.9)):
+        there = tuple(NodeObservation(name, 1, s) for name, s in zip("12", busy_s, strict=True))
+        seen = observation(components=parts, nodes=there)
+        record = allocating.plan(seen, wanted=2, dry_run=False)
+        assert record is not None
+        assert record.moves == (), busy_s
+
+
+def test_busy_time_that_key_groups_explain_is_no_other_work() -> None:
+    seen = key_group_table(skewed())
+    assert seen.other_load.tolist() == [0.0, 0.0]  # 2 s of busy nodes, 4 s of key groups
+
+
+@pytest.mark.parametrize("cannot", [{}, {SetExecutors.NAME: "the master is fixed"}])
+def test_balance_does_not_wait_for_executors_that_cannot_come(cannot: dict[str, str]) -> None:
+    late = LatencyObservation(100, 9.0, 9.0, 9.0, 0.1)
+    uneven = (component("sum", [2.25] * 4, ["1", "1", "1", "2"]),)
+    seen = observation(components=uneven, nodes=nodes("1", "2", slots=2), latency=late)
+    scene = Scene(4, [seen], limits=Limits(1, 4, 5.0))
+    scene.actuator.slots, scene.actuator.cannot = 2, cannot
+    step = scene.step()
+    assert step.allocation is not None
+    assert step.allocation.load_distance == pytest.approx(45.0 / 2)
+    assert [action.NAME for action in scene.actuator.acted] == [MoveKeyGroups.NAME]
 
 
 def test_placement_is_tried_before_scaling_out() -> None:

@@ -170,3 +170,15 @@ def test_mutated_documents_are_answered_or_refused(data: st.DataObject) -> None:
     except InvalidInput:
         return
     json.dumps(answer, allow_nan=False)
+
+
+def test_albic_takes_its_options_and_nothing_else_does() -> None:
+    apart = [{"from": f"g{i}", "to": f"g{6 + (i + 1) % 6}", "rate": 10} for i in range(6)]
+    one, all_of_them = (
+        asked(policy="albic", traffic=apart, max_migrations=12, albic={"pairs": pairs})
+        for pairs in (1, 6)
+    )
+    joined = [sum("put together" in r for r in a["reasons"]) for a in (one, all_of_them)]
+    assert joined[0] <= 1 < joined[1]
+    with pytest.raises(InvalidInput, match="albic is given but policy is 'milp'"):
+        asked(albic={"pairs": 2})

@@ -12,10 +12,14 @@ from experiments.allocation.trials.resource_aware import (
     schedule,
     usage_deviation,
 )
+from experiments.allocation.workloads.clusters import fluctuating
+from penstock.allocation.budget import SearchBudget
 from penstock.allocation.flux import flux
+from penstock.allocation.framework import Cluster
+from penstock.allocation.policies import AllocationContext, decide
 from penstock.allocation.potc import potc
-from penstock.allocation.problem import AllocationProblem, distance
-from penstock.allocation.traffic import Traffic
+from penstock.allocation.problem import AllocationProblem, Ints, distance
+from penstock.allocation.traffic import Traffic, no_traffic
 
 
 def cluster(load: list[float], home: list[int], nodes: int, budget: float) -> AllocationProblem:
@@ -107,3 +111,24 @@ def test_distance_counts_overloaded_draining_nodes() -> None:
     assert found.upper == pytest.approx(9 - 7.5)
     assert found.lower == pytest.approx(7.5 - 3)
     assert found.draining_load == 9
+
+
+def test_potc_moves_nothing_once_its_choices_are_made() -> None:
+    rng = np.random.default_rng(3)
+    problem = fluctuating(8, 20, varies=20, max_migrations=10, seed=1)
+    names = tuple(f"node {n}" for n in range(8))
+
+    def decided(now: AllocationProblem, nodes: tuple[str, ...]) -> Ints:
+        groups = [str(group) for group in range(len(now.load))]
+        context = AllocationContext(Cluster(nodes, now), groups, no_traffic(len(groups)))
+        return decide("potc", context, SearchBudget(1.0), rng).plan.placement
+
+    settled = replace(problem, home=decided(problem, names))
+    assert np.array_equal(decided(settled, names), settled.home)
+    wavering = replace(settled, load=settled.load * rng.uniform(0.95, 1.05, len(settled.load)))
+    moved = np.count_nonzero(decided(wavering, names) != settled.home)
+    assert moved < 0.1 * len(settled.load)
+    # A node that goes takes only the choices that were on it.
+    gone = replace(settled, draining=np.arange(8) == 5)
+    stayed = settled.home[settled.home != 5] == decided(gone, names)[settled.home != 5]
+    assert stayed.mean() > 0.6

@@ -5,10 +5,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from penstock.allocation.albic import AlbicOptions, albic, scoring_pairs
+from penstock.allocation.albic import AlbicAnswer, AlbicOptions, albic, scoring_pairs
 from penstock.allocation.budget import SearchBudget
 from penstock.allocation.cola import cola
+from penstock.allocation.framework import Cluster
 from penstock.allocation.partition import split
+from penstock.allocation.policies import AllocationContext, decide
 from penstock.allocation.problem import AllocationProblem, distance
 from penstock.allocation.traffic import Traffic, no_traffic
 
@@ -136,3 +138,120 @@ def test_cola_cuts_until_nothing_is_left_to_cut() -> None:
     problem = replace(problem, load=np.array([90.0, 1, 1, 1, 1, 1]))
     placement = cola(problem, traffic, np.random.default_rng(0), max_load_distance=0.0)
     assert sorted(set(placement.tolist())) == [0, 1]
+
+
+def on_nodes(
+    loads: list[float], home: list[int], draining: list[bool], budget: float, capacity: float = 1.0
+) -> AllocationProblem:
+    return AllocationProblem(
+        load=np.array(loads), home=np.array(home), capacity=np.full(len(draining), capacity),
+        draining=np.array(draining), migration_cost=np.ones(len(loads)),
+        max_migration_cost=budget,
+    )  # fmt: skip
+
+
+def one_to_one(pairs: list[tuple[int, int]], groups: int) -> Traffic:
+    operator = np.zeros(groups, dtype=np.int64)
+    operator[[target for _, target in pairs]] = 1
+    ends = np.array(pairs, dtype=np.int64)
+    return Traffic(ends[:, 0], ends[:, 1], np.arange(len(pairs), 0, -1.0), operator)
+
+
+def answered(
+    problem: AllocationProblem, traffic: Traffic, options: AlbicOptions | None = None
+) -> AlbicAnswer:
+    return albic(problem, traffic, options or AlbicOptions(), budget(), np.random.default_rng(0))
+
+
+def test_a_pair_on_a_draining_node_leaves_it_together() -> None:
+    # Two pairs are to leave node 0 and the budget pays for one and a half of them.
+    traffic = one_to_one([(0, 2), (1, 3), (4, 5)], 6)
+    problem = on_nodes([5.0, 5, 4, 4, 9, 9], [0, 0, 0, 0, 1, 2], [True, False, False], 3.0)
+    placement = answered(problem, traffic).allocation.placement
+    assert problem.cost(placement) >= 2
+    assert placement[0] == placement[2]
+    assert placement[1] == placement[3]
+    assert (placement[[0, 1]] != 0).any()
+
+
+def test_draining_comes_before_joining() -> None:
+    # To join the first pair would cost the only move.
+    traffic = one_to_one([(1, 2), (0, 3)], 4)
+    problem = on_nodes([5.0, 5, 5, 5], [0, 1, 2, 1], [True, False, False], 1.0)
+    assert len(scoring_pairs(traffic, 1.5)) == 2
+    answer = answered(problem, traffic)
+    assert answer.joined == ((0, 3),)
+    assert answer.allocation.placement[0] == 1
+
+
+def test_a_pair_with_one_end_on_a_draining_node_is_joined_on_the_other() -> None:
+    # The draining node is the lighter one, where a pair would be joined if it stayed.
+    traffic = one_to_one([(0, 1), (2, 3)], 4)
+    problem = on_nodes([2.0, 3, 6, 5], [0, 1, 1, 2], [True, False, False], 1.0)
+    answer = answered(problem, traffic)
+    assert answer.joined == ((0, 1),)
+    assert answer.allocation.placement.tolist() == [1, 1, 1, 2]
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_draining_that_the_budget_pays_for_is_done_whatever_talks(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    groups, nodes = 8, 3
+    pairs = [(g, g + 4) for g in range(4)]
+    problem = on_nodes(
+        rng.uniform(1, 10, groups).tolist(), rng.integers(nodes, size=groups).tolist(),
+        [True, False, False], float(rng.integers(1, 9)),
+    )  # fmt: skip
+    decision = decide(
+        "albic",
+        AllocationContext(
+            Cluster(("a", "b", "c"), problem), [str(g) for g in range(groups)],
+            one_to_one(pairs, groups),
+        ),
+        budget(), rng,
+    )  # fmt: skip
+    placement = decision.plan.placement
+    left = np.count_nonzero(placement == 0)
+    assert problem.cost(placement) <= problem.max_migration_cost
+    if problem.must_drain:
+        assert left == 0
+    else:
+        assert left < np.count_nonzero(problem.home == 0)
+        assert "the budget is" in (decision.infeasible or "")
+
+
+@pytest.mark.parametrize("capacity", [1.0, 4.0])
+def test_a_larger_node_holds_larger_partitions(capacity: float) -> None:
+    # The same shares of a node: three pairs of 20 points on each of two nodes.
+    pairs = [(g, g + 6) for g in range(6)]
+    problem = on_nodes(
+        [10.0 * capacity] * 12, [g % 2 for g in range(6)] * 2, [False, False], 6.0, capacity
+    )
+    traffic = one_to_one(pairs, 12)
+    assert traffic.collocation(problem.home) == 1.0
+    skewed = replace(problem, home=np.where(np.arange(12) % 6 < 4, 0, 1))
+    placement = answered(skewed, traffic).allocation.placement
+    assert traffic.collocation(placement) == 1.0
+    assert distance(skewed, placement).load_distance == 0
+
+
+def test_every_pair_can_be_joined_however_few_key_groups_there_are() -> None:
+    # Eight key groups on four nodes: a pair is half of what a node carries.
+    traffic = one_to_one([(g, g + 4) for g in range(4)], 8)
+    problem = on_nodes([30.0] * 8, [0, 1, 2, 3, 1, 2, 3, 0], [False] * 4, 4.0)
+    for _ in range(8):
+        problem = replace(problem, home=answered(problem, traffic).allocation.placement)
+    assert traffic.collocation(problem.home) == 1.0
+    assert distance(problem, problem.home).load_distance == 0
+
+
+def test_fewer_pairs_are_joined_before_partitions_are_made_smaller() -> None:
+    # Both would be joined on node 0, which is more than it should carry; one of them is not.
+    traffic = one_to_one([(0, 2), (1, 3)], 5)
+    problem = on_nodes([10.0, 10, 10, 10, 5], [0, 0, 1, 1, 1], [False] * 2, 2.0)
+    options = AlbicOptions(pairs_per_round=2)
+    few = answered(problem, traffic, options)
+    assert few.joined == ((0, 2),)
+    assert few.max_partition_load == options.max_partition_load
+    stubborn = answered(problem, traffic, replace(options, fewer_pairs=False))
+    assert stubborn.joined == ()

@@ -12,11 +12,13 @@ from contract.fakes import (
     FakePolicy,
     observation,
 )
+from penstock.allocation.albic import AlbicOptions
 from penstock.config import Settings
 from penstock.control.assembly import assemble_loop, rooms_for
 from penstock.control.controlled import Controlled
-from penstock.control.from_settings import policy_of
+from penstock.control.from_settings import allocating_of, policy_of, proposal_rules_of
 from penstock.errors import InvalidInput
+from penstock.fusion.proposal import ProposalRules
 from penstock.model.decision import Limits
 from penstock.scaling.policies.incremental import Incremental
 from penstock.scaling.policies.registry import names
@@ -53,3 +55,23 @@ def test_the_loop_keeps_what_its_policies_look_back_on() -> None:
         loop.step()
     window = watching.contexts[-1].window
     assert window[-1].at_s - window[0].at_s >= 600.0
+
+
+def test_how_proposals_to_fuse_are_priced_is_an_option() -> None:
+    settings = Settings(fusion_beta=500.0, fusion_capacity=2000.0, fusion_tolerance=0.5)
+    rules = proposal_rules_of(settings)
+    assert (rules.beta, rules.capacity_rows, rules.tolerance) == (500.0, 2000.0, 0.5)
+    assert proposal_rules_of(Settings()) == ProposalRules()
+
+
+def test_the_options_of_albic_reach_it() -> None:
+    settings = Settings(
+        allocation="albic", albic_pairs=3, albic_distance=7.0, albic_partition_load=40.0,
+        albic_partition_step=8.0,
+    )  # fmt: skip
+    allocating = allocating_of(settings)
+    assert allocating is not None
+    assert allocating.rules.albic == AlbicOptions(7.0, 40.0, 8.0, pairs_per_round=3)
+    plain = allocating_of(Settings(allocation="albic"))
+    assert plain is not None
+    assert plain.rules.albic == AlbicOptions()

@@ -155,3 +155,11 @@ def test_any_mutation_is_answered_or_refused(data: st.DataObject) -> None:
             place[path[-1]] = copy.deepcopy(data.draw(JUNK))
     with contextlib.suppress(InvalidInput):
         json.dumps(advice(document), allow_nan=False)
+
+
+def test_capacity_and_tolerance_say_when_state_moves() -> None:
+    def moved(**fields: float) -> float:
+        return float(advice(changed(algorithm="none", **fields))["adaptation_cost"])
+
+    assert moved(capacity=1e9) == 0.0  # one instance each: nowhere to move to
+    assert moved(capacity=100.0, tolerance=0.05) > moved(capacity=100.0, tolerance=0.5) >= 0.0

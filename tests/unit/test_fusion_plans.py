@@ -92,6 +92,27 @@ def test_mwsc_equals_exhaustive_search_within_limits(seed: int) -> None:
     assert costs.total(found.components) == pytest.approx(cheapest, rel=1e-9)
 
 
+@pytest.mark.parametrize("seed", [1, 3, 4, 5, 17, 21, 28, 43])
+def test_a_plan_within_beta_is_found_although_operators_alone_are_above_it(seed: int) -> None:
+    graph = random_graph(seed, 7)
+    costs = Costs(graph, RebalancingRule(capacity_rows=20.0))
+    plans = list(partitions(graph, (1 << graph.size) - 1))
+    most = [float(costs.adaptation(plan).max()) for plan in plans]
+    limits = FusionLimits(beta=min(most) + 1e-9)
+    assert limits.beta is not None
+    assert limits.beta < costs.adaptation([1 << n for n in range(graph.size)]).max()
+    cheapest = min(
+        costs.total(p) for p, moved in zip(plans, most, strict=True) if moved <= limits.beta
+    )
+    for algorithm in ALGORITHMS[:-1]:
+        decision = decide_fusion(costs, algorithm, limits)
+        assert decision.infeasible is None, algorithm
+        assert decision.plan.cost >= cheapest * (1 - 1e-9)
+    exact = decide_fusion(costs, "mwsc", limits).plan
+    assert exact.cost == pytest.approx(cheapest)
+    assert exact.lower_bound == pytest.approx(cheapest, rel=1e-6)
+
+
 @pytest.mark.parametrize("seed", range(5))
 def test_a_pool_that_is_too_small_keeps_plan_and_bound_honest(seed: int) -> None:
     graph = random_graph(seed, 9)

@@ -40,3 +40,9 @@ def test_what_cannot_wait_does_not() -> None:
         replace(MOVES, holds_scaling="a better placement will do"),
     ):
         assert reason_to_delay_moves(pressing, decided(4, 8), seen(9.0), 4.0) is None
+
+
+def test_moves_do_not_wait_for_executors_that_cannot_come() -> None:
+    for record, latency_s in ((decided(4, 8), 2.0), (decided(4, 4), 9.0)):
+        assert reason_to_delay_moves(MOVES, record, seen(latency_s), 4.0) is not None
+        assert reason_to_delay_moves(MOVES, record, seen(latency_s), 4.0, can_grow=False) is None

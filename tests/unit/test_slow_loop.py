@@ -5,9 +5,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from pyspark.sql.types import StringType, StructField, StructType, TimestampType
 
 from penstock.control.history.store import HistoryStore
 from penstock.control.records import RunRecord
+from penstock.errors import InvalidTopology
 from penstock.fusion.order import StatelessOperator, swapped_unduly
 from penstock.model.decision import RoomDecision
 from penstock.model.observation import ComponentObservation, Observation, OperatorObservation
@@ -16,10 +18,10 @@ from penstock.model.plan_document import Fusion, Group, Order
 from penstock.model.sinks import Memory
 from penstock.model.topology import Topology
 from penstock.spark.compile.builder import BuiltQuery, BuiltTopology
-from penstock.spark.compile.fused import Fused
+from penstock.spark.compile.fused import Fused, PlanChoice, possible_part
 from penstock.spark.compile.inspection import Inspection
 from penstock.spark.compile.sharing import Sharing
-from penstock.spark.handles.analysed_plan import Columns, OperatorAnalysis
+from penstock.spark.handles.analysed_plan import Columns, OperatorAnalysis, Watermark
 from penstock.spark.run.place import choose_plan
 from penstock.spark.run.slow_loop import (
     HORIZON_S,
@@ -28,6 +30,7 @@ from penstock.spark.run.slow_loop import (
     PERIODS,
     SlowLoop,
     carried_out,
+    divided_once,
     proposed,
 )
 
@@ -171,3 +174,63 @@ def test_the_slow_loop_holds_a_bounded_part_of_a_run() -> None:
     assert [one.at_s for one in loop.window] == [
         late_s, late_s + HORIZON_S / 2, late_s + HORIZON_S
     ]  # fmt: skip
+
+
+def test_a_shuffle_is_shared_only_where_watermarks_let_one_serve_all_readers() -> None:
+    def read(node: str, *delays_ms: int | None, timed: frozenset[str]) -> bool:
+        analyses = {
+            f"reader{n}": OperatorAnalysis(
+                (frozenset({"k"}),), True, True,
+                watermarks={} if delay is None else {node: Watermark("at", delay)},
+            )
+            for n, delay in enumerate(delays_ms)
+        }  # fmt: skip
+        inspection = Inspection(analyses, {}, timed, {}, {})
+        keys = dict.fromkeys(analyses, ("k",))
+        return node in divided_once(inspection, keys, [(node, name) for name in analyses])
+
+    readers = frozenset({"reader0", "reader1"})
+    assert read("rows", None, None, timed=frozenset())
+    assert read("rows", 1000, 1000, timed=readers)
+    assert not read("rows", 1000, 2000, timed=readers)
+    assert not read("rows", 1000, None, timed=readers)
+    assert not read("rows", None, None, timed=readers | {"rows"})
+
+
+def test_a_column_is_a_key_whatever_its_name_and_a_window_of_time_is_not() -> None:
+    made = Topology("seats", max_latency="5s")
+    made.source("rows", object())
+    made.add("sold", "SELECT * FROM rows", "rows")
+    made.add("held", "SELECT * FROM sold", "sold")
+    made.sink("out", "held", Memory())
+    time = StructType([StructField("start", TimestampType()), StructField("end", TimestampType())])
+    came = StructType([StructField("window_seat", StringType()), StructField("row", StringType())])
+    left = StructType([StructField("window_seat", StringType()), StructField("window", time)])
+    keys = (frozenset({"window_seat", "window"}),)
+    analyses = dict.fromkeys(("sold", "held"), OperatorAnalysis(keys, True, True))
+    inspection = Inspection(analyses, {}, frozenset(), {"rows": came, "sold": left}, {})
+    topology = BuiltTopology(TopologyPlan(()), (), {}, {}, inspection, made)
+    loop = SlowLoop(topology, lambda _: None)
+    operators = tuple(OperatorObservation(name, 1000.0, 1000.0) for name in analyses)
+    loop.look(Observation(5.0, 5.0, 1000.0, 0.0, operators=operators))
+    proposal = loop.propose()
+    assert proposal is not None
+    assert proposal.what == "fuse sold + held by (window_seat)"
+
+
+def test_a_group_that_cannot_be_applied_leaves_the_others() -> None:
+    good, bad, also = (Group((name, f"{name}2"), ("k",)) for name in ("good", "bad", "also"))
+
+    def build(groups: tuple[Group, ...]) -> None:
+        if bad in groups:
+            raise InvalidTopology("key 'k' contradicts operator 'bad2'")
+
+    whole = PlanChoice((good, bad, also), True, if_possible=True, orders=(("x", "y"),))
+    tried = list(possible_part(whole, build, InvalidTopology("refused")))
+    assert [choice.plan for choice in tried] == [(good, also), None]
+    assert [(choice.apply, choice.orders) for choice in tried] == [
+        (True, whole.orders), (False, whole.orders)
+    ]  # fmt: skip
+    # Where each alone is possible it was the state that could not be carried over.
+    fits = replace(whole, plan=(good, also))
+    assert [c.plan for c in possible_part(fits, build, InvalidTopology("refused"))] == [None]

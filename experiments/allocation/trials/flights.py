@@ -23,7 +23,7 @@ MEAN_LOAD = 50.0
 MAX_MIGRATIONS = 10
 PERIOD_S = 300.0
 MIGRATION_S = 2.5
-ROUND_WORK = 3e5
+ROUND_WORK = 3e6
 OPTIONS = AlbicOptions(pairs_per_round=5)
 Decide = Callable[[AllocationProblem, Traffic], Ints]
 

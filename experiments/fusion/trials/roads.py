@@ -1,25 +1,32 @@
 """The latency of linear-road gadgets under each plan (Guo and Zhou 2017, s. 6.3, Table 1).
 
-A fluid simulation, minute by minute: each component has instances in proportion to its work, its
-key groups are placed on them anew every 1/f minutes, and a row waits at each component it passes
-as at a queue of that instance's load. A row that crosses from one component to another costs work
-to send and to receive. While a key group's state moves, its rows wait. Where the paper is silent,
-the numbers below were chosen once, before the first run.
+A fluid simulation, minute by minute: each component has instances in proportion to its work, which
+share the processors of 30 nodes; its key groups are placed on them anew every 1/f minutes. A row is
+served by the operators of its path and waits at each component as at a queue of that node's load. A
+row that crosses to another node costs work to send and to receive, and time on the network. While a
+key group's state moves, its rows wait. Where the paper is silent, the numbers below were chosen
+once, before the first run.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
 
 from examples.linear_road import KEYS, STREAMS
 from experiments.fusion.trials.placement import place_instances
+from experiments.fusion.trials.road_queues import STATE_ROWS, WORK_S, Instances, Nodes
 from experiments.fusion.workloads.random_topologies import group_shares
 from penstock.fusion.costs import Costs, FusionLimits
-from penstock.fusion.graph import OperatorStatistics, StreamStatistics, operator_graph
+from penstock.fusion.graph import (
+    OperatorGraph,
+    OperatorStatistics,
+    StreamStatistics,
+    operator_graph,
+)
 from penstock.fusion.planner import Algorithm, decide_fusion
-from penstock.model.observation import Floats, Ints
+from penstock.fusion.rebalancing import RebalancingRule
+from penstock.model.observation import Floats
 
 BASELINE = "baseline"  # every operator by itself, its instances placed by a sparse cut
 FUSED: tuple[Algorithm, ...] = ("greedy", "mwsc")
@@ -30,12 +37,9 @@ SELECTIVITY = {
     "positions": 1.0, "speeds": 0.5, "segments": 0.1, "accidents": 0.02, "tolls": 1.0,
     "traffic": 0.2,
 }  # fmt: skip
-WORK_S = 60e-6  # to process a row in an operator
 CROSSING_S = 40e-6  # to send and receive it
 HOP_S = 0.002  # on the network
-STATE_ROWS = 10_000.0  # of an operator
-MOVE_S = 20e-6  # for each row of state that moves
-UTILISATION = 0.6  # of all instances if every operator were apart
+UTILISATION = 0.6  # of all processors if every operator were apart
 NODES = 30  # the paper's virtual machines
 SAMPLES = 40  # rows of each path and minute
 LATE_S = 1.0  # only a queue that grows for minutes makes a row wait so long
@@ -49,10 +53,11 @@ class RoadSetting:
     vertices: int = 10
     gadgets: int = 30
     minutes: int = 60
-    groups: int = 64
+    groups: int = 1024  # many for each instance, so that no single one decides
+    measured_groups: int = 64  # in the statistics that plans are made from
 
 
-QUICK_ROADS = RoadSetting(5, 6, 20, 16)
+QUICK_ROADS = RoadSetting(5, 6, 20, 256, 16)
 
 
 @dataclass(frozen=True)
@@ -68,6 +73,7 @@ class Latency:
     late_share: float  # of the rows, those that wait longer than LATE_S
     mean_of_others: float
     heaviest_group: float  # most processors that one key group needed in a minute
+    crossing: float  # of all rows between operators, those that go to another node
 
 
 def latencies(seed: int, setting: RoadSetting) -> list[Latency]:
@@ -76,15 +82,38 @@ def latencies(seed: int, setting: RoadSetting) -> list[Latency]:
     network = _Network(rng, setting)
     costs = network.costs()
     alone: list[tuple[int, ...]] = [(number,) for number in range(len(network.names))]
-    sent = place_instances(costs, NODES).communication_cost / costs.graph.total_rows
-    plans: dict[str, tuple[list[tuple[int, ...]], float]] = {BASELINE: (alone, sent)}
-    for name in FUSED:
-        plans[name] = (network.components(costs, name), 1.0)
+    plans: dict[str, list[tuple[int, ...]]] = {BASELINE: alone}
+    plans |= {name: network.components(costs, name) for name in FUSED}
     return [
-        network.latency(plan, parts, crossing, interval, np.random.default_rng([seed, 64]))
-        for plan, (parts, crossing) in plans.items()
+        network.latency(
+            plan, parts, crossing_share(costs, parts), interval, np.random.default_rng([seed, 64])
+        )
+        for plan, parts in plans.items()
         for interval in INTERVALS_MIN
     ]
+
+
+def crossing_share(costs: Costs, parts: Sequence[tuple[int, ...]]) -> float:
+    """Rows that cross nodes, of those between components whose instances a sparse cut places."""
+    graph = costs.graph
+    home = np.empty(graph.size, dtype=np.int64)
+    for number, part in enumerate(parts):
+        home[list(part)] = number
+    between = home[graph.upstream] != home[graph.downstream]
+    merged = OperatorGraph(
+        names=tuple(map(str, range(len(parts)))),
+        keys=((),) * len(parts),
+        upstream=home[graph.upstream[between]],
+        downstream=home[graph.downstream[between]],
+        stream_rows=graph.stream_rows[between],
+        input_rows=np.stack([graph.input_rows[list(part)].sum(axis=0) for part in parts]),
+        state_rows=np.stack([graph.state_rows[list(part)].sum(axis=0) for part in parts]),
+    )
+    if not merged.total_rows > 0:
+        return 0.0
+    per_minute = RebalancingRule(capacity_rows=UTILISATION / WORK_S * 60)
+    placed = place_instances(Costs(merged, per_minute), NODES)
+    return placed.communication_cost / merged.total_rows
 
 
 class _Network:
@@ -147,15 +176,17 @@ class _Network:
     def costs(self) -> Costs:
         """The statistics of all minutes."""
         operators = []
+        shape = (len(self.shares), self.setting.minutes, -1, self.setting.measured_groups)
+        measured = self.shares.reshape(shape).sum(axis=2)
         for number, name in enumerate(self.names):
             gadget = self._gadget(number)
             key = tuple(
                 k if k == "vehicle" else f"{k}{gadget}" for k in KEYS[name.rstrip("0123456789")]
             )
-            state = None if not key else STATE_ROWS * self.shares[gadget]
+            state = None if not key else STATE_ROWS * measured[gadget]
             operators.append(OperatorStatistics(name, key, state))
         streams = [
-            StreamStatistics(self.names[u], self.names[d], rate * 60 * self.shares[self._gadget(u)])
+            StreamStatistics(self.names[u], self.names[d], rate * 60 * measured[self._gadget(u)])
             for (u, d), rate in zip(self.streams, self.stream_rate.tolist(), strict=True)
         ]
         return Costs(operator_graph(operators, streams))
@@ -178,21 +209,24 @@ class _Network:
         work = np.zeros(len(parts))
         for operator, rate in enumerate(self.rate_in.tolist()):
             work[home[operator]] += rate * WORK_S
+        between = 0.0
         for (up, down), rate in zip(self.streams, self.stream_rate.tolist(), strict=True):
             if home[up] != home[down]:
+                between += rate
                 work[home[up]] += rate * crossing * CROSSING_S / 2
                 work[home[down]] += rate * crossing * CROSSING_S / 2
-        instances = _divided_among(work, self._budget())
+        nodes = Nodes(NODES, self._processors() / NODES)
         queues = [
-            _Component(work[n], int(instances[n]), self._shares_of(part), len(part), interval)
+            Instances(work[n], nodes, UTILISATION, self._shares_of(part), len(part), interval)
             for n, part in enumerate(parts)
         ]
         found: list[Floats] = []
         for minute in range(self.setting.minutes):
             for number, queue in enumerate(queues):
                 queue.pass_minute(minute, float(self._swing(parts[number], minute)))
+            nodes.pass_minute()
             found += [
-                self._sample(gadget, path, minute, home, queues, rng)
+                self._sample(gadget, path, minute, home, queues, crossing, rng)
                 for gadget in range(self.setting.gadgets)
                 for path in PATHS
             ]
@@ -202,15 +236,13 @@ class _Network:
             name, interval, float(all_ms.mean()), float(np.median(all_ms)),
             float(np.percentile(all_ms, 95)), float(all_ms.max()), float(late.mean()),
             float(all_ms[~late].mean()), max(queue.heaviest for queue in queues),
+            crossing * between / float(self.stream_rate.sum()),
         )  # fmt: skip
 
-    def _budget(self) -> int:
-        """Instances of all plans alike: what every operator by itself needs, whole ones each."""
-        alone = self.rate_in * WORK_S
-        for (up, down), rate in zip(self.streams, self.stream_rate.tolist(), strict=True):
-            alone[up] += rate * CROSSING_S / 2
-            alone[down] += rate * CROSSING_S / 2
-        return int(np.maximum(1, np.ceil(alone / UTILISATION)).sum())
+    def _processors(self) -> float:
+        """Processors of all plans alike: what every operator by itself needs if all rows cross."""
+        work = self.rate_in.sum() * WORK_S + self.stream_rate.sum() * CROSSING_S
+        return float(work) / UTILISATION
 
     def _shares_of(self, part: Sequence[int]) -> Floats:
         weights = np.array([self.rate_in[o] for o in part]) + 1e-9
@@ -222,71 +254,14 @@ class _Network:
 
     def _sample(
         self, gadget: int, path: Sequence[str], minute: int, home: dict[int, int],
-        queues: list["_Component"], rng: np.random.Generator,
+        queues: list[Instances], crossing: float, rng: np.random.Generator,
     ) -> Floats:  # fmt: skip
         first = gadget * len(KEYS)
         within = {o: n for n, o in enumerate(KEYS)}
-        passed = list(dict.fromkeys(home[first + within[o]] for o in path))
+        passed = [home[first + within[o]] for o in path]
         groups = rng.choice(self.setting.groups, SAMPLES, p=self.shares[gadget, minute])
         total = np.zeros(SAMPLES)
-        for number in passed:
-            total += queues[number].delays(groups, rng)
-        return total + HOP_S * len(list(pairwise(passed)))
-
-
-def _divided_among(work: Floats, budget: int) -> Ints:
-    """One instance for each component, and each further one where there is most work for one."""
-    instances = np.ones(len(work), dtype=np.int64)
-    for _ in range(budget - len(work)):
-        instances[int((work / instances).argmax())] += 1
-    return instances
-
-
-class _Component:
-    """Instances with key groups on them, and what a row waits there in the present minute."""
-
-    def __init__(
-        self, work: float, instances: int, shares: Floats, operators: int, interval: int
-    ) -> None:
-        self._work, self._instances, self._shares = work, instances, shares
-        self._operators, self._interval = operators, interval
-        self._place: Ints = np.arange(shares.shape[1]) % instances
-        self._backlog = np.zeros(instances)
-        self._wait = np.zeros(instances)
-        self._pause = np.zeros(shares.shape[1])
-        self.heaviest = 0.0  # processors that one key group needed so far
-
-    def pass_minute(self, minute: int, swing: float) -> None:
-        load = self._work * swing * self._shares[minute]
-        self.heaviest = max(self.heaviest, float(load.max()))
-        self._pause[:] = 0.0
-        if minute and minute % self._interval == 0:
-            self._rebalance(self._shares[minute - self._interval : minute].sum(axis=0))
-        busy = np.bincount(self._place, load, self._instances)
-        self._backlog = np.maximum(0.0, self._backlog + 60 * (busy - 1.0))
-        queueing = WORK_S * self._operators / (1.0 - np.minimum(busy, 0.98))
-        self._wait = queueing + self._backlog
-
-    def _rebalance(self, seen: Floats) -> None:
-        """Move key groups from the fullest to the emptiest while that narrows the difference."""
-        held = np.bincount(self._place, seen, self._instances)
-        for _ in range(len(seen)):
-            high, low = int(held.argmax()), int(held.argmin())
-            mine = np.flatnonzero(self._place == high)
-            gap = held[high] - held[low]
-            fits = mine[(seen[mine] < gap) & (seen[mine] > 0)]
-            if high == low or fits.size == 0 or held[high] <= 1.2 * held.mean():
-                break
-            group = int(fits[np.abs(seen[fits] - gap / 2).argmin()])
-            held[high] -= seen[group]
-            held[low] += seen[group]
-            self._place[group] = low
-            share = float(seen[group] / seen.sum())
-            self._pause[group] = STATE_ROWS * self._operators * share * MOVE_S * self._operators
-
-    def delays(self, groups: Ints, rng: np.random.Generator) -> Floats:
-        """What rows of these key groups wait: at their instance, and while their state moves."""
-        waits = rng.exponential(1.0, len(groups)) * self._wait[self._place[groups]]
-        pause = self._pause[groups]
-        caught = rng.random(len(groups)) < pause / 60
-        return np.asarray(waits + np.where(caught, rng.random(len(groups)) * pause, 0.0))
+        for number in dict.fromkeys(passed):
+            total += queues[number].delays(groups, passed.count(number), rng)
+        hops = len(dict.fromkeys(passed)) - 1
+        return total + HOP_S * rng.binomial(hops, min(crossing, 1.0), SAMPLES)

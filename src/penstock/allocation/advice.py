@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from penstock.allocation.albic import AlbicOptions
 from penstock.allocation.budget import SearchBudget
 from penstock.allocation.framework import Cluster
 from penstock.allocation.policies import FULL_LOAD, AllocationContext, decide
@@ -30,7 +31,9 @@ def advise(document: Document) -> dict[str, Any]:
     max_load = float(document.get("max_load", FULL_LOAD))
     decision = decide(
         document["policy"],
-        AllocationContext(Cluster(tuple(nodes), problem), groups, traffic, max_load),
+        AllocationContext(
+            Cluster(tuple(nodes), problem), groups, traffic, max_load, _albic(document)
+        ),
         SearchBudget.of_time(float(document.get("time_limit_s", DEFAULT_TIME_LIMIT_S))),
         np.random.default_rng(int(document.get("seed", 0))),
     )
@@ -56,6 +59,19 @@ def advise(document: Document) -> dict[str, Any]:
     if decision.infeasible is not None:
         answer["infeasible"] = decision.infeasible
     return answer
+
+
+def _albic(document: Document) -> AlbicOptions:
+    given = document.get("albic", {})
+    if given and document["policy"] != "albic":
+        raise InvalidInput(
+            f"albic is given but policy is {document['policy']!r}; only the policy albic has these "
+            "options."
+        )
+    named = {name: value for name, value in given.items() if name != "pairs"}
+    if "pairs" in given:
+        named["pairs_per_round"] = int(given["pairs"])
+    return AlbicOptions(**named)
 
 
 def _problem(document: Document, nodes: Sequence[str]) -> AllocationProblem:

@@ -11,32 +11,31 @@ Madsen et al. 2017, Algorithm 2.
    everything is repeated with maxPL lowered by stepPL, and at 0 without any collocation.
 """
 
-import math
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import dataclass
 
-import networkx as nx
 import numpy as np
 
 from penstock.allocation.bound import load_distance_bound
 from penstock.allocation.budget import SearchBudget
-from penstock.allocation.partition import split
-from penstock.allocation.problem import (
-    NOWHERE,
-    TOLERANCE,
-    AllocationProblem,
-    Ints,
-    Resource,
-    summed_by,
-)
+from penstock.allocation.collocated import partitions
+from penstock.allocation.joining import Pairs, join_pairs
+from penstock.allocation.problem import NOWHERE, AllocationProblem, Ints, rank, summed_by
 from penstock.allocation.solver import Allocation, allocation_of, solve
 from penstock.allocation.traffic import Traffic
+
+SHARE_OF_TRIES = 0.8  # of all work; the rest is for balancing alone, should no try do
+SHARE_OF_A_TRY = 0.25  # of what is left for tries
 
 
 @dataclass(frozen=True)
 class AlbicOptions:
     """The paper's maxLD, maxPL, stepPL and sF.
 
-    Differs from Madsen et al. 2017, Algorithm 2: `pairs_per_round` may exceed the paper's one pair.
+    maxPL and stepPL are for a node of capacity 1.
+
+    Differs from Madsen et al. 2017, Algorithm 2: `pairs_per_round` may exceed the paper's one pair,
+    and fewer pairs are joined (`fewer_pairs`) before maxPL is lowered.
     """
 
     max_load_distance: float = 10.0
@@ -44,6 +43,7 @@ class AlbicOptions:
     partition_load_step: float = 5.0
     score_factor: float = 1.5
     pairs_per_round: int = 1
+    fewer_pairs: bool = True
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class AlbicAnswer:
     """The allocation, the pairs newly put together, and the maxPL it was found with."""
 
     allocation: Allocation
-    joined: tuple[tuple[int, int], ...]
+    joined: Pairs
     max_partition_load: float
 
 
@@ -64,23 +64,51 @@ def albic(
 ) -> AlbicAnswer:
     """One round of ALBIC."""
     pairs = scoring_pairs(traffic, options.score_factor)
-    together = problem.home[traffic.source[pairs]] == problem.home[traffic.target[pairs]]
-    together &= problem.home[traffic.source[pairs]] != NOWHERE
+    homes = problem.home[traffic.source[pairs]]
+    together = (homes == problem.home[traffic.target[pairs]]) & (homes != NOWHERE)
+    apart = pairs[~together]
+    apart = apart[np.lexsort((rng.random(len(apart)), -traffic.rate[apart]))]
     bound = load_distance_bound(problem)
-    partition_load = options.max_partition_load
-    while True:
-        units = np.arange(len(problem.load))
-        joined: tuple[tuple[int, int], ...] = ()
-        constrained = problem
-        if partition_load > 0:
-            units = _partitions(problem, traffic, pairs[together], partition_load, rng)
-            constrained, joined = _join(problem, traffic, pairs[~together], units, options, rng)
-        share = 0.5 if partition_load > 0 else 1.0
-        merged = solve(_merged(constrained, units), budget.part(share), rng)
-        answer = allocation_of(problem, merged.placement[units], bound)
-        if answer.distance.load_distance <= options.max_load_distance or partition_load <= 0:
-            return AlbicAnswer(answer, joined, max(partition_load, 0.0))
-        partition_load -= options.partition_load_step
+    tries = budget.part(SHARE_OF_TRIES)
+    for partition_load in _partition_loads(problem, traffic, pairs, options):
+        parts = partitions(problem, traffic, pairs[together], partition_load, rng)
+        most = options.pairs_per_round
+        while most >= 0:
+            constrained, joined = join_pairs(
+                problem, traffic, apart, parts, most, options.max_load_distance
+            )
+            merged = solve(parts.merged(constrained), tries.part(SHARE_OF_A_TRY), rng)
+            answer = allocation_of(problem, merged.placement[parts.number], bound)
+            near = answer.distance.load_distance <= options.max_load_distance
+            if near and _keeps(problem, answer.placement):
+                return AlbicAnswer(answer, joined, partition_load)
+            if not options.fewer_pairs or not joined:
+                break
+            most = len(joined) // 2
+    return AlbicAnswer(solve(problem, budget, rng), (), 0.0)
+
+
+def _keeps(problem: AllocationProblem, placement: Ints) -> bool:
+    """Whether limits are kept, and drained what the budget pays for."""
+    return rank(problem, placement)[:2] == (0.0, 0.0)
+
+
+def _partition_loads(
+    problem: AllocationProblem, traffic: Traffic, pairs: Ints, options: AlbicOptions
+) -> Iterator[float]:
+    """maxPL for the capacity of nodes, lowered step by step.
+
+    It begins with what holds the heaviest pair, if a node can carry that within maxLD.
+    """
+    capacity = float(np.median(problem.capacity[problem.open]))
+    room = (problem.mean + options.max_load_distance) * capacity
+    loads = problem.load[traffic.source[pairs]] + problem.load[traffic.target[pairs]]
+    heaviest = float(loads[loads <= room].max(initial=0.0))
+    most = options.max_partition_load
+    while most > 0:
+        load = most * capacity
+        yield max(load, heaviest) if most == options.max_partition_load else load
+        most -= options.partition_load_step
 
 
 def scoring_pairs(traffic: Traffic, score_factor: float) -> Ints:
@@ -97,95 +125,3 @@ def scoring_pairs(traffic: Traffic, score_factor: float) -> Ints:
     output = summed_by(traffic.source, traffic.rate, groups)
     average = output / np.maximum(receivers[traffic.operator], 1)
     return np.flatnonzero(traffic.rate > average[traffic.source] * score_factor)
-
-
-def _partitions(
-    problem: AllocationProblem,
-    traffic: Traffic,
-    collocated: Ints,
-    partition_load: float,
-    rng: np.random.Generator,
-) -> Ints:
-    """The number of its partition for each key group; a key group alone is its own (step 2)."""
-    graph: nx.Graph[int] = nx.Graph()
-    graph.add_edges_from(
-        zip(traffic.source[collocated].tolist(), traffic.target[collocated].tolist(), strict=True)
-    )
-    units = np.arange(len(problem.load))
-    for members in nx.connected_components(graph):
-        waiting = [np.array(sorted(members))]
-        while waiting:
-            part = waiting.pop()
-            cost_share = float(problem.move_cost[part].sum()) / max(
-                problem.max_migration_cost, TOLERANCE
-            )
-            load_share = float(problem.load[part].sum()) / partition_load
-            # The paper's ceilings, but never so many that a part would be empty.
-            wanted = min(len(part), math.ceil(max(cost_share, load_share) - TOLERANCE))
-            if wanted <= 1:
-                units[part] = part[0]
-                continue
-            weight = problem.move_cost if cost_share > load_share else problem.load
-            waiting += split(part, weight[part], traffic, wanted, int(rng.integers(2**31)))
-    return units
-
-
-def _join(
-    problem: AllocationProblem,
-    traffic: Traffic,
-    apart: Ints,
-    units: Ints,
-    options: AlbicOptions,
-    rng: np.random.Generator,
-) -> tuple[AllocationProblem, tuple[tuple[int, int], ...]]:
-    """Pin the pairs with most traffic that are apart and affordable to one node (step 3)."""
-    pinned = problem.pinned.copy()
-    sizes = np.bincount(units, minlength=len(units))
-    loads = problem.node_loads(problem.home)
-    left = problem.max_migration_cost
-    room = (problem.mean + options.max_load_distance) * problem.capacity[problem.open].max()
-    order = apart[np.lexsort((rng.random(len(apart)), -traffic.rate[apart]))]
-    joined: list[tuple[int, int]] = []
-    for row in order:
-        if len(joined) == options.pairs_per_round:
-            break
-        pair = int(traffic.source[row]), int(traffic.target[row])
-        members = np.flatnonzero((units == units[pair[0]]) | (units == units[pair[1]]))
-        first, second = (bool(sizes[units[group]] > 1) for group in pair)
-        homes = problem.home[list(pair)]
-        if (homes == NOWHERE).any() or (pinned[members] != NOWHERE).any():
-            continue
-        if first == second:
-            node = int(homes[loads[homes].argmin()])  # cases 1 and 3
-        else:
-            node = int(homes[0] if first else homes[1])  # case 2
-        # Differs from Madsen et al. 2017, Algorithm 2: a pair too heavy for any node within maxLD
-        # is passed over; tried first again in every round, it would keep all others from being
-        # joined.
-        if problem.load[members].sum() > room:
-            continue
-        cost = float(problem.move_cost[members[problem.home[members] != node]].sum())
-        if cost > left + TOLERANCE or not problem.open[node]:
-            continue
-        pinned[members], left = node, left - cost
-        joined.append(pair)
-    return replace(problem, pinned=pinned), tuple(joined)
-
-
-def _merged(problem: AllocationProblem, units: Ints) -> AllocationProblem:
-    """The problem with partitions as key groups, numbered by their first member.
-
-    Members other than the first stay as key groups without load or cost, pinned where they are.
-    """
-    groups = len(units)
-    alone = units == np.arange(groups)
-    summed = [summed_by(units, column, groups) for column in (problem.load, problem.move_cost)]
-    return replace(
-        problem,
-        load=summed[0],
-        migration_cost=summed[1],
-        pinned=np.where(alone, problem.pinned, problem.home),
-        resources=tuple(
-            Resource(r.name, summed_by(units, r.use, groups), r.limit) for r in problem.resources
-        ),
-    )

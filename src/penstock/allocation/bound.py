@@ -24,17 +24,20 @@ LAMBDAS = np.linspace(-0.5, 0.5, 9)
 STEPS = 30
 
 
-def load_distance_bound(problem: AllocationProblem) -> float:
-    """The greatest d that is proven unreachable from below; 0 when nothing is proven."""
+def load_distance_bound(problem: AllocationProblem, *, drained: bool = False) -> float:
+    """The greatest d that is proven unreachable from below; 0 when nothing is proven.
+
+    With `drained` it is proven only for placements that empty every draining node.
+    """
     if len(problem.load) == 0 or problem.all_draining:
         return 0.0
-    relaxation = _Relaxation(problem)
-    may_hold = problem.open if problem.must_drain else np.ones_like(problem.open)
+    relaxation = _Relaxation(problem, drained)
+    may_hold = problem.open if drained else np.ones_like(problem.open)
     heaviest = float(problem.load.max() / problem.capacity[may_hold].max())
     low = max(0.0, heaviest - problem.mean)
     if relaxation.affordable(low):
         return low
-    high = max(problem.mean, float(problem.load.sum() / problem.capacity.min()), low) + 1.0
+    high = max(problem.mean, float(problem.total / problem.capacity.min()), low) + 1.0
     for _ in range(STEPS):
         middle = (low + high) / 2
         if relaxation.affordable(middle):
@@ -45,8 +48,8 @@ def load_distance_bound(problem: AllocationProblem) -> float:
 
 
 class _Relaxation:
-    def __init__(self, problem: AllocationProblem) -> None:
-        self._problem = problem
+    def __init__(self, problem: AllocationProblem, drained: bool) -> None:
+        self._problem, self._drained = problem, drained
         settled = problem.home != NOWHERE
         self._free_load = float(problem.load[~settled].sum())
         self._totals = problem.totals(problem.home)
@@ -62,7 +65,7 @@ class _Relaxation:
         problem = self._problem
         low = np.where(problem.open, problem.capacity * (problem.mean - d), -np.inf)
         high = problem.capacity * (problem.mean + d)
-        if problem.must_drain:
+        if self._drained:
             high = np.where(problem.open, high, 0.0)
         slack = TOLERANCE * (1.0 + abs(problem.mean))
         if self._by_count:

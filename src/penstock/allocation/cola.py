@@ -49,7 +49,7 @@ def _near(problem: AllocationProblem, placement: Ints, max_load_distance: float)
 
 def _packed(problem: AllocationProblem, pieces: list[Ints]) -> Ints:
     placement = np.empty(len(problem.load), dtype=np.int64)
-    totals = np.zeros(len(problem.capacity))
+    totals = problem.fixed.copy()
     loads = [float(problem.load[piece].sum()) for piece in pieces]
     for index in np.argsort(-np.array(loads), kind="stable"):
         after = np.where(problem.open, (totals + loads[index]) / problem.capacity, np.inf)

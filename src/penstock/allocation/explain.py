@@ -77,7 +77,7 @@ def _too_little_capacity(problem: AllocationProblem, max_load: float) -> str | N
 
 
 def _missing(problem: AllocationProblem, max_load: float) -> float:
-    return float(problem.load.sum()) / max_load - float(problem.capacity[problem.open].sum())
+    return problem.total / max_load - float(problem.capacity[problem.open].sum())
 
 
 def _undrained(problem: AllocationProblem, placement: Ints, nodes: Sequence[str]) -> str | None:
@@ -89,8 +89,10 @@ def _undrained(problem: AllocationProblem, placement: Ints, nodes: Sequence[str]
     leaving = (problem.home != NOWHERE) & ~problem.open[problem.home]
     needed = float(problem.move_cost[leaving].sum())
     why = f"emptying them costs {needed:.6g}, the budget is {problem.max_migration_cost:.6g}"
-    if problem.must_drain:
+    if problem.must_drain and problem.resources:
         why = "the nodes that stay have no room for them within the resource limits"
+    elif problem.must_drain:
+        why = "the budget was spent on other moves"
     return (
         f"{len(staying)} of {int(leaving.sum())} key groups are left on draining nodes ({shown}) "
         f"after this round: {why}."

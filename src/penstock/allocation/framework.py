@@ -96,8 +96,16 @@ def scaled(cluster: Cluster, change: ScalingChange) -> Cluster:
         for index, resource in enumerate(problem.resources)
     )  # fmt: skip
     names = cluster.nodes + tuple(node.name for node in change.add)
+    other_load = np.concatenate([problem.other_load, np.zeros(len(change.add))])
     return Cluster(
-        names, replace(problem, capacity=capacity, draining=draining, resources=resources)
+        names,
+        replace(
+            problem,
+            capacity=capacity,
+            draining=draining,
+            resources=resources,
+            other_load=other_load,
+        ),
     )
 
 
@@ -120,6 +128,7 @@ def _without(cluster: Cluster, gone: np.ndarray) -> Cluster:
             pinned=renumber(problem.pinned),
             capacity=problem.capacity[kept],
             draining=problem.draining[kept],
+            other_load=problem.other_load[kept],
             resources=tuple(Resource(r.name, r.use, r.limit[kept]) for r in problem.resources),
         ),
     )

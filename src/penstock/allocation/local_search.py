@@ -18,6 +18,7 @@ from penstock.allocation.problem import NOWHERE, AllocationProblem, Bools, Ints,
 MOST_CANDIDATES = 400  # key groups of other nodes weighed in one look
 MOST_PARTNERS = 200
 TRIES = 60  # rounds without progress before a window is given up
+ANYWHERE = Window(math.inf, math.inf)
 CLOSE_ENOUGH = 1e-3  # points above the bound that are not worth more search
 
 
@@ -41,6 +42,9 @@ class LocalSearch:
 
     def narrow_distance(self, bound: float) -> None:
         """Lower the load distance d towards its bound until the budget is spent."""
+        if self._problem.overuse(self.best) > 0:  # no distance counts before limits are kept
+            kept = self._reach(ANYWHERE, tries=TRIES)
+            self.best = self.best if kept is None else kept
         step = 0.25
         while not self._budget.over:
             reached = distance(self._problem, self.best).load_distance

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 import highspy
 import numpy as np
 
-from penstock.allocation.problem import NOWHERE, AllocationProblem, Floats, Ints
+from penstock.allocation.problem import NOWHERE, TOLERANCE, AllocationProblem, Bools, Floats, Ints
 
 FIRST_WEIGHT, SECOND_WEIGHT = 1.0, 1e-3
 
@@ -45,45 +45,89 @@ def solve_exact(
     """Solve the program.
 
     `start` is a placement to improve on, `bound` a proven one. A limit in branch-and-bound nodes
-    is repeatable, one in time is not.
+    is repeatable, one in time is not. Where limits or draining cannot be kept, as little of them as
+    possible is given up, limits last.
     """
-    model = _Model(problem, bound)
-    solver = highspy.Highs()  # type: ignore[no-untyped-call]
-    solver.setOptionValue("output_flag", False)
-    solver.setOptionValue("threads", 1)
-    if math.isfinite(time_limit_s):
-        solver.setOptionValue("time_limit", time_limit_s)
-    if max_nodes is not None:
-        solver.setOptionValue("mip_max_nodes", max_nodes)
-    solver.setOptionValue("mip_rel_gap", 1e-6)
-    solver.passModel(model.program())
-    if start is not None:
-        solution = highspy.HighsSolution()
-        solution.col_value = list(model.values(start))
-        solver.setSolution(solution)
-    solver.run()
-    info = solver.getInfo()
-    optimal = solver.getModelStatus() == highspy.HighsModelStatus.kOptimal
-    placement = None
-    if info.primal_solution_status == highspy.SolutionStatus.kSolutionStatusFeasible:
-        placement = model.placement(np.array(solver.getSolution().col_value))
-    # upper and lower are at most d, so the objective is at most (w_1 + 2 w_2) d.
-    proven = info.mip_dual_bound / (FIRST_WEIGHT + 2 * SECOND_WEIGHT)
-    return ExactAnswer(placement, max(bound, proven if math.isfinite(proven) else 0.0), optimal)
+    asked = _Search(problem, time_limit_s, max_nodes, start, bound)
+    answer = asked.run(_Demands(drained=True, kept=True))
+    if answer.placement is None and problem.must_drain and problem.draining.any():
+        answer = asked.run(_Demands(drained=False, kept=True))
+    if answer.placement is None and problem.resources:
+        least = asked.run(_Demands(drained=False, kept=False))
+        if least.placement is None:
+            return answer
+        overuse = problem.overuse(least.placement)
+        answer = asked.run(_Demands(drained=False, kept=False, overuse=overuse))
+        answer = answer if answer.placement is not None else least
+    return answer
+
+
+@dataclass(frozen=True)
+class _Demands:
+    """Which demands the program makes: what it does not demand it counts against a placement.
+
+    With limits not kept it looks for the least overuse, or for the best with no more than that.
+    """
+
+    drained: bool
+    kept: bool
+    overuse: float | None = None
+
+    @property
+    def by_distance(self) -> bool:
+        return self.kept or self.overuse is not None
+
+
+@dataclass(frozen=True)
+class _Search:
+    problem: AllocationProblem
+    time_limit_s: float
+    max_nodes: int | None
+    start: Ints | None
+    bound: float
+
+    def run(self, demands: _Demands) -> ExactAnswer:
+        model = _Model(self.problem, self.bound, demands)
+        solver = highspy.Highs()  # type: ignore[no-untyped-call]
+        solver.setOptionValue("output_flag", False)
+        solver.setOptionValue("threads", 1)
+        if math.isfinite(self.time_limit_s):
+            solver.setOptionValue("time_limit", self.time_limit_s)
+        if self.max_nodes is not None:
+            solver.setOptionValue("mip_max_nodes", self.max_nodes)
+        solver.setOptionValue("mip_rel_gap", 1e-6 if demands.drained else 1e-9)
+        solver.passModel(model.program())
+        if self.start is not None and demands.drained:
+            solution = highspy.HighsSolution()
+            solution.col_value = list(model.values(self.start))
+            solver.setSolution(solution)
+        solver.run()
+        info = solver.getInfo()
+        optimal = solver.getModelStatus() == highspy.HighsModelStatus.kOptimal
+        placement = None
+        if info.primal_solution_status == highspy.SolutionStatus.kSolutionStatusFeasible:
+            placement = model.placement(np.array(solver.getSolution().col_value))
+        # upper and lower are at most d, so the objective is at most (w_1 + 2 w_2) d.
+        proven = info.mip_dual_bound / (FIRST_WEIGHT + 2 * SECOND_WEIGHT)
+        sound = demands.drained and math.isfinite(proven)
+        return ExactAnswer(placement, max(self.bound, proven if sound else 0.0), optimal)
 
 
 class _Model:
-    """Columns: one for each possible move, then d, upper, lower."""
+    """Columns: one for each possible move, then d, upper, lower, then overuse of each limit."""
 
-    def __init__(self, problem: AllocationProblem, bound: float) -> None:
+    def __init__(self, problem: AllocationProblem, bound: float, demands: _Demands) -> None:
         self._problem = problem
         self._bound = bound
+        self._demands = demands
         free = problem.pinned == NOWHERE
         self._base = np.where(free, problem.home, problem.pinned)
         targets, movers = np.flatnonzero(problem.open), np.flatnonzero(free)
         group, node = np.meshgrid(movers, targets, indexing="ij")
         real = node != self._base[group]
         self._group, self._node = group[real], node[real]
+        limits = len(problem.resources) * len(problem.capacity)
+        self._overused = 0 if demands.kept else limits
 
     def program(self) -> highspy.HighsLp:
         """The model in HiGHS's row-wise form."""
@@ -107,19 +151,24 @@ class _Model:
             self._add_resources(rows, node)
         rows.add(np.array([d, upper]), np.array([1.0, -1.0]), 0.0, math.inf)
         rows.add(np.array([d, lower]), np.array([1.0, -1.0]), 0.0, math.inf)
+        if self._demands.overuse is not None:
+            most = self._demands.overuse * (1 + TOLERANCE) + TOLERANCE
+            every = moves + 3 + np.arange(self._overused)
+            rows.add(every, np.ones(self._overused), -math.inf, most)
         return self._assemble(rows, moves)
 
     def _assemble(self, rows: "_Rows", moves: int) -> highspy.HighsLp:
         program = highspy.HighsLp()
-        program.num_col_, program.num_row_ = moves + 3, rows.count
-        program.col_cost_ = np.concatenate(
-            [np.zeros(moves), [FIRST_WEIGHT, SECOND_WEIGHT, SECOND_WEIGHT]]
+        overused = self._overused
+        program.num_col_, program.num_row_ = moves + 3 + overused, rows.count
+        program.col_cost_ = self._costs(moves)
+        program.col_lower_ = np.concatenate(
+            [np.zeros(moves), [self._bound, -np.inf, -np.inf], np.zeros(overused)]
         )
-        program.col_lower_ = np.concatenate([np.zeros(moves), [self._bound, -np.inf, -np.inf]])
-        program.col_upper_ = np.concatenate([np.ones(moves), np.full(3, np.inf)])
+        program.col_upper_ = np.concatenate([np.ones(moves), np.full(3 + overused, np.inf)])
         program.integrality_ = [highspy.HighsVarType.kInteger] * moves + [
             highspy.HighsVarType.kContinuous
-        ] * 3
+        ] * (3 + overused)
         program.row_lower_, program.row_upper_ = np.array(rows.lower), np.array(rows.upper)
         program.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
         program.a_matrix_.start_ = np.array(rows.starts)
@@ -127,20 +176,47 @@ class _Model:
         program.a_matrix_.value_ = np.concatenate(rows.values)
         return program
 
+    def _costs(self, moves: int) -> Floats:
+        problem, overused = self._problem, np.zeros(self._overused)
+        if not self._demands.by_distance:
+            return np.concatenate([np.zeros(moves), [0.0, SECOND_WEIGHT**2, 0.0], overused + 1.0])
+        leaving = np.zeros(moves)
+        if not self._demands.drained and problem.must_drain:
+            # No distance is worth a key group that stays where it should not.
+            widest = problem.mean + float(problem.total / problem.capacity.min())
+            leaving[self._leaves()] = -2.0 * (widest + 1.0)
+        distances = [FIRST_WEIGHT, SECOND_WEIGHT, SECOND_WEIGHT]
+        return np.concatenate([leaving, distances, overused])
+
+    def _leaves(self) -> Bools:
+        """Moves that take a key group off a draining node."""
+        home = self._base[self._group]
+        leaves: Bools = (home != NOWHERE) & ~self._problem.open[home]
+        return leaves
+
     def _add_choice(self, rows: "_Rows") -> None:
         problem = self._problem
         starts = np.flatnonzero(np.diff(self._group, prepend=-1))
         for columns in np.split(np.arange(len(self._group)), starts[1:]) if len(starts) else []:
             home = self._base[self._group[columns[0]]]
-            leave = home == NOWHERE or (problem.must_drain and not problem.open[home])
+            drained = problem.must_drain and self._demands.drained
+            leave = home == NOWHERE or (drained and not problem.open[home])
             rows.add(columns, np.ones(len(columns)), 1.0 if leave else 0.0, 1.0)
 
     def _add_resources(self, rows: "_Rows", node: int) -> None:
         placed = self._base != NOWHERE
-        for resource in self._problem.resources:
+        nodes = len(self._problem.capacity)
+        for number, resource in enumerate(self._problem.resources):
+            limit = float(resource.limit[node])
+            if math.isinf(limit):
+                continue
             used = float(resource.use[placed & (self._base == node)].sum())
             columns, coefficients = self._flow(node, resource.use)
-            rows.add(columns, coefficients, -math.inf, float(resource.limit[node]) - used)
+            if self._overused:
+                over = len(self._group) + 3 + number * nodes + node
+                columns = np.append(columns, over)
+                coefficients = np.append(coefficients, -max(limit, TOLERANCE))
+            rows.add(columns, coefficients, -math.inf, limit - used)
 
     def _flow(self, node: int, weight: Floats) -> tuple[Ints, Floats]:
         entering = np.flatnonzero(self._node == node)

@@ -21,6 +21,7 @@ from penstock.model.decision import Decision
 
 POLICIES = ("milp", "albic", "flux", "cola", "potc")
 WITHOUT_BUDGET = ("cola", "potc")
+HASHES = 0  # seed of PoTC's hash functions
 FULL_LOAD = 100.0  # of a node of capacity 1, in the paper's percentage points
 
 
@@ -82,7 +83,8 @@ def _baseline(
         anew = cola(problem, context.traffic, rng)
         note = "COLA places anew, whatever the migrations cost"
         return allocation_of(problem, anew, bound), [note]
-    choices = potc(problem, rng)
+    # The same hashes in every period: other ones would move most key groups each time.
+    choices = potc(problem, np.random.default_rng(HASHES), context.cluster.nodes)
     split = int(np.count_nonzero((choices.first_share > 0) & (choices.first_share < 1)))
     note = f"PoTC splits {split} key groups over two nodes; the one with more is given here"
-    return allocation_of(problem, choices.majority(), bound), [note]
+    return allocation_of(problem, choices.majority(problem.home), bound), [note]

@@ -40,7 +40,9 @@ class AllocationProblem:
 
     `load` is in percentage points of a node of capacity 1. A migration budget counted in moves is
     a cost of 1 for each key group. Key groups without a home are placed at no cost: they have no
-    state to move. A pinned key group must be on the node it names.
+    state to move. A pinned key group must be on the node it names. `other_load` is work of each
+    node that no key group does and no move takes away, in the same points; of a draining node it
+    does not count.
     """
 
     load: Floats
@@ -51,6 +53,7 @@ class AllocationProblem:
     max_migration_cost: float = math.inf
     resources: tuple[Resource, ...] = ()
     pinned: Ints = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+    other_load: Floats = field(default_factory=lambda: np.empty(0))
 
     def __post_init__(self) -> None:
         if len(self.capacity) == 0:
@@ -59,6 +62,8 @@ class AllocationProblem:
             raise ValueError("the columns of key groups must be of one length")
         if len(self.pinned) == 0:
             object.__setattr__(self, "pinned", np.full(len(self.load), NOWHERE))
+        if len(self.other_load) == 0:
+            object.__setattr__(self, "other_load", np.zeros(len(self.capacity)))
 
     @cached_property
     def all_draining(self) -> bool:
@@ -77,7 +82,17 @@ class AllocationProblem:
         Differs from Madsen et al. 2017, Table 2: not rounded up, so that the distance has no unit
         in it.
         """
-        return float(self.load.sum() / self.capacity[self.open].sum())
+        return self.total / float(self.capacity[self.open].sum())
+
+    @cached_property
+    def fixed(self) -> Floats:
+        """Work of each node that placing key groups does not change."""
+        return np.where(self.open, self.other_load, 0.0)
+
+    @cached_property
+    def total(self) -> float:
+        """All work that nodes have to carry."""
+        return float(self.load.sum() + self.fixed.sum())
 
     @cached_property
     def move_cost(self) -> Floats:
@@ -102,10 +117,15 @@ class AllocationProblem:
         forced = leaving | ((self.pinned != NOWHERE) & (self.pinned != self.home))
         return float(self.move_cost[forced].sum()) <= self.max_migration_cost + TOLERANCE
 
+    @cached_property
+    def must_empty(self) -> bool:
+        """Whether there is something to drain, and the budget pays for all of it."""
+        return self.must_drain and bool((~self.open[self.home[self.home != NOWHERE]]).any())
+
     def totals(self, placement: Ints) -> Floats:
         """Work on each node, before it is divided by the node's capacity."""
         placed = placement != NOWHERE
-        return summed_by(placement[placed], self.load[placed], len(self.capacity))
+        return self.fixed + summed_by(placement[placed], self.load[placed], len(self.capacity))
 
     def node_loads(self, placement: Ints) -> Floats:
         """Load of each node in points of its own capacity."""

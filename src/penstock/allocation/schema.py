@@ -2,9 +2,11 @@
 
 from typing import Any
 
+from penstock.allocation.albic import AlbicOptions
 from penstock.allocation.policies import POLICIES
 from penstock.documents import Schema
 
+_ALBIC = AlbicOptions()
 _NAME = {"type": "string", "minLength": 1}
 _AMOUNT = {"type": "number", "minimum": 0, "maximum": 1e12}
 
@@ -114,6 +116,45 @@ SCHEMA: Schema = {
                 "maximum": 600,
                 "default": 2,
                 "description": "how long to search, counted as work so that answers repeat",
+            },
+            "albic": {
+                **_object(
+                    {
+                        "max_load_distance": {
+                            **_AMOUNT,
+                            "default": _ALBIC.max_load_distance,
+                            "description": "maxLD: distance above which less is collocated",
+                        },
+                        "max_partition_load": {
+                            **_AMOUNT,
+                            "default": _ALBIC.max_partition_load,
+                            "description": "maxPL: load of key groups that move as one, on a node "
+                            "of capacity 1; one pair may always have more",
+                        },
+                        "partition_load_step": {
+                            "type": "number",
+                            "minimum": 0.001,
+                            "maximum": 1e12,
+                            "default": _ALBIC.partition_load_step,
+                            "description": "stepPL: by how much maxPL is lowered",
+                        },
+                        "pairs": {
+                            "type": "integer",
+                            "minimum": 1,
+                            "maximum": 10**6,
+                            "default": _ALBIC.pairs_per_round,
+                            "description": "most pairs put together in this round",
+                        },
+                        "fewer_pairs": {
+                            "type": "boolean",
+                            "default": _ALBIC.fewer_pairs,
+                            "description": "join fewer pairs before maxPL is lowered",
+                        },
+                    },
+                    [],
+                    "options of the policy albic",
+                ),
+                "default": {},
             },
             "seed": {"type": "integer", "minimum": 0, "maximum": 2**63 - 1, "default": 0},
         },

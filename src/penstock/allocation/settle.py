@@ -17,11 +17,14 @@ from penstock.allocation.problem import (
 )
 
 
-def settle(problem: AllocationProblem) -> Ints:
-    """The present, with a node for every key group that cannot stay."""
+def settle(problem: AllocationProblem, drained: bool = True) -> Ints:
+    """The present, with a node for every key group that cannot stay.
+
+    Those on draining nodes may stay where `drained` is false.
+    """
     placement = np.where(problem.pinned != NOWHERE, problem.pinned, problem.home)
     homeless = placement == NOWHERE
-    if problem.must_drain:
+    if drained and problem.must_drain:
         settled = np.flatnonzero(~homeless & (problem.pinned == NOWHERE))
         homeless[settled[~problem.open[placement[settled]]]] = True
     waiting = np.flatnonzero(homeless)

@@ -46,21 +46,26 @@ class Allocation:
 
 def solve(problem: AllocationProblem, budget: SearchBudget, rng: np.random.Generator) -> Allocation:
     """The best placement found within the budget of search and of migrations."""
-    bound = load_distance_bound(problem)
+    proven = load_distance_bound(problem)
+    bound = load_distance_bound(problem, drained=True) if problem.must_empty else proven
     present, by_flux = settle(problem), flux(problem)
     if problem.all_draining or len(problem.load) == 0:
-        return allocation_of(problem, present, bound)
+        return allocation_of(problem, present, proven)
+    # Draining may break limits that are kept now: to stay is then better.
+    stayed = settle(problem, drained=False) if problem.overuse(present) > 0 else present
+    starts = (by_flux, present, stayed)
     # A small program is left to HiGHS, which also proves what it finds.
     share = 0.3 if _is_small(problem) else 0.6
     found = _searched(problem, present, bound, budget.part(share), rng)
-    best = min(found, by_flux, present, key=lambda placement: rank(problem, placement))
+    best = min(found, *starts, key=lambda placement: rank(problem, placement))
     best = _searched(problem, best, bound, budget.part(share), rng)
     best, bound = _exact_if_small(problem, best, bound, budget)
     search = LocalSearch(problem, best, budget, rng)
     search.narrow_other_side(distance(problem, best).load_distance)
     finished = drain_further(problem, trim(problem, search.best))
-    best = min(finished, best, present, by_flux, key=lambda placement: rank(problem, placement))
-    return allocation_of(problem, force_one(problem, best), bound)
+    best = min(finished, best, *starts, key=lambda placement: rank(problem, placement))
+    proven = proven if problem.must_empty else max(proven, bound)
+    return allocation_of(problem, force_one(problem, best), proven)
 
 
 def allocation_of(problem: AllocationProblem, placement: Ints, bound: float) -> Allocation:
@@ -110,17 +115,20 @@ def _is_small(problem: AllocationProblem) -> bool:
 def _exact_if_small(
     problem: AllocationProblem, best: Ints, bound: float, budget: SearchBudget
 ) -> tuple[Ints, float]:
-    reached = distance(problem, best).load_distance
-    if not _is_small(problem) or reached <= bound + CLOSE_ENOUGH:
-        return best, bound
-    if problem.overuse(best) > 0:  # not a feasible start, and perhaps no feasible program
+    overuse, left, reached, *_ = rank(problem, best)
+    feasible = overuse == 0 and left == 0
+    if not _is_small(problem) or (feasible and reached <= bound + CLOSE_ENOUGH):
         return best, bound
     work_per_node = EXACT_WORK * _binaries(problem) ** 2
     nodes = int(min(EXACT_NODES, 0.8 * budget.left / work_per_node))
     if nodes == 0:
         return best, bound
     answer = solve_exact(
-        problem, max_nodes=nodes, time_limit_s=budget.time_left_s, start=best, bound=bound
+        problem,
+        max_nodes=nodes,
+        time_limit_s=budget.time_left_s,
+        start=best if feasible else None,
+        bound=bound if feasible else 0.0,
     )
     budget.spend(nodes * work_per_node)
     if answer.placement is not None:

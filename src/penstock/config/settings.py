@@ -163,6 +163,24 @@ class Settings:
         "they would have done.",
         can_be_off=True,
     )  # fmt: skip
+    fusion_beta: float | None = _option(
+        None, "fusion-beta", "number",
+        "Most rows of state (of 100 bytes) that a fused component may be expected to move in ten "
+        "minutes; off sets no limit.",
+        least=1, greatest=1e15, can_be_off=True,
+    )  # fmt: skip
+    fusion_capacity: float | None = _option(
+        None, "fusion-capacity", "number",
+        "Rows that one instance of a component takes in a minute, where proposals to fuse price "
+        "the state it moves; off derives it from the rows seen.",
+        least=1, greatest=1e15, can_be_off=True,
+    )  # fmt: skip
+    fusion_tolerance: float = _option(
+        0.2, "fusion-tolerance", "number",
+        "How far an instance may be from the mean load, as a share of it, before proposals to fuse "
+        "count state as moved.",
+        least=0, greatest=10,
+    )  # fmt: skip
     allocation: str | None = _option(
         None, "allocation", "choice", "How key groups are placed on executors.",
         choices=ALLOCATIONS, can_be_off=True,
@@ -181,6 +199,29 @@ class Settings:
         10.0, "allocation-tolerance", "number",
         "Load distance that is left as it is, in percent of a processor.",
         least=0, greatest=10_000,
+    )  # fmt: skip
+    albic_pairs: int = _option(
+        1, "albic-pairs", "integer",
+        "With allocation=albic: most pairs of key groups that are put on one node in one period.",
+        least=1, greatest=100_000,
+    )  # fmt: skip
+    albic_distance: float = _option(
+        10.0, "albic-distance", "number",
+        "With allocation=albic: load distance (maxLD) above which less is collocated, in percent "
+        "of a processor.",
+        least=0, greatest=10_000,
+    )  # fmt: skip
+    albic_partition_load: float = _option(
+        25.0, "albic-partition-load", "number",
+        "With allocation=albic: load (maxPL) of key groups that move as one, in percent of a node; "
+        "one pair may always have more.",
+        least=0, greatest=10_000,
+    )  # fmt: skip
+    albic_partition_step: float = _option(
+        5.0, "albic-partition-step", "number",
+        "With allocation=albic: by how much maxPL is lowered (stepPL) while the load distance is "
+        "too great.",
+        least=0.1, greatest=10_000,
     )  # fmt: skip
     allocation_time_s: float = _option(
         0.5, "allocation-time", "duration",

@@ -50,14 +50,21 @@ def route_tasks(
 
 
 def reason_to_delay_moves(
-    allocation: AllocationRecord, record: DecisionRecord, newest: Observation, bound_s: float
+    allocation: AllocationRecord,
+    record: DecisionRecord,
+    newest: Observation,
+    bound_s: float,
+    can_grow: bool = True,
 ) -> str | None:
     """Why planned moves should wait for a later period; None if they should not.
 
     Madsen et al. 2017 move state to keep nodes even; in a period in which processors are short or
     results late, the delay of a move costs more than some unevenness does. What cannot wait is
-    moved all the same: what is on nodes that are to be removed, or makes one much heavier.
+    moved all the same: what is on nodes that are to be removed, or makes one much heavier. Where no
+    executor can come (`can_grow` is false), better balance is all there is to hope for.
     """
+    if not can_grow:
+        return None
     if allocation.holds_scaling or allocation.leaving or allocation.load_distance >= PRESSING:
         return None
     wanted, current = record.decision.plan.processors, record.current.processors
@@ -92,14 +99,19 @@ class Acting:
         outcome, held = None, None
         slots = min(wanted, cluster.executors) * cluster.slots
         divided = self._divide(step.at_s, record, slots, dry_run)
-        allocating = partial(self._allocate, wanted, dry_run)
+        # Executors that cannot come or go are not planned with.
+        there = wanted if cluster.cannot_scale is None else cluster.executors
+        allocating = partial(self._allocate, there, dry_run)
         allocation = self._attempts.attempt("allocation", allocating, step.at_s)
-        if allocation is not None and wanted > cluster.executors and not allocation.holds_scaling:
+        if allocation is not None and there > cluster.executors and not allocation.holds_scaling:
             # One kind of disruptive act in a period, and what adds processors comes first.
             allocation = allocation.put_off("executors are added first")
         elif allocation is not None:
             bound_s = self._controlled.limits.max_latency_s
-            wait = reason_to_delay_moves(allocation, record, self._deciding.newest, bound_s)
+            can_grow = cluster.cannot_scale is None and cluster.executors < self._most(cluster)
+            wait = reason_to_delay_moves(
+                allocation, record, self._deciding.newest, bound_s, can_grow
+            )
             allocation = allocation if wait is None else allocation.put_off(wait)
         moved = self._move(step.at_s, allocation, cluster.cannot_move, dry_run)
         waits = self._quality_first(wanted - cluster.executors)
@@ -148,6 +160,10 @@ class Acting:
             step = self._attempts.attempt("interval", pacing, step.at_s) or step
         return self._spread_routes(step, cluster, dry_run)
 
+    def _most(self, cluster: Cluster) -> int:
+        """Executors that the limits allow."""
+        return max(1, self._controlled.limits.max_processors // cluster.slots)
+
     def _quality_first(self, change: int) -> str | None:
         """Executors stay while results are worse for want of them."""
         last_resort = self._rooms.last_resort
@@ -161,8 +177,9 @@ class Acting:
         """The last resort, where no processors and no placement can help any more."""
         seen = self._deciding.newest
         there = cluster.executors * cluster.slots
-        most = max(1, self._controlled.limits.max_processors // cluster.slots)
-        no_more = cluster.executors >= most or cluster.cannot_scale is not None
+        no_more = (
+            cluster.executors >= self._most(cluster) or cluster.cannot_scale is not None
+        )  # fmt: skip
         nothing_else = step.outcome is None and step.moved is None and step.divided is None
         at_limit = no_more and seen.processors >= there
         found = last_resort.look(seen, there, at_limit)

@@ -8,10 +8,11 @@ many rounds as the migration budget takes; only then may they leave.
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from penstock.allocation.albic import AlbicOptions
 from penstock.allocation.budget import SearchBudget
 from penstock.allocation.framework import (
     Adaptation,
@@ -20,8 +21,14 @@ from penstock.allocation.framework import (
     ScalingChange,
     adapt,
 )
-from penstock.allocation.policies import AllocationContext, decide
-from penstock.allocation.problem import NOWHERE, AllocationProblem, Floats, distance
+from penstock.allocation.policies import FULL_LOAD, AllocationContext, decide
+from penstock.allocation.problem import (
+    NOWHERE,
+    AllocationProblem,
+    Floats,
+    Resource,
+    distance,
+)
 from penstock.allocation.solver import Allocation
 from penstock.control.actions import Move, Outcome
 from penstock.control.key_groups import KeyGroupTable, LearntCost, key_group_table
@@ -32,6 +39,7 @@ from penstock.model.observation import Observation
 NEWEST_WEIGHT = 0.5  # of the newest load in the running mean: single tasks are noisy
 LEAST_GAIN = 0.1  # of the load distance; less is not worth a move
 LEAST_COLLOCATED = 0.02  # share of traffic; less is not worth a move
+UNEVEN_OTHER = 25.0  # points of a processor that other work may differ between nodes by chance
 HEAVY_LOAD = 80.0  # points; a node above it is what scaling out is meant to relieve
 
 
@@ -45,6 +53,7 @@ class AllocationRules:
     tolerance: float = 10.0  # points of load distance that are left alone
     time_limit_s: float = 1.0
     seed: int = 0
+    albic: AlbicOptions = field(default_factory=AlbicOptions)
 
 
 class Allocating:
@@ -55,6 +64,7 @@ class Allocating:
         self.cost = LearntCost()
         self._leaving: tuple[str, ...] = ()
         self._load: dict[str, Floats] = {}
+        self._other: dict[str, float] = {}  # points of other work of each node, by its name
         self._rng = np.random.default_rng(rules.seed)
 
     def plan(self, observation: Observation, wanted: int, dry_run: bool) -> AllocationRecord | None:
@@ -64,9 +74,9 @@ class Allocating:
             return None
         if observation.batches is None or not observation.batches.count:
             return None  # nothing new was seen, and no batch might come to show a move
-        self._mark(table, wanted)
         answers: list[Decision[Allocation]] = []
         held: list[str] = []
+        crowded = self._mark(table, wanted)
         cluster = Cluster(tuple(node.name for node in table.nodes), self._problem(table))
         adapted = adapt(
             cluster, self._allocate(table, answers), self._scaling(table, wanted, held)
@@ -85,7 +95,7 @@ class Allocating:
             planned_collocation=_planned_collocation(table, moves),
             leaving=self._leaving,
             left_on_leaving=_left(table, self._leaving, moves),
-            holds_scaling=held[0] if held and moves else None,
+            holds_scaling=crowded or (held[0] if held and moves else None),
             reasons=(worth,) if worth is not None else decided.reasons,
             infeasible=decided.infeasible,
             dry_run=dry_run,
@@ -108,8 +118,26 @@ class Allocating:
             self._load[component] = load[rows]
         return replace(table, load=load)
 
-    def _mark(self, table: KeyGroupTable, wanted: int) -> None:
-        """Keep as many marks as nodes are to go; new ones where emptying costs least."""
+    def _lasting_other_load(self, table: KeyGroupTable) -> Floats:
+        """Work besides key groups that some nodes have more of than others, and had before.
+
+        Spark deals tasks without state to whichever executor is free, so small differences are
+        chance, and key groups that follow them would move to and fro.
+        """
+        slots = np.array([max(node.slots, 1) for node in table.nodes], dtype=np.float64)
+        least = float((table.other_load / slots).min(initial=math.inf))
+        more = np.maximum(table.other_load - (least + UNEVEN_OTHER) * slots, 0.0)
+        before = [self._other.get(node.name, math.inf) for node in table.nodes]
+        self._other = {
+            node.name: float(load) for node, load in zip(table.nodes, more, strict=True)
+        }  # fmt: skip
+        return np.minimum(more, before)
+
+    def _mark(self, table: KeyGroupTable, wanted: int) -> str | None:
+        """Keep as many marks as nodes are to go; new ones where emptying costs least.
+
+        None is marked, and the answer says why, if the others could not carry all work.
+        """
         usable = [node.name for node in table.nodes if not node.draining]
         surplus = max(0, len(usable) - wanted)
         leaving = [name for name in self._leaving if name in usable][:surplus]
@@ -124,6 +152,18 @@ class Allocating:
             : surplus - len(leaving)
         ]
         self._leaving = tuple(leaving)
+        slots = {node.name: node.slots for node in table.nodes if not node.draining}
+        left = sum(count for name, count in slots.items() if name not in leaving)
+        points = float(table.load.sum() + table.other_load.sum())
+        # More than all nodes can have done is no measure of what the rest can carry.
+        measured = points <= FULL_LOAD * sum(slots.values())
+        if not leaving or not measured or points <= FULL_LOAD * left:
+            return None
+        self._leaving = ()
+        return (
+            f"without {', '.join(leaving)} the other executors would be loaded "
+            f"{points / left:.3g} points of {FULL_LOAD:g} each, so none is removed"
+        )
 
     def _problem(self, table: KeyGroupTable) -> AllocationProblem:
         """One budget of 1 that keeps both limits: no move is cheaper than its share of either."""
@@ -136,6 +176,8 @@ class Allocating:
             draining=np.array([n.draining or n.name in self._leaving for n in table.nodes]),
             migration_cost=np.maximum(cost, 1.0 / rules.max_migrations),
             max_migration_cost=1.0 + 1e-9,
+            other_load=self._lasting_other_load(table),
+            resources=_resources(table),
         )
 
     def _allocate(
@@ -147,7 +189,7 @@ class Allocating:
         def allocate(problem: AllocationProblem) -> Allocation:
             new = range(len(problem.capacity) - len(names))
             cluster = Cluster((*names, *(f"new {n}" for n in new)), problem)
-            context = AllocationContext(cluster, table.names, table.traffic)
+            context = AllocationContext(cluster, table.names, table.traffic, albic=self.rules.albic)
             budget = SearchBudget.of_time(self.rules.time_limit_s)
             answers.append(decide(self.rules.policy, context, budget, self._rng))
             return answers[-1].plan
@@ -177,8 +219,9 @@ class Allocating:
                 )
                 return ScalingChange()
             slots = float(usable[0].slots) if usable else 1.0
+            limits = tuple(float(one.limit.min()) for one in cluster.problem.resources)
             new = range(wanted - len(usable))
-            return ScalingChange(add=tuple(NewNode(f"new {n}", slots) for n in new))
+            return ScalingChange(add=tuple(NewNode(f"new {n}", slots, limits) for n in new))
 
         return scale
 
@@ -193,6 +236,8 @@ class Allocating:
             gain = _planned_collocation(table, moves) - table.collocation
             if gain > LEAST_COLLOCATED:
                 return None
+        if problem.overuse(problem.home) > problem.overuse(plan.placement):
+            return None
         before = distance(problem, problem.home).load_distance
         if before <= self.rules.tolerance:
             numbers = f"load distance {before:.3g} is within the tolerance"
@@ -202,6 +247,17 @@ class Allocating:
             numbers = f"load distance {before:.3g}, at best {after:.3g}"
             return f"no better balance can be had in one round ({numbers})"
         return None
+
+
+def _resources(table: KeyGroupTable) -> tuple[Resource, ...]:
+    """State that has to fit into the memory of nodes, where it can at all."""
+    limit = np.array([
+        math.inf if node.state_memory_bytes is None else node.state_memory_bytes
+        for node in table.nodes
+    ])  # fmt: skip
+    if np.isinf(limit).all() or table.state_bytes.sum() > limit.sum():
+        return ()
+    return (Resource("memory for state", table.state_bytes, limit),)
 
 
 def _moves(table: KeyGroupTable, adapted: Adaptation) -> tuple[Move, ...]:
@@ -242,7 +298,7 @@ def waits_for(record: AllocationRecord | None, moved: Outcome | None, change: in
     """
     if record is None:
         return None
-    if change > 0:
+    if change != 0 and record.holds_scaling:
         return record.holds_scaling
     if change < 0 and record.left_on_leaving:
         names = ", ".join(record.leaving)

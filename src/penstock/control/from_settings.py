@@ -2,11 +2,13 @@
 
 from typing import Any
 
+from penstock.allocation.albic import AlbicOptions
 from penstock.config import Settings
 from penstock.control.allocating import Allocating, AllocationRules
 from penstock.control.batch_interval import BatchInterval
 from penstock.control.last_resort import LastResort
 from penstock.control.resolved_settings import options_for, shadow_names
+from penstock.fusion.proposal import ProposalRules
 from penstock.model.schedule import Schedule, read_schedule
 from penstock.scaling.last_resort import LastResortRules
 from penstock.scaling.policies.policy import ScalingPolicy
@@ -64,6 +66,13 @@ def schedule_of(settings: Settings) -> Schedule | None:
     return None if settings.schedule is None else read_schedule(settings.schedule, "schedule")
 
 
+def proposal_rules_of(settings: Settings) -> ProposalRules:
+    """How plans of the slow loop are priced."""
+    return ProposalRules(
+        settings.fusion_beta, settings.fusion_capacity, settings.fusion_tolerance
+    )  # fmt: skip
+
+
 def allocating_of(settings: Settings) -> Allocating | None:
     """What places key groups; None where it is off."""
     if settings.allocation is None:
@@ -75,5 +84,11 @@ def allocating_of(settings: Settings) -> Allocating | None:
             settings.allocation_cost_s,
             settings.allocation_tolerance,
             settings.allocation_time_s,
+            albic=AlbicOptions(
+                settings.albic_distance,
+                settings.albic_partition_load,
+                settings.albic_partition_step,
+                pairs_per_round=settings.albic_pairs,
+            ),
         )
     )

@@ -27,6 +27,7 @@ class KeyGroupTable:
     state_bytes: Floats  # 0 where unknown
     home: Ints  # position in `nodes`; NOWHERE when its node is gone or not known
     traffic: Traffic
+    other_load: Floats  # of each node, in the same points: work that is no key group's
 
     def __len__(self) -> int:
         return len(self.component)
@@ -61,15 +62,33 @@ def key_group_table(observation: Observation) -> KeyGroupTable:
         load.append(np.nan_to_num(held.load_s) / observation.period_s * 100.0)
         size.append(np.nan_to_num(held.state_bytes))
         home += [position.get(str(node), NOWHERE) for node in held.node]
+    loads = np.concatenate(load) if load else np.empty(0)
+    homes = np.array(home, dtype=np.int64)
     return KeyGroupTable(
         nodes,
         tuple(component),
         np.concatenate(group) if group else np.empty(0, np.int64),
-        np.concatenate(load) if load else np.empty(0),
+        loads,
         np.concatenate(size) if size else np.empty(0),
-        np.array(home, dtype=np.int64),
+        homes,
         _traffic(observation, first, component),
+        _other_load(observation, loads, homes),
     )
+
+
+def _other_load(observation: Observation, load: Floats, home: Ints) -> Floats:
+    """What nodes were busy with besides key groups.
+
+    The work of key groups is taken from the newest batch, so a node may seem to do less than they
+    do; what all nodes did together beyond their key groups is divided over those with more.
+    """
+    busy_s = np.array([node.busy_s for node in observation.nodes], dtype=np.float64)
+    busy = np.nan_to_num(busy_s) / observation.period_s * 100.0
+    placed = home != NOWHERE
+    beyond = busy - np.bincount(home[placed], load[placed], len(busy))
+    left = np.maximum(beyond, 0.0)
+    total = float(left.sum())
+    return left * (max(0.0, float(beyond.sum())) / total) if total > 0 else left
 
 
 def _traffic(observation: Observation, first: dict[str, int], component: list[str]) -> Traffic:

@@ -7,9 +7,10 @@ import numpy as np
 
 from penstock.documents import Document, Schema
 from penstock.errors import InvalidInput
-from penstock.fusion.costs import Costs, FusionLimits
+from penstock.fusion.costs import Costs, FusionLimits, rule_for
 from penstock.fusion.graph import OperatorStatistics, StreamStatistics, operator_graph
 from penstock.fusion.planner import ALGORITHMS, decide_fusion
+from penstock.fusion.rebalancing import TOLERANCE
 from penstock.model.observation import Floats
 
 _NAME: Schema = {"type": "string", "pattern": r"\S"}
@@ -75,6 +76,19 @@ SCHEMA: Schema = {
             "exclusiveMinimum": 0,
             "description": "most rows of state a component may move over all windows",
         },
+        "capacity": {
+            "type": "number",
+            "exclusiveMinimum": 0,
+            "description": "rows that one instance takes in a window; without it, an instance "
+            "would hold four key groups if all operators were one component",
+        },
+        "tolerance": {
+            "type": "number",
+            "minimum": 0,
+            "maximum": 10,
+            "default": TOLERANCE,
+            "description": "how far an instance may be from the mean load, as a share of it",
+        },
         "max_component_size": {
             "type": "integer",
             "minimum": 1,
@@ -93,7 +107,9 @@ def advise(document: Document) -> dict[str, Any]:
         beta=_finite("beta", document["beta"]) if "beta" in document else None,
         max_component_size=_whole(document.get("max_component_size"), len(operators)),
     )
-    costs = Costs(operator_graph(operators, streams))
+    graph = operator_graph(operators, streams)
+    capacity = _finite("capacity", document["capacity"]) if "capacity" in document else None
+    costs = Costs(graph, rule_for(graph, capacity, float(document.get("tolerance", TOLERANCE))))
     decision = decide_fusion(costs, document["algorithm"], limits)
     plan = decision.plan
     answer: dict[str, Any] = {

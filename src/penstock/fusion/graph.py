@@ -23,12 +23,14 @@ class OperatorStatistics:
     """An operator and the rows of its state per window and key group.
 
     An empty key says that any partitioning will do (a map, a filter); `state_rows` is None for an
-    operator that keeps none.
+    operator that keeps none. `measured_by` is the key that the key groups of its histograms are of,
+    where that is known.
     """
 
     name: str
     key: tuple[str, ...]
     state_rows: Floats | None = None  # windows x key groups
+    measured_by: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True)
@@ -56,6 +58,7 @@ class OperatorGraph:
     stream_rows: Floats  # of each stream, over all windows
     input_rows: Floats  # operators x windows x key groups, all streams into an operator
     state_rows: Floats  # operators x windows x key groups
+    measured_by: tuple[tuple[str, ...] | None, ...] = ()  # of each operator; empty: of none
 
     @property
     def size(self) -> int:
@@ -94,6 +97,13 @@ class OperatorGraph:
         for position in positions_of(members):
             shared &= self.key_bits[position]
         return shared
+
+    def measured_alike(self, members: Members) -> list[int]:
+        """Members whose histograms are by the key that all of them share: those hold for all."""
+        if not self.measured_by:
+            return []
+        key = set(self.component_key(members))
+        return [p for p in positions_of(members) if set(self.measured_by[p] or ()) == key]
 
     def component_key(self, members: Members) -> tuple[str, ...]:
         """What the members share, in the order of the first that has a key; () if none has."""
@@ -190,6 +200,7 @@ def operator_graph(
         stream_rows=np.array([s.total_rows for s in between], dtype=np.float64),
         input_rows=inputs,
         state_rows=state,
+        measured_by=tuple(operator.measured_by for operator in operators),
     )
 
 

@@ -75,7 +75,8 @@ class _Walk:
         self._found(plan)
 
     def _found(self, components: list[Members]) -> None:
-        for members, cost in zip(components, self.costs.adaptation(components), strict=True):
+        weights = self.costs.weights(components, self.limits)
+        for members, cost in zip(components, weights, strict=True):
             number = self._free.pop()
             positions = list(positions_of(members))
             self.members[number] = members
@@ -116,7 +117,7 @@ class _Walk:
         return [*self.graph.connected_pieces(self.members[move.source] & ~alone), target]
 
     def profits(self, bounds: list[tuple[float, _Move]]) -> list[float]:
-        """delta of each move: communication saved and state moves saved; -inf beyond beta."""
+        """delta of each move: communication saved and state moves saved; -inf beyond the limits."""
         keys = [
             (m.operator, self.members[m.source], 0 if m.target is None else self.members[m.target])
             for _, m in bounds
@@ -124,10 +125,14 @@ class _Walk:
         fresh = [n for n, key in enumerate(keys) if key not in self._profit]
         outcomes = {n: self._outcome(bounds[n][1]) for n in fresh}
         self.costs.adaptation([members for outcome in outcomes.values() for members in outcome])
-        beta = math.inf if self.limits.beta is None else self.limits.beta
         for n, outcome in outcomes.items():
-            new = self.costs.adaptation(outcome)
-            allowed = float(new.max()) <= beta
+            new = self.costs.weights(outcome, self.limits)
+            within = self.costs.within(outcome, self.limits)
+            # A lone operator above beta is weighed, not forbidden: it may be there from the start.
+            allowed = all(
+                fits or members.bit_count() == 1
+                for fits, members in zip(within, outcome, strict=True)
+            )
             self._profit[keys[n]] = bounds[n][0] - float(new.sum()) if allowed else -math.inf
         return [self._profit[key] for key in keys]
 

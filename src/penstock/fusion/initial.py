@@ -32,7 +32,7 @@ def initial_plan(costs: Costs, limits: FusionLimits) -> list[Members]:
             grown = components[wanted] | 1 << position
             common = shared[wanted] & graph.key_bits[position]
             fits = common != 0 and grown.bit_count() <= largest
-            if fits and costs.within_beta([grown], limits)[0]:
+            if fits and costs.within([grown], limits)[0]:
                 components[wanted], shared[wanted], home[position] = grown, common, wanted
                 return
         home[position] = len(components)

@@ -5,6 +5,8 @@ Guo and Zhou 2017, s. 5.2, Algorithm 2, with eq. 1's cost.
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from penstock.fusion.attribute_choice import choose_attributes
 from penstock.fusion.components import enumerate_components
 from penstock.fusion.costs import Costs, FusionLimits
@@ -32,7 +34,8 @@ def mwsc(costs: Costs, limits: FusionLimits) -> Partition:
     comes from the attributes and holds for components of every size.
 
     Differs from Guo and Zhou 2017, s. 5.2: eq. 3's weights psi_i + l - phi_i count l once per
-    component, see `mwsc_literal`.
+    component, see `mwsc_literal`. Operators that alone are above beta are chosen only where no plan
+    does without them.
     """
     graph = costs.graph
     found = enumerate_components(graph, limits.max_component_size, limits.max_pool)
@@ -48,7 +51,9 @@ def mwsc(costs: Costs, limits: FusionLimits) -> Partition:
         pool.components, pool.adaptation - pool.internal, graph.size, partition=True, start=first
     )
     components = tuple(pool.components[number] for number in choice.chosen)
-    bound = graph.total_rows + choice.bound
+    above_beta = pool.adaptation.sum(where=np.isin(np.arange(len(known)), choice.chosen))
+    above_beta -= costs.adaptation(components).sum()
+    bound = graph.total_rows + choice.bound - above_beta
     if attributes is not None:
         # Solved over a part of all components only: what is left to do may be done by moves.
         components = tuple(improve(costs, limits, components))
@@ -65,7 +70,7 @@ def _seeds(
 ) -> tuple[Members, ...]:
     """The components of the best attributes, and those that moves make of them."""
     largest = limits.max_component_size or costs.graph.size
-    within = costs.within_beta(components, limits)
+    within = costs.within(components, limits)
     if not all(within) or max(members.bit_count() for members in components) > largest:
         return components
     return (*components, *improve(costs, limits, components))

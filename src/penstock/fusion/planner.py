@@ -1,5 +1,6 @@
 """Choosing components by a named algorithm: the decision of this room."""
 
+from collections.abc import Sequence
 from typing import Literal, get_args
 
 from penstock.fusion.costs import Costs, FusionLimits, FusionPlan
@@ -21,6 +22,11 @@ def decide_fusion(
     """A plan by the algorithm, with reasons; infeasible when an operator alone exceeds beta."""
     limits = limits or FusionLimits()
     components, bound, note = _components(costs, algorithm, limits)
+    if algorithm not in ("mwsc", "none") and _above_beta(costs, components, limits):
+        # Moves of one operator, covers and cuts may miss a plan within beta that exists.
+        other = list(mwsc(costs, limits).components)
+        if _above_beta(costs, other, limits) < _above_beta(costs, components, limits):
+            components, note = other, f"{note}; that exceeds beta, so this is the plan of mwsc"
     plan = costs.plan(components, bound)
     return Decision(plan, _reasons(costs, algorithm, plan, note), _infeasible(plan, limits))
 
@@ -44,6 +50,12 @@ def _components(
             return components, None, note
         case "none":
             return [1 << p for p in range(costs.graph.size)], None, "every operator by itself"
+
+
+def _above_beta(costs: Costs, components: Sequence[Members], limits: FusionLimits) -> int:
+    if limits.beta is None:
+        return 0
+    return int((costs.adaptation(components) > limits.beta).sum())
 
 
 def _reasons(costs: Costs, algorithm: str, plan: FusionPlan, note: str) -> tuple[str, ...]:

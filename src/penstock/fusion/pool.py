@@ -18,7 +18,7 @@ class Pool:
     """
 
     components: tuple[Members, ...]
-    adaptation: Floats  # psi
+    adaptation: Floats  # psi, weighed so that what is above beta comes last
     internal: Floats  # phi
 
     def positions(self, chosen: Iterable[Members]) -> list[int]:
@@ -41,7 +41,7 @@ def pool_of(
     grown = [] if found.complete else grown_components(costs.graph, limits.max_component_size)
     larger = [members for members in (*grown, *seeds) if members.bit_count() <= largest]
     candidates = list(dict.fromkeys([*found.components, *larger]))
-    within = costs.within_beta(candidates, limits)
+    within = costs.within(candidates, limits)
     kept = [
         members
         for members, allowed in zip(candidates, within, strict=True)
@@ -49,7 +49,7 @@ def pool_of(
     ]
     return Pool(
         components=tuple(kept),
-        adaptation=costs.adaptation(kept),
+        adaptation=costs.weights(kept, limits),
         internal=costs.graph.internal_rows_of(kept),
     )
 
@@ -82,7 +82,7 @@ def _peeled(costs: Costs, limits: FusionLimits, members: Members) -> list[Member
     settled, waiting = [], [members]
     while waiting:
         piece = waiting.pop()
-        if piece.bit_count() == 1 or costs.within_beta([piece], limits)[0]:
+        if piece.bit_count() == 1 or costs.within([piece], limits)[0]:
             settled.append(piece)
             continue
         tied = {p: graph.rows_between(p, piece) for p in positions_of(piece)}

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from penstock.model.observation import Floats, Ints
 
 Flags = NDArray[np.bool_]
+TOLERANCE = 0.2  # share of the mean
 
 
 @dataclass(frozen=True)
@@ -21,7 +22,7 @@ class RebalancingRule:
     """
 
     capacity_rows: float
-    tolerance: float = 0.2
+    tolerance: float = TOLERANCE
 
 
 def state_moves(load_rows: Floats, state_rows: Floats, rule: RebalancingRule) -> Floats:

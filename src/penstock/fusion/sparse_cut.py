@@ -85,6 +85,6 @@ def _fused_within(costs: Costs, group: Members, limits: FusionLimits) -> list[Me
         joined = home[up] | home[down]
         if home[up] == home[down] or joined.bit_count() > largest:
             continue
-        if graph.shared_key_bits(joined) and costs.within_beta([joined], limits)[0]:
+        if graph.shared_key_bits(joined) and costs.within([joined], limits)[0]:
             home.update(dict.fromkeys(positions_of(joined), joined))
     return list(dict.fromkeys(home.values()))

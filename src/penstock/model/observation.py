@@ -113,6 +113,7 @@ class NodeObservation:
     slots: int
     busy_s: float
     draining: bool = False
+    state_memory_bytes: float | None = None  # for state that is kept in memory; None: no limit
 
 
 @dataclass(frozen=True)

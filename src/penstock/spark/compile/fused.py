@@ -7,8 +7,9 @@ divides the rows otherwise in between. So the plan is looked at before a start, 
 first batch of each kind.
 """
 
+import logging
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
@@ -24,6 +25,8 @@ from penstock.spark.compile.inspection import Inspection
 from penstock.spark.handles import last_execution
 from penstock.spark.handles.driver import STRICT
 from penstock.spark.handles.physical_plan import OURS, Shape
+
+log = logging.getLogger(__name__)
 
 START_LIMIT_S = 60.0
 _EXCLUDED = "spark.sql.optimizer.excludedRules"
@@ -49,6 +52,25 @@ class PlanChoice:
     orders: tuple[tuple[str, ...], ...] = ()
     as_declared: bool = False
     expected_gains: Mapping[PlanChange, float] = field(default_factory=dict)
+
+
+def possible_part(
+    choice: PlanChoice, build: Callable[[tuple[Group, ...]], object], reason: InvalidTopology
+) -> Iterator[PlanChoice]:
+    """What may be tried instead of a proposal that was refused: what is left of it, then none."""
+    if isinstance(choice.plan, tuple) and len(choice.plan) > 1:
+        kept: tuple[Group, ...] = ()
+        for group in choice.plan:
+            try:
+                build((*kept, group))
+            except InvalidTopology as refusal:
+                log.warning("%s stay apart: %s", ", ".join(group.operators), refusal)
+            else:
+                kept = (*kept, group)
+        if kept and kept != choice.plan:
+            yield replace(choice, plan=kept)
+    log.warning("the plan stays as it is: %s", reason)
+    yield PlanChoice(orders=choice.orders)
 
 
 @dataclass(frozen=True)

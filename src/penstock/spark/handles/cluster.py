@@ -17,6 +17,7 @@ class ExecutorInfo:
     cores: int
     active: bool  # takes tasks: neither draining nor excluded
     busy_ms: int  # task time since it was added
+    memory_bytes: int  # of its heap, for tasks and what they keep
 
 
 def request_total_executors(spark: SparkSession, total: int) -> None:
@@ -59,6 +60,7 @@ def executors(spark: SparkSession) -> tuple[ExecutorInfo, ...]:
                 cores=row["totalCores"],
                 active=bool(backend.isExecutorActive(row["id"])),
                 busy_ms=row["totalDuration"],
+                memory_bytes=row["maxMemory"],
             )
             for row in sorted(rows, key=lambda row: (row["addTime"], row["id"]))
             if row["id"] != "driver"

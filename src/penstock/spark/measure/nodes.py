@@ -6,6 +6,8 @@ from penstock.errors import Unavailable
 from penstock.model.observation import NodeObservation
 from penstock.spark import handles
 
+_PROVIDER = "spark.sql.streaming.stateStore.providerClass"
+
 
 class NodeReader:
     """Follows executors as they come and go."""
@@ -26,9 +28,15 @@ class NodeReader:
             missing.append(f"executors: {reason}")
             return ()
         before, self._busy_ms = self._busy_ms, {one.id: one.busy_ms for one in found}
+        # RocksDB keeps state on disk; any other provider in the heap of the executor.
+        in_memory = "RocksDB" not in str(self._session.conf.get(_PROVIDER, ""))
         return tuple(
             NodeObservation(
-                one.id, one.cores, max(0, one.busy_ms - before.get(one.id, 0)) / 1e3, not one.active
+                one.id,
+                one.cores,
+                max(0, one.busy_ms - before.get(one.id, 0)) / 1e3,
+                not one.active,
+                float(one.memory_bytes) if in_memory else None,
             )
             for one in found
         )

@@ -11,7 +11,7 @@ from penstock.config import Settings
 from penstock.control.controlled import Controlled
 from penstock.control.controller import Controller
 from penstock.control.experience import with_experience
-from penstock.control.from_settings import policy_of, shadow_policies
+from penstock.control.from_settings import policy_of, proposal_rules_of, shadow_policies
 from penstock.control.history.store import HistoryStore
 from penstock.control.step import Step
 from penstock.control.summary import RunSummary
@@ -25,7 +25,7 @@ from penstock.spark.run import controlled
 from penstock.spark.run.apart import RunningApart
 from penstock.spark.run.before_start import check_before_start, check_last_resort
 from penstock.spark.run.history import begin_history
-from penstock.spark.run.place import Place, choose_plan, open_session
+from penstock.spark.run.place import Place, check_apart, choose_plan, open_session
 from penstock.spark.run.slow_loop import SlowLoop, carried_out
 from penstock.spark.run.together import Pace, RunningTopology
 from penstock.spark.run.warm_up import warm_up
@@ -44,6 +44,8 @@ class ElasticRun:
     ) -> None:
         topology.check()
         check_last_resort(topology, settings, place.apart)
+        if place.apart:
+            check_apart(place.plan, settings.allocation)
         self.topology = topology
         self.settings = settings
         self.place = place
@@ -85,7 +87,9 @@ class ElasticRun:
             edges=self.running.built.topology.edges,
         )  # fmt: skip
         self.run_id = history.run_id
-        self.slow_loop = SlowLoop(self.running.built, history.room_decided)
+        self.slow_loop = SlowLoop(
+            self.running.built, history.room_decided, proposal_rules_of(self.settings)
+        )
         self.plan = tuple(carried_out(self.running.built, choice.expected_gains))
         for decision in (*([proposed] if proposed is not None else []), *self.plan):
             history.room_decided(decision)
@@ -110,7 +114,8 @@ class ElasticRun:
         """Warm code, and for `auto` without a proposal the plan that warming up speaks for."""
         if not self.place.warm_up or self.place.apart:
             return choice, None
-        made = warm_up(self.topology, self.session, choice)
+        rules = proposal_rules_of(self.settings)
+        made = warm_up(self.topology, self.session, choice, rules)
         begun = (checkpoint / "queries").is_dir()
         if made is None or self.place.plan != "auto" or choice.plan is not None or begun:
             return choice, None

@@ -62,6 +62,21 @@ def choose_plan(
     return PlanChoice(read_plan_file(Path(wanted)), apply)
 
 
+def check_apart(plan: PlanName, allocation: str | None) -> None:
+    """Refuse what cannot be carried out where components run apart."""
+    if plan not in (None, "none"):
+        shown = f"plan is {plan!r}" if isinstance(plan, str) else "a plan is given"
+        raise InvalidInput(
+            f"{shown}, but components are to run apart, where each keyed operator is one of its "
+            "own; leave one of the two out."
+        )
+    if allocation is not None:
+        raise InvalidInput(
+            f"allocation is {allocation!r}, but components are to run apart, where key groups are "
+            "not placed; leave one of the two out."
+        )
+
+
 def read_plan_file(file: Path) -> TopologyPlan | tuple[Group, ...]:
     """The plan of a JSON file."""
     try:

@@ -8,17 +8,21 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from pyspark.sql.types import StructField, StructType, TimestampNTZType, TimestampType
+
 from penstock.control.clock import steady_s
 from penstock.control.history.store import HistoryStore
 from penstock.fusion.order import StatelessOperator, decide_order
 from penstock.fusion.planner import Algorithm
-from penstock.fusion.proposal import propose_fusion
+from penstock.fusion.proposal import ProposalRules, propose_fusion
+from penstock.fusion.shuffles import Key
 from penstock.fusion.statistics import measured_graph
 from penstock.model.decision import RoomDecision
 from penstock.model.observation import Observation
 from penstock.model.plan_document import Fusion, Group, Order, PlanChange
 from penstock.spark.compile.builder import BuiltTopology
 from penstock.spark.compile.fused import needs_division
+from penstock.spark.compile.inspection import Inspection
 from penstock.spark.compile.reordering import movable, runs_of
 from penstock.spark.handles.analysed_plan import Columns
 from penstock.spark.handles.messages import first_line
@@ -32,13 +36,25 @@ HORIZON_S = 3600.0  # what was measured earlier speaks for no plan any more
 MOST_PERIODS = 2_000  # within the horizon, where periods are short
 MOST_EXACT = 40  # operators for which the best plan is searched
 
+_TIME_WINDOWS = tuple(
+    StructType([StructField("start", time, nullable), StructField("end", time, nullable)])
+    for time in (TimestampType(), TimestampNTZType())
+    for nullable in (True, False)
+)
+
 log = logging.getLogger(__name__)
 
 
 class SlowLoop:
     """Proposes a plan every so many periods and at the end of a run."""
 
-    def __init__(self, built: BuiltTopology, keep: Callable[[RoomDecision], None]) -> None:
+    def __init__(
+        self,
+        built: BuiltTopology,
+        keep: Callable[[RoomDecision], None],
+        rules: ProposalRules = ProposalRules(),  # noqa: B008 - frozen
+    ) -> None:
+        self._rules = rules
         self._topology = built.topology
         self._built = built
         self._keep = keep
@@ -70,10 +86,10 @@ class SlowLoop:
         found = self._built.inspection
         operators = self._topology.ordered()
         keys = {o.name: self._key(o.name) for o in operators}
-        known = set(keys)
-        streams = [(u if u in known else None, o.name) for o in operators for u in o.upstreams]
+        edges = [(upstream, o.name) for o in operators for upstream in o.upstreams]
         stateful = frozenset(name for name, a in found.operators.items() if a.stateful)
-        graph = measured_graph(tuple(self.window), keys, streams, stateful)
+        once = divided_once(found, keys, edges)
+        graph = measured_graph(tuple(self.window), keys, edges, stateful, once)
         if graph is None:
             return None
         present = [
@@ -81,7 +97,7 @@ class SlowLoop:
         ]
         # The exact search may take half a minute on hundreds of operators, and the loop waits.
         algorithm: Algorithm = "mwsc" if len(keys) <= MOST_EXACT else "greedy"
-        decision = propose_fusion(graph, present, algorithm)
+        decision = propose_fusion(graph, present, algorithm, self._rules)
         plan = decision.plan
         made = RoomDecision.of_plan(
             steady_s(), ROOM, POLICY, Fusion(plan.groups),
@@ -125,18 +141,58 @@ class SlowLoop:
         selectivity = left / came if came > 0 else float("nan")
         return StatelessOperator(name, columns.reads, columns.writes, selectivity, cost_s)
 
-    def _key(self, name: str) -> tuple[str, ...]:
+    def _key(self, name: str) -> Key:
         """Columns an operator may be divided by; one of its own where nothing else will do."""
         found = self._built.inspection.operators[name]
         if not needs_division(self._topology, self._built.inspection, name):
-            return () if not found.opaque else (f"{name}'s own rows",)
+            return None if found.opaque else ()
+        own = (f"{name}'s own rows",)
         if found.joins or (found.shuffles and not found.keys):
-            return (f"{name}'s own rows",)
+            return own
         declared = self._topology.find_operator(name).key
         shared = frozenset.intersection(*found.keys) if found.keys else frozenset(declared or ())
         chosen = declared if declared is not None else tuple(sorted(shared))
-        # A window is no column of the rows that come in, and differs from operator to operator.
-        return tuple(column for column in chosen if column in shared and "window" not in column)
+        incoming = _incoming(self._built.inspection, self._topology.find_operator(name).upstreams)
+        columns = tuple(
+            column
+            for column in chosen
+            if column in shared and (incoming is None or column in incoming)
+        )
+        return columns or own
+
+
+def _incoming(inspection: Inspection, upstreams: Sequence[str]) -> set[str] | None:
+    """Columns of the rows that come in by which they can be divided; None where not known.
+
+    A window of time is none: what an operator groups by under the same name is mostly another one.
+    """
+    if not all(upstream in inspection.types for upstream in upstreams):
+        return None
+    return {
+        field.name
+        for upstream in upstreams
+        for field in inspection.types[upstream].fields
+        if field.dataType not in _TIME_WINDOWS
+    }
+
+
+def divided_once(
+    inspection: Inspection, keys: Mapping[str, Key], edges: Sequence[tuple[str, str]]
+) -> frozenset[str]:
+    """Nodes whose rows can be divided once for all operators with a key that read them.
+
+    A watermark hides from Spark how rows were divided before it, so the one shuffle comes after it:
+    there has to be none, or the same one for all readers.
+    """
+    found = set()
+    for node in {upstream for upstream, _ in edges if not keys.get(upstream)}:
+        readers = [name for upstream, name in edges if upstream == node and keys[name]]
+        timed = inspection.watermarked.intersection(readers)
+        defined = {inspection.operators[name].watermarks.get(node) for name in readers}
+        alike = len(defined) == 1 and None not in defined and node not in inspection.watermarked
+        if not timed or alike:
+            found.add(node)
+    return frozenset(found)
 
 
 @dataclass(frozen=True)

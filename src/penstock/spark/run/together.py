@@ -15,13 +15,14 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from penstock.errors import InvalidTopology
 from penstock.model.plan import Orders
+from penstock.model.plan_document import Group
 from penstock.model.topology import Topology
 from penstock.spark import handles
 from penstock.spark.checkpoint.layout import Checkpoint
 from penstock.spark.checkpoint.operators import operators_record
 from penstock.spark.checkpoint.plan_agreement import agree_on_plan, identity, recorded_plan
 from penstock.spark.compile.builder import BuiltQuery, BuiltTopology, build
-from penstock.spark.compile.fused import PlanChoice, ShapeGuard, relaxed
+from penstock.spark.compile.fused import PlanChoice, ShapeGuard, possible_part, relaxed
 from penstock.spark.compile.inspection import Reading
 from penstock.spark.handles.messages import first_line
 from penstock.spark.measure.batch_arrivals import BatchArrivals
@@ -120,9 +121,7 @@ class RunningTopology:
         except InvalidTopology as reason:
             if not self._choice.if_possible:
                 raise
-            log.warning("the plan stays as it is: %s", reason)
-            self._choice = PlanChoice(orders=self._choice.orders)
-            self._plan(reading)
+            self._plan_in_part(reading, reason)
         self._checkpoint.mark_stopped(None)
         self._consumption = Consumption(self.inputs, self.built, lambda: self.queries)
         self.ledger = self._ledger()
@@ -133,6 +132,23 @@ class RunningTopology:
             self._writers.append(writer)
             self.queries.append(self._start_query(query, writer))
         self._restarts.start()
+
+    def _plan_in_part(self, reading: Reading, refused: InvalidTopology) -> None:
+        """Build what is possible of a proposal that was refused as a whole."""
+
+        def tried(groups: tuple[Group, ...]) -> BuiltTopology:
+            return build(self.topology, self.session, reading, groups)
+
+        for choice in possible_part(self._choice, tried, refused):
+            self._choice = choice
+            try:
+                self._plan(reading)
+            except InvalidTopology as reason:
+                if choice.plan is None:
+                    raise
+                log.warning("the groups that are possible cannot be taken up: %s", reason)
+            else:
+                return
 
     def _plan(self, reading: Reading) -> None:
         """Build what is wanted, if it fits the checkpoint."""

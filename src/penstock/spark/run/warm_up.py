@@ -10,6 +10,7 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
+from penstock.fusion.proposal import ProposalRules
 from penstock.model.decision import RoomDecision
 from penstock.model.sinks import Memory
 from penstock.model.topology import Topology
@@ -25,8 +26,9 @@ LIMIT_S = 120.0
 
 
 def warm_up(
-    topology: Topology, session: SparkSession, choice: PlanChoice | None = None
-) -> RoomDecision | None:
+    topology: Topology, session: SparkSession, choice: PlanChoice | None = None,
+    rules: ProposalRules = ProposalRules(),  # noqa: B008 - frozen
+) -> RoomDecision | None:  # fmt: skip
     """Run some batches; returns the plan that their statistics speak for, if they say anything.
 
     Streams that are not generated are read once, and not for exercise: nothing is run then.
@@ -39,7 +41,10 @@ def warm_up(
         pace, wanted = Pace(once=True), choice or PlanChoice()
         with RunningTopology(small, session, checkpoint, pace, choice=wanted) as running:
             measurer = SparkMeasurer(running)
-            slow_loop = SlowLoop(running.built, lambda _: None)
+            # Nothing has to be restarted for a plan that is there from the start: any gain will do.
+            # A few rows say nothing of how evenly keys spread.
+            priced = replace(rules, least_gain=0.0, spread_known=False)
+            slow_loop = SlowLoop(running.built, lambda _: None, priced)
             running.wait(LIMIT_S)
             running.settle()
             slow_loop.look(measurer.observe())

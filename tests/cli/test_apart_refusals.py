@@ -1,0 +1,37 @@
+"""What components that run apart cannot do is refused, not passed over."""
+
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from penstock.cli.app import app
+
+TOPOLOGY = """
+from penstock import Generator, Memory, Topology, constant
+
+made = Topology("made", max_latency="5s")
+made.source("rows", Generator(constant(10.0), rows=10))
+made.add("all", "SELECT * FROM rows", "rows")
+made.sink("out", "all", Memory())
+"""
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--plan", "plan.json"), "plan is 'plan.json', but components are to run apart"),
+        (("--plan", "auto"), "plan is 'auto', but components are to run apart"),
+        (("--plan", "auto", "--explain"), "plan is 'auto', but components are to run apart"),
+        (("--allocation", "milp"), "allocation is 'milp', but components are to run apart"),
+    ],
+)
+def test_what_cannot_be_carried_out_apart_is_refused(
+    words: tuple[str, ...], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "made.py").write_text(TOPOLOGY)
+    done = CliRunner().invoke(app, ["run", "made.py:made", "--apart", *words])
+    assert done.exit_code == 2
+    assert said in done.stderr
+    assert done.stderr.count("\n") == 1
