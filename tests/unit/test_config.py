@@ -81,7 +81,7 @@ def test_what_can_be_turned_off_is_none_when_off() -> None:
         "schedule", "batch-interval", "cooldown-out", "cooldown-in", "step-out", "step-in",
         "scale-down-window", "catch-up", "utilisation-low", "utilisation-high", "quota",
         "excluded-times", "shadow", "fusion-beta", "fusion-capacity", "allocation",
-        "albic-partition-load", "shed-at-most",
+        "shed-at-most",
     ]  # fmt: skip
     found = read(dict.fromkeys(able, "off"))
     assert {getattr(found, config.settings.FIELD_OF[name]) for name in able} == {None}
