@@ -42,13 +42,23 @@ def penstock(*words: str) -> Any:
 def history(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "short.toml").write_text(SCENARIO, encoding="utf-8")
-    assert penstock("simulate", "short.toml", "--history", "h.sqlite").exit_code == 0
+    assert (
+        penstock(
+            "simulate", "short.toml", "--policy", "incremental", "--history", "h.sqlite"
+        ).exit_code
+        == 0
+    )
     return "h.sqlite"
 
 
 def test_a_run_that_is_too_short_says_how_long_it_must_be_and_which_one_is(history: str) -> None:
     Path("brief.toml").write_text(SCENARIO.replace('"2m"', '"25s"'), encoding="utf-8")
-    assert penstock("simulate", "brief.toml", "--history", history).exit_code == 0
+    assert (
+        penstock(
+            "simulate", "brief.toml", "--policy", "incremental", "--history", history
+        ).exit_code
+        == 0
+    )
     result = penstock("plan", "--history", history)
     assert result.exit_code == 2
     assert "a replay needs at least 6: record at least " in result.stderr

@@ -43,7 +43,11 @@ def test_an_unknown_policy_is_refused_with_those_there_are(
 
 def test_policy_options_change_what_is_decided() -> None:
     def shown(*words: str) -> str:
-        return CliRunner().invoke(app, ["simulate", SCENARIO, *words]).stdout
+        return (
+            CliRunner()
+            .invoke(app, ["simulate", SCENARIO, "--policy", "incremental", *words])
+            .stdout
+        )
 
     assert "is above 0.8" in shown()
     assert "is above 0.6" in shown("--policy-option", "max_ratio=0.6")

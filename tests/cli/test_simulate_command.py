@@ -58,8 +58,9 @@ def test_an_overloaded_scenario_scales_out_and_says_why(scenario: str) -> None:
     result = invoke(scenario)
     assert (result.exit_code, result.stderr) == (0, "")
     first, *_, last = result.stdout.splitlines()
-    assert "executors 1 -> 2 (incremental): " in first
-    assert last.startswith("short under incremental, seed 3: ")
+    assert "executors 1 -> " in first
+    assert "(promise): the load ahead needs them" in first
+    assert last.startswith("short under promise, seed 3: ")
 
 
 def test_the_summary_adds_up(scenario: str) -> None:
@@ -102,7 +103,7 @@ def test_options_come_from_the_file_the_environment_and_the_command_line(
     other = tmp_path / "other.toml"
     other.write_text("[penstock]\nstep-out = 0", encoding="utf-8")
     refused = invoke(scenario, "--config", str(other))
-    assert refused.stderr == f"penstock: step-out in {other} is 0; allowed: 1 to 10000.\n"
+    assert refused.stderr == f"penstock: step-out in {other} is 0; allowed: 1 to 10000, or off.\n"
 
 
 def test_a_dry_run_decides_and_does_nothing(scenario: str) -> None:

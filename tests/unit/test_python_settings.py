@@ -139,9 +139,9 @@ def test_a_run_that_is_started_takes_all_that_a_run_takes() -> None:
 def test_attach_has_defaults_of_its_own_below_the_environment(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    assert (attach().settings.policy, attach().settings.allocation) == ("drs", "milp")
+    assert (attach().settings.policy, attach().settings.allocation) == ("promise", "milp")
     monkeypatch.setenv("PENSTOCK_ALLOCATION", "off")
     monkeypatch.setenv("PENSTOCK_EXECUTORS_MAX", "9")
     found = attach().settings
-    assert (found.policy, found.allocation, found.executors_max) == ("drs", None, 9)
+    assert (found.policy, found.allocation, found.executors_max) == ("promise", None, 9)
     assert attach(executors=(2, 3)).settings.executors_max == 3

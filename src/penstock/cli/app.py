@@ -65,9 +65,7 @@ app.command(epilog="Example: penstock schema scaling > scaling.schema.json")(sch
 app.command(epilog="Example: penstock history --changes --last 10m")(history)
 app.command(epilog="Example: penstock dashboard --history runs/demo/history.sqlite")(dashboard)
 app.command(epilog="Example: penstock simulate road.toml --policy incremental --seed 7")(simulate)
-app.command(
-    epilog="Example: penstock arena road.toml --policies drs,ds2 --seeds 3 --plot arena.png"
-)(arena)
+app.command(epilog="Example: penstock arena road.toml --policies promise,ds2 --plot a.png")(arena)
 app.command(epilog="Example: penstock plan --history runs/demo/history.sqlite --rate x2")(plan)
 app.command(epilog="Example: penstock plan-graph road.py:road --plan auto --out road.svg")(
     plan_graph
