@@ -189,10 +189,11 @@ def test_key_groups_of_a_query_that_was_started_again_are_placed(
     with RunningTopology(made, session, tmp_path / "c") as running:
         placements = placements_of(running)
         until(lambda: placements[0].components)
-        first = running.queries[0]
+        dead, followed = running.queries[0], placements[0]
         os.kill(next(processes_below(os.getpid(), RUNNER)), signal.SIGKILL)
-        until(lambda: running.queries[0].id == first.id and running.queries[0] is not first)
-        until(lambda: placements[0].components)
+        until(lambda: placements[0] is not followed)
+        assert running.queries[0].runId != dead.runId
+        until(lambda: placements[0].observe())
         nodes = sorted(handles.active_executor_ids(session))
         for shift in range(2):
             wanted = all_to(placements[0], nodes[shift:] + nodes[:shift])
