@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from pyspark import SparkContext
 from pyspark.errors import PySparkException
 
 from penstock import Generator, Memory, Topology, constant
@@ -129,8 +130,10 @@ def test_what_the_jvm_raised_stands_for_the_call_that_failed() -> None:
     "line", ["f = F.udf(lambda v: v, 'double')", "c = F.col('a')"], ids=["udf", "column"]
 )
 def test_what_needs_spark_while_a_file_is_read_is_told_with_what_to_write(
-    line: str, tmp_path: Any
+    line: str, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    # Tests before this one may have left a session in the process, where a user has none yet.
+    monkeypatch.setattr(SparkContext, "_active_spark_context", None)
     file = tmp_path / "road.py"
     file.write_text(f"from pyspark.sql import functions as F\n{line}\n")
     with pytest.raises(InvalidInput) as error:
