@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -25,10 +26,13 @@ from penstock.forecast.paths import (
     evenly,
     season_of,
 )
+from penstock.model.decision import Limits, ScalingPlan
 from penstock.model.observation import (
     ComponentObservation,
+    LaneObservation,
     NodeObservation,
     Observation,
+    SourceObservation,
 )
 from penstock.scaling.models.batch_course import (
     Capacities,
@@ -39,6 +43,8 @@ from penstock.scaling.models.batch_course import (
 )
 from penstock.scaling.models.contention import learn_contention
 from penstock.scaling.models.microbatch import BatchOverhead
+from penstock.scaling.policies.policy import ScalingContext
+from penstock.scaling.policies.promise import Promise
 from penstock.scaling.policies.promise_plan import cheapest_course
 
 # Forecasts
@@ -70,6 +76,39 @@ def test_the_calendar_brings_what_is_usual_to_the_present_level() -> None:
     usual = np.concatenate([np.full(100, 10.0), np.full(10, 40.0)])
     expected = Calendar(tuple(usual)).paths(np.full(100, 20.0), 3)[-1]
     assert expected == pytest.approx([80.0, 80.0, 80.0])
+
+
+def test_what_admission_foresees_is_planned_for_and_nothing_else() -> None:
+    """Streams that tell when they burst: executors come before they do, and only then."""
+    rates = np.full(160, 200.0)
+    for start in (23, 57, 102, 152):
+        rates[start : start + 8] = 2000.0
+
+    def decided(now: int, told: bool) -> int:
+        window = tuple(
+            replace(
+                seen(4, 0.01, at * 5.0),
+                arrival_rate_per_s=float(rates[at]),
+                components=(ComponentObservation("a", ("a",), float(rates[at]), 0.01, 4, 1.0),),
+                sources=(admitted(float(rates[at]), float(rates[at + 4])),) if told else (),
+            )
+            for at in range(now + 1)
+        )
+        context = ScalingContext(
+            window, ScalingPlan({"a": 4}, 4), Limits(1, 64, 5.0), start_up_s=15.0
+        )
+        return Promise(step=2).decide(context).plan.processors
+
+    assert 20 <= decided(148, told=True) < 64
+    assert decided(140, told=True) <= 4 < decided(140, told=False)
+
+
+def admitted(now_per_s: float, soon_per_s: float) -> SourceObservation:
+    lane = LaneObservation("lane", 1, 0, now_per_s)
+    return SourceObservation(
+        "cabs", 1, 0, 0, 0, 0, 0, lanes=(lane,), foreseen_rate_per_s=soon_per_s,
+        foreseen_horizon_s=20.0,
+    )  # fmt: skip
 
 
 def test_a_rush_of_earlier_days_is_foreseen_by_the_history(tmp_path: Path) -> None:

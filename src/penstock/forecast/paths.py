@@ -139,6 +139,32 @@ class Calendar:
         return expected
 
 
+@dataclass(frozen=True)
+class Announced:
+    """What the sources said at each moment that they would bring: admission knows its streams.
+
+    `rates_per_s` are for `steps_ahead` later, so nearer steps were announced before, and later ones
+    are taken to stay as announced.
+    """
+
+    rates_per_s: tuple[float, ...]
+    steps_ahead: int
+
+    @property
+    def name(self) -> str:
+        return "what admission foresees"
+
+    def paths(self, series: Floats, steps: int) -> Floats:
+        """From what is now to what was announced; NaN where nothing was."""
+        announced = np.asarray(self.rates_per_s)
+        if len(announced) != len(series):
+            return np.full((len(series), steps), np.nan)
+        since = np.maximum(0, self.steps_ahead - np.arange(1, steps + 1))
+        moments = np.maximum(0, np.arange(len(series))[:, None] - since)
+        expected: Floats = announced[moments]
+        return expected
+
+
 USUAL_FORECASTERS: tuple[PathForecaster, ...] = (
     LastValue(), Level(0.3), Trend(0.3), Trend(0.6), Trend(0.8, 0.95), Seasonal(),
 )  # fmt: skip

@@ -8,7 +8,7 @@ import numpy as np
 
 from penstock.forecast.calendar import RateCalendar
 from penstock.forecast.load_ahead import LoadAhead, load_ahead
-from penstock.forecast.paths import USUAL_FORECASTERS, Calendar, evenly
+from penstock.forecast.paths import USUAL_FORECASTERS, Announced, Calendar, evenly
 from penstock.model.observation import Observation
 from penstock.scaling.models.batch_course import Work
 from penstock.scaling.models.batch_work import learn_work
@@ -59,7 +59,11 @@ def read_promise_inputs(
     lead = max(1, math.ceil((start_up_s + period_s) / period_s - 1e-9))
     steps = planned_steps(lead, look_ahead_s / period_s)
     moments_s = np.arange(1.0 - len(series), steps[-1] + 1.0) * period_s + newest.at_s
-    forecasters = (*USUAL_FORECASTERS, Calendar(tuple(calendar.usual_per_s(moments_s))))
+    forecasters = (
+        *USUAL_FORECASTERS,
+        Calendar(tuple(calendar.usual_per_s(moments_s))),
+        _announced(window, len(series), period_s),
+    )
     ahead = load_ahead(series, steps, context.limits.share, forecasters, lead)
     asked_s = context.last_change_s
     pending_s = max(0.0, asked_s + start_up_s - newest.at_s) if math.isfinite(asked_s) else 0.0
@@ -69,6 +73,17 @@ def read_promise_inputs(
         newest.processors or context.current.processors, pending_s, start_up_s, waiting,
         waiting > newest.arrival_rate_per_s * context.limits.max_latency_s,
     )  # fmt: skip
+
+
+def _announced(window: Sequence[Observation], count: int, period_s: float) -> Announced:
+    """What admission foresaw in each of the periods; nothing where one of them is missing."""
+    horizons_s = [
+        source.foreseen_horizon_s for source in window[-1].sources if source.foreseen_horizon_s
+    ]
+    if not horizons_s or count != len(window):
+        return Announced((), 1)
+    rates = tuple(one.foreseen_rate_per_s for one in window)
+    return Announced(rates, max(1, round(max(horizons_s) / period_s)))
 
 
 def _work(window: Sequence[Observation], row_s: float, interval_s: float) -> Work:

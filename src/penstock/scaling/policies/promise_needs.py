@@ -113,17 +113,26 @@ def _first(
     time for which a new executor has to be paid at least.
     """
     allowed = (1 - context.limits.share) / 2 * course.rows
-    enough = course.late_rows <= course.late_rows.min() + allowed
-    enough &= course.late_row_s <= course.late_row_s.min() + allowed * _LITTLE_S
-    first = int(sizes[enough.argmax()])
-    if (course.late_rows > allowed).all():  # some will be late: no time to give anything up
-        first = max(first, min(int(sizes[-1]), -(-context.current.processors // step)))
-    if not inputs.behind:
-        return first
+    in_time = course.late_rows <= allowed
+    if in_time.any() and not inputs.behind:
+        return int(sizes[in_time.argmax()])
+    # Some will be late whatever is done now: no time to give anything up.
+    now = min(int(sizes[-1]), -(-context.current.processors // step))
+    least_late = course.late_row_s <= course.late_row_s.min() + allowed * _LITTLE_S
+    soon = max(int(sizes[least_late.argmax()]), int(sizes[in_time.argmax()]))
+    return max(now, min(soon, _catching_up(context, inputs, sizes, step)))
+
+
+def _catching_up(context: ScalingContext, inputs: PromiseInputs, sizes: Ints, step: int) -> int:
+    """What works off, within the time of a start-up, all that will wait by then."""
+    serves = inputs.work.rows_per_s(sizes.astype(np.float64) * step)
+    rate = float(inputs.ahead.upper_per_s(context.limits.share)[: inputs.lead].max())
+    live = np.array([float(max(1, inputs.live))])
+    falls_behind = max(0.0, rate - float(inputs.work.rows_per_s(live)[0]))
+    waiting = inputs.waiting_rows + falls_behind * inputs.start_up_s
     within_s = max(inputs.start_up_s, context.limits.max_latency_s)
-    rows_per_s = float(inputs.ahead.expected_per_s.max()) + inputs.waiting_rows / within_s
-    enough = inputs.work.rows_per_s(sizes.astype(np.float64) * step) >= rows_per_s
-    return max(first, int(sizes[enough.argmax()] if enough.any() else sizes[-1]))
+    enough = serves >= rate + waiting / within_s
+    return int(sizes[enough.argmax()] if enough.any() else sizes[-1])
 
 
 def _infeasible(context: ScalingContext, inputs: PromiseInputs, wanted: Floats) -> str | None:
