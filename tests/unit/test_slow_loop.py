@@ -22,10 +22,10 @@ from penstock.spark.compile.fused import Fused, PlanChoice, possible_part
 from penstock.spark.compile.inspection import Inspection
 from penstock.spark.compile.sharing import Sharing
 from penstock.spark.handles.analysed_plan import Columns, OperatorAnalysis, Watermark
+from penstock.spark.run import slow_loop
 from penstock.spark.run.place import choose_plan
 from penstock.spark.run.slow_loop import (
     HORIZON_S,
-    MOST_PERIODS,
     ORDER,
     PERIODS,
     SlowLoop,
@@ -163,11 +163,12 @@ def test_a_proposal_that_is_only_text_is_said_to_be_old_and_left(
     assert "holds its proposal for steps as text, the form of an earlier Penstock" in said
 
 
-def test_the_slow_loop_holds_a_bounded_part_of_a_run() -> None:
+def test_the_slow_loop_holds_a_bounded_part_of_a_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(slow_loop, "MOST_PERIODS", 40)
     loop = SlowLoop(built(), lambda _: None)
-    for number in range(MOST_PERIODS + PERIODS):
+    for number in range(40 + PERIODS):
         loop.look(period(0.1 * number, 0.9, 0.1))
-    assert len(loop.window) == MOST_PERIODS
+    assert len(loop.window) == 40
     late_s = 10 * HORIZON_S
     for number in range(3):
         loop.look(period(late_s + HORIZON_S / 2 * number, 0.9, 0.1))

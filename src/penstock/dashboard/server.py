@@ -87,6 +87,7 @@ class _Server(ThreadingHTTPServer):
     daemon_threads = True
     block_on_close = False  # streams look every half second whether they should end
     allow_reuse_address = True
+    request_queue_size = 128  # with the usual 5, a crowd at the door waits seconds for each retry
 
     def __init__(self, address: tuple[str, int], handler: type[Handler]) -> None:
         self._lock = threading.Lock()
