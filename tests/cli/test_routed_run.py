@@ -26,6 +26,7 @@ def run(*words: str) -> Result:
     return CliRunner().invoke(app, ["run", "lookups.py:lookups", *words])
 
 
+@pytest.mark.long
 def test_dabs_is_autoscale_plus_with_osg(tmp_path: Path) -> None:
     done = run("--policy", "autoscale_plus", "--once", "--checkpoint", "checkpoint", "--json")
     assert done.exit_code == 0, done.stderr

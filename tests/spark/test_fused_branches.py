@@ -93,6 +93,7 @@ def test_branches_whose_watermarks_differ_divide_their_rows_each(
     assert (LANES, LANES, KEY_GROUPS) in tasks
 
 
+@pytest.mark.long
 def test_a_road_beside_traffic_that_is_divided_otherwise(
     session: SparkSession, tmp_path: Path
 ) -> None:

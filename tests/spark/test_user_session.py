@@ -68,6 +68,7 @@ def run(command: list[str], cluster: dict[str, str], folder: Path) -> str:
     return done.stdout + done.stderr
 
 
+@pytest.mark.long
 @pytest.mark.spark
 def test_the_script_of_the_page_runs_on_the_cluster(
     cluster: dict[str, str], tmp_path: Path
