@@ -19,7 +19,9 @@ HALF_LIFE = 240  # steps after which an error weighs half
 FEW = 12  # errors; with fewer the width is partly a guess
 FIRST_WIDTH = 0.3  # of the rate: the guess, before any error is known
 _GUESS_STEPS = 4  # after which the guess is no wider
-LEAST_SHARE_OF_MEAN = 0.05  # errors at rates below it are measured against it instead
+# Errors are measured against what was expected, but not against less than this share of the mean:
+# the second makes them all alike, whatever the rate. The better of both counts.
+ERROR_SCALES = (0.05, 1e9)
 
 
 @dataclass(frozen=True)
@@ -55,7 +57,7 @@ def load_ahead(
         paths = forecaster.paths(series, steps[-1])[:, np.array(steps) - 1]
         if not np.isfinite(paths[-1]).all():
             continue  # it has nothing to say now
-        for floor in (LEAST_SHARE_OF_MEAN, 1e9):
+        for floor in ERROR_SCALES:
             record, scale = _record(series, paths, forecaster.name, steps, floor)
             loss = _loss(record, level, column, scale)
             if found is None or loss < found[0]:
