@@ -19,7 +19,7 @@ from typer.testing import CliRunner
 from penstock.cli.cluster import cluster as cluster_command
 from penstock.errors import InvalidInput, Unavailable
 from penstock.spark.cluster import launch, standing
-from penstock.spark.cluster.embedded import EmbeddedCluster, compiler_settings
+from penstock.spark.cluster.embedded import EmbeddedCluster, compiler_options
 from penstock.spark.cluster.supervisor import ClusterState, process_started, write_state
 
 pytestmark = pytest.mark.spark
@@ -107,8 +107,8 @@ def test_up_and_down() -> None:
 
 
 def test_executors_that_crowd_the_cores_start_quickly() -> None:
-    assert compiler_settings(slots=2, cores=2) == {}
-    assert compiler_settings(slots=3, cores=2)
+    assert compiler_options(slots=2, cores=2) == ()
+    assert compiler_options(slots=3, cores=2)
 
 
 def test_kill_9_of_the_program_ends_everything(

@@ -20,6 +20,7 @@ from penstock.cli.exit_codes import ExitCodeGroup
 from penstock.cli.history import history
 from penstock.cli.plan import plan
 from penstock.cli.plan_graph import plan_graph
+from penstock.cli.prepare import prepare
 from penstock.cli.run import run
 from penstock.cli.simulate import simulate
 
@@ -71,6 +72,7 @@ app.command(epilog="Example: penstock plan-graph road.py:road --plan auto --out 
     plan_graph
 )
 app.command(epilog="Example: penstock doctor --spark")(doctor)
+app.command(epilog="Example: penstock prepare")(prepare)
 app.add_typer(cluster)
 
 

@@ -14,7 +14,7 @@ from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
 
 from penstock.errors import PenstockError
-from penstock.spark.cluster.launch import find_java
+from penstock.spark.cluster.installed import find_java
 
 JAVA_VERSIONS = (17, 21)
 LEAST_PYTHON = (3, 11)

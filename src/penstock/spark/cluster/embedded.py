@@ -15,13 +15,14 @@ import os
 import shutil
 import subprocess
 import urllib.request
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
 from penstock.errors import Unavailable
-from penstock.spark.cluster import launch
+from penstock.spark.cluster import class_archive, launch
+from penstock.spark.cluster.installed import find_java
 from penstock.spark.cluster.launch import SECRET, START_LIMIT_S, STOP_LIMIT_S
 from penstock.spark.cluster.supervisor import ClusterState
 
@@ -66,8 +67,9 @@ class EmbeddedCluster:
     @property
     def settings(self) -> Mapping[str, str]:
         """Settings of every session on this cluster; without them it cannot be used."""
-        found = session_settings(self._running().master_url, self._secret)
-        return {**found, **compiler_settings(self._slots, os.cpu_count() or 1)}
+        return session_settings(
+            self._running(), self._secret, compiler_options(self._slots, os.cpu_count() or 1)
+        )
 
     @property
     def directory(self) -> Path:
@@ -78,7 +80,7 @@ class EmbeddedCluster:
         """Start and wait until the worker is registered; Unavailable with the reason if not."""
         if self._process is not None:
             return
-        launch.find_java()
+        find_java()
         self._directory = launch.private_directory()
         self._secret = launch.write_configuration(self._directory)
         state_path = self._directory / "state.json"
@@ -132,18 +134,24 @@ class EmbeddedCluster:
         return self._state
 
 
-def session_settings(master_url: str, secret: str) -> Mapping[str, str]:
+def session_settings(
+    state: ClusterState, secret: str, executor_options: Sequence[str] = ()
+) -> Mapping[str, str]:
     """Settings of a session that uses a cluster of ours; see start_driver_jvm for the secret."""
+    jar = class_archive.jar()
+    java = [launch.log_option(Path(state.directory)), class_archive.java_options()]
     return {
-        "spark.master": master_url,
+        "spark.master": state.master_url,
         "spark.authenticate": "true",
         SECRET: secret,
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
+        "spark.executor.defaultJavaOptions": " ".join([*java, *executor_options]),
+        **({} if jar is None else {"spark.executor.extraClassPath": str(jar)}),
     }
 
 
-def compiler_settings(slots: int, cores: int) -> Mapping[str, str]:
+def compiler_options(slots: int, cores: int) -> Sequence[str]:
     """How far executors with so many slots in all optimise their code.
 
     The optimising compiler makes batches shorter once it has done its work; until then it makes
@@ -151,9 +159,7 @@ def compiler_settings(slots: int, cores: int) -> Mapping[str, str]:
     there are cores, several may start at once, under load, and would take those cores from the
     stream just to compile.
     """
-    if slots <= cores:
-        return {}
-    return {"spark.executor.defaultJavaOptions": "-XX:TieredStopAtLevel=1"}
+    return () if slots <= cores else ("-XX:TieredStopAtLevel=1",)
 
 
 def start_driver_jvm(settings: Mapping[str, str]) -> None:
@@ -168,7 +174,8 @@ def start_driver_jvm(settings: Mapping[str, str]) -> None:
     from penstock.spark.handles import start_driver
 
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    found = {**local_files.class_path(), **settings}
+    prepared = {"spark.driver.defaultJavaOptions": class_archive.java_options()}
+    found = {**local_files.class_path(), **prepared, **settings}
     start_driver({key: value for key, value in found.items() if key != SECRET})
 
 

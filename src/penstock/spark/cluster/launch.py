@@ -5,16 +5,15 @@ import hmac
 import json
 import os
 import secrets
-import shutil
 import sys
 import tempfile
 import time
 from collections.abc import Callable
-from importlib.util import find_spec
 from pathlib import Path
 
 from penstock.errors import InvalidInput, Unavailable
-from penstock.spark.cluster import supervisor
+from penstock.spark.cluster import class_archive, supervisor
+from penstock.spark.cluster.installed import spark_home
 from penstock.spark.cluster.supervisor import ClusterState
 
 START_LIMIT_S = 90.0
@@ -44,30 +43,6 @@ def check_size(slots: int, memory_mb: int | None) -> tuple[int, int]:
     if memory_mb < 512:
         raise InvalidInput(f"memory_mb is {memory_mb}; an executor needs at least 512.")
     return slots, memory_mb
-
-
-def find_java() -> Path:
-    """The `java` that Spark's scripts would run."""
-    home = os.environ.get("JAVA_HOME")
-    if home:
-        java = Path(home) / "bin" / "java"
-        if not os.access(java, os.X_OK):
-            raise Unavailable(f"JAVA_HOME is {home}, but {java} cannot be run; unset or fix it.")
-        return java
-    found = shutil.which("java")
-    if found is None:
-        raise Unavailable(
-            "There is no java on the PATH and JAVA_HOME is not set; install Java 17 or 21."
-        )
-    return Path(found)
-
-
-def spark_home() -> Path:
-    """The installed pyspark package, which is a whole Spark."""
-    spec = find_spec("pyspark")
-    if spec is None or not spec.submodule_search_locations:
-        raise Unavailable("pyspark is not installed for this Python; install it with pip.")
-    return Path(spec.submodule_search_locations[0])
 
 
 def supervisor_log(directory: Path) -> Path:
@@ -134,18 +109,30 @@ def _base64(data: bytes) -> str:
 
 def environment(directory: Path) -> dict[str, str]:
     """Environment of master and worker: ours, without settings meant for other clusters."""
+    jar = class_archive.jar()
     kept = {
         key: value for key, value in os.environ.items() if not key.startswith(("SPARK_", "_SPARK"))
     }
     return kept | {
         "SPARK_HOME": str(spark_home()),
-        "SPARK_CONF_DIR": str(directory / "conf"),
+        # Configuration is given by name: a folder on the class path would be in the way of a class
+        # archive, also on that of executors.
+        "SPARK_CONF_DIR": str(directory / "nothing"),
         "SPARK_LOCAL_DIRS": str(directory / "local"),
         "SPARK_LOCAL_IP": "127.0.0.1",
         "SPARK_DAEMON_MEMORY": "512m",
         # The directory is named on the command line so that the processes can be told apart.
-        "SPARK_DAEMON_JAVA_OPTS": f'-XX:+UseSerialGC "-Dpenstock.cluster={directory}"',
-    }
+        "SPARK_DAEMON_JAVA_OPTS": " ".join([
+            "-XX:+UseSerialGC -XX:TieredStopAtLevel=1", f'"-Dpenstock.cluster={directory}"',
+            log_option(directory), class_archive.java_options(),
+        ]),
+        **({} if jar is None else {"SPARK_DAEMON_CLASSPATH": str(jar)}),
+    }  # fmt: skip
+
+
+def log_option(directory: Path) -> str:
+    """What makes a JVM of the cluster log as the others do."""
+    return f'"-Dlog4j2.configurationFile={directory}/conf/log4j2.properties"'
 
 
 def supervisor_command(directory: Path, state: Path, slots: int, memory_mb: int) -> list[str]:

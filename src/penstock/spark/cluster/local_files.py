@@ -15,6 +15,7 @@ from pathlib import Path
 import pyspark
 
 from penstock.errors import Unavailable
+from penstock.spark.cluster import class_archive
 from penstock.spark.handles import compile_java, load_class
 
 log = logging.getLogger(__name__)
@@ -26,32 +27,34 @@ _SOURCE = Path(__file__).with_name("LocalFiles.java")
 def class_path() -> dict[str, str]:
     """The setting by which a driver finds the class, compiled already or not yet."""
     try:
-        folder = _folder()
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)  # a JVM forgets what was not there
+        place = _place()
+        if place.suffix != ".jar":  # a JVM forgets what was not there
+            place.mkdir(mode=0o700, parents=True, exist_ok=True)
     except (OSError, RuntimeError):  # the latter where the user has no home
         return {}
-    return {"spark.driver.extraClassPath": str(folder)}
+    return {"spark.driver.extraClassPath": str(place)}
 
 
 def use_with(settings: Mapping[str, str]) -> dict[str, str]:
     """What to add to a session's settings to use the class; nothing if it cannot be loaded."""
-    if _EXECUTORS in settings:
-        return {}
     try:
+        place = str(_place())
+        if settings.get(_EXECUTORS, place) != place:
+            return {}
         _compile()
         load_class(CLASS)
     except (Unavailable, OSError, RuntimeError) as error:
         log.debug("using Hadoop's own local files: %s", error)
         return {}
-    return {_EXECUTORS: str(_folder()), "spark.hadoop.fs.file.impl": CLASS}
+    return {_EXECUTORS: place, "spark.hadoop.fs.file.impl": CLASS}
 
 
 def _compile() -> None:
     """Write the compiled classes, the outermost last: where it is, all are."""
     folder = _folder() / CLASS.split(".")[0]
-    if (folder / "LocalFiles.class").exists():
+    if class_archive.jar() is not None or (folder / "LocalFiles.class").exists():
         return
-    compiled = compile_java(_SOURCE.read_text(encoding="utf-8"))
+    compiled = compiled_classes()
     folder.mkdir(mode=0o700, exist_ok=True)
     for name, code in sorted(compiled.items(), reverse=True):
         file = folder / f"{name.split('.')[-1]}.class"
@@ -60,9 +63,16 @@ def _compile() -> None:
         scratch.replace(file)  # whole, whoever else compiles at the same time
 
 
+def compiled_classes() -> dict[str, bytes]:
+    """The class and those inside it, by their names; needs a driver."""
+    return compile_java(_SOURCE.read_text(encoding="utf-8"))
+
+
+def _place() -> Path:
+    return class_archive.jar() or _folder()
+
+
 def _folder() -> Path:
     """One for each text of the class and each Spark, because either may change."""
-    given = os.environ.get("XDG_CACHE_HOME")
-    cache = Path(given) if given else Path.home() / ".cache"
     made_of = _SOURCE.read_bytes() + pyspark.__version__.encode()
-    return cache / "penstock" / f"classes-{hashlib.sha256(made_of).hexdigest()[:12]}"
+    return class_archive.cache() / f"classes-{hashlib.sha256(made_of).hexdigest()[:12]}"

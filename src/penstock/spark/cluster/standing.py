@@ -19,6 +19,7 @@ from pathlib import Path
 from penstock.errors import Unavailable
 from penstock.spark.cluster import embedded, launch
 from penstock.spark.cluster.embedded import ClusterStatus
+from penstock.spark.cluster.installed import find_java
 from penstock.spark.cluster.supervisor import ClusterState, process_started
 
 NONE_UP = "No cluster is up; start one with `penstock cluster up`."
@@ -81,7 +82,7 @@ def user_cluster() -> UserCluster:
     if state is None:
         raise Unavailable(NONE_UP)
     secret = launch.read_secret(Path(state.directory))
-    settings = embedded.session_settings(state.master_url, secret)
+    settings = embedded.session_settings(state, secret)
     return UserCluster(state.slots, state.memory_mb, Path(state.directory), settings)
 
 
@@ -107,7 +108,7 @@ def state_directory() -> Path:
 
 
 def _start(slots: int, memory_mb: int) -> ClusterState:
-    launch.find_java()
+    find_java()
     directory = launch.private_directory()
     state_path = _state_path()
     state_path.unlink(missing_ok=True)

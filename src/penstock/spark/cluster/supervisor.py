@@ -119,7 +119,10 @@ class Supervisor:
                 shutil.rmtree(self._directory, ignore_errors=True)
 
     def _start(self) -> None:
-        here = ("--host", "127.0.0.1", "--port", "0", "--webui-port", "0")
+        here = (
+            "--host", "127.0.0.1", "--port", "0", "--webui-port", "0",
+            "--properties-file", str(self._directory / "conf" / "spark-defaults.conf"),
+        )  # fmt: skip
         self._spawn("master", "org.apache.spark.deploy.master.Master", *here)
         page_url = f"http://127.0.0.1:{self._logged('master', _MASTER_PAGE)}"
         master_url = self._logged("master", _MASTER_READY)
