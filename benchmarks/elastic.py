@@ -1,12 +1,13 @@
 """A plain PySpark script with and without `penstock.attach`, beside Spark's own dynamic allocation
-and fixed sizes, under the same load that goes 1 -> 4 -> 1.
+and fixed sizes, in one stream that is warm and then sees a ramp, two bursts and a real curve.
 
 Everything is measured from outside: executors by what the cluster's master counts, latency from
-when a row's file appeared to when Spark's file sink committed the batch with it. Start-up is told
-beside the share in time, not in it, by the rule of every run.
+when a row's file appeared to when Spark's file sink committed the batch with it. The first seconds,
+in which every mode is cold, belong to none of the loads. Each mode also runs in the simulator,
+which takes its costs from the attached run: how far it is off says what the arena is worth.
 
-Run: make bench-elastic; `python -m benchmarks elastic:short` for half a minute of load and two of
-the modes, which shows that it works and nothing else.
+Run: make bench-elastic; `python -m benchmarks elastic:ramp` for one of the loads, and with `short`
+half a minute of load and two of the modes, which shows that it works and nothing else.
 """
 
 import math
@@ -17,32 +18,46 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from benchmarks._sink_latencies import InTime, delivered, in_time
+from benchmarks._elastic_loads import ALL, SHORT, Course, Part, course, within
+from benchmarks._elastic_simulated import calibrated, in_part, simulated
+from benchmarks._sink_latencies import Delivered, delivered
+from penstock.model.number_text import share_text
 from penstock.spark.act.executors import executor_settings
 from penstock.spark.cluster.embedded import EmbeddedCluster
 from penstock.spark.cluster.session import QUICK_START
-from penstock.workloads.gantries import RushHour
 from penstock.workloads.profiles import RateProfile
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 SLOTS, MOST, MEMORY_MB = 2, 4, 768
 BOUND_S = 5.0
 FILE_EVERY_S = 0.25
-AFTER_S = 25.0  # for what waits when the load ends
+AFTER_S = 15.0  # for what waits when the load ends
 POLL_S = 0.25
 START_S = 20.0  # until a script has its first executor, about
-SHORT = "short"
-CASES = (SHORT,)
+CASES = (*ALL, SHORT)
+OURS = "attached, promise"
 
 _DRA = "spark.dynamicAllocation."
-MODES: dict[str, tuple[str, dict[str, str]]] = {
-    "static-1": ("plain_stream.py", {"spark.cores.max": str(SLOTS)}),
-    "static-4": ("plain_stream.py", {"spark.cores.max": str(SLOTS * MOST)}),
-    "dynamic allocation": (
+
+
+@dataclass(frozen=True)
+class Mode:
+    """A script, what Spark is told, what the environment tells Penstock, and its simulation."""
+
+    script: str
+    settings: dict[str, str]
+    policy: str = ""
+    executors: int | None = None  # where they are fixed
+
+
+MODES: dict[str, Mode] = {
+    "static-1": Mode("plain_stream.py", {"spark.cores.max": str(SLOTS)}, executors=1),
+    "static-4": Mode("plain_stream.py", {"spark.cores.max": str(SLOTS * MOST)}, executors=MOST),
+    "dynamic allocation": Mode(
         "plain_stream.py",
         {
             f"{_DRA}enabled": "true", f"{_DRA}shuffleTracking.enabled": "true",
@@ -50,86 +65,130 @@ MODES: dict[str, tuple[str, dict[str, str]]] = {
             "spark.cores.max": str(SLOTS * MOST),
         },
     ),
-    "attached": ("attached_stream.py", executor_settings(1, MOST, SLOTS)),
+    OURS: Mode("attached_stream.py", executor_settings(1, MOST, SLOTS), "promise"),
+    "attached, drs": Mode("attached_stream.py", executor_settings(1, MOST, SLOTS), "drs"),
 }  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Load:
+    """What one mode made of one load."""
+
+    share: float  # of the rows that arrived in it, those that never came out included
+    worst_s: float
+    executor_s: float
+
+    def __str__(self) -> str:
+        return (
+            f"{share_text(self.share)} in time, worst {self.worst_s:.1f} s, "
+            f"{self.executor_s:.0f} executor-seconds"
+        )
 
 
 @dataclass(frozen=True)
 class Measured:
     """What one mode came to."""
 
-    of_rows: InTime
-    executor_s: float
+    loads: dict[str, Load]
+    lost: int
+    twice: int
+    history: Path | None = field(default=None)
 
     def __str__(self) -> str:
-        return f"{self.of_rows}, {self.executor_s:.0f} executor-seconds"
-
-
-def load_profile(case: str = "") -> RateProfile:
-    """1 -> 4 -> 1 in under two minutes."""
-    if case == SHORT:
-        return RushHour(8, 12, 20, 24, 30).profile(50, 200)
-    return RushHour(15, 40, 65, 75, 115).profile(150, 600)
+        loads = "; ".join(f"{name}: {load}" for name, load in self.loads.items())
+        return f"{loads}; lost {self.lost}, twice {self.twice}"
 
 
 def run(case: str = "") -> Iterator[dict[str, Any]]:
-    """Two rows for each mode but the last: results in time, and executor-seconds."""
-    load, found = load_profile(case), {}
-    modes = ("static-1", "attached") if case == SHORT else tuple(MODES)
-    for number, mode in enumerate(modes, 1):
-        about_s = load.duration_s + AFTER_S + START_S
-        _say(f"{number} of {len(modes)}, {mode}: about {about_s:.0f} s ...")
-        found[mode] = _measured(mode, load)
-        _say(f"{mode}: {found[mode]}")
-    attached = found.pop("attached")
-    conditions = "; ".join(f"{mode}: {one}" for mode, one in found.items())
-    conditions += f"; attached: {attached}"
-    for mode, one in found.items():
-        yield {
-            "name": f"attach_in_time/{mode}",
-            "baseline": _known(one.of_rows.share),
-            "ours": _known(attached.of_rows.share),
-            "unit": f"share of rows within {BOUND_S:g} s, after start-up",
-            "ratio": _known(attached.of_rows.share / max(one.of_rows.share, 1e-9)),
-            "conditions": conditions,
-        }
-        yield {
-            "name": f"attach_cost/{mode}",
-            "baseline": one.executor_s,
-            "ours": attached.executor_s,
-            "unit": "executor-seconds",
-            "ratio": one.executor_s / attached.executor_s,
-            "conditions": conditions,
-        }
+    """For each load and mode: results in time and executor-seconds, and the simulator's error."""
+    whole, found = course(case), dict[str, Measured]()
+    modes = ("static-1", OURS) if case == SHORT else tuple(MODES)
+    with tempfile.TemporaryDirectory(prefix="penstock-elastic-") as folder:
+        for number, mode in enumerate(modes, 1):
+            about_s = whole.profile.duration_s + AFTER_S + START_S
+            _say(f"{number} of {len(modes)}, {mode}: about {about_s:.0f} s ...")
+            found[mode] = _measured(mode, whole, Path(folder) / str(number))
+            _say(f"{mode}: {found[mode]}")
+        history = found[OURS].history
+        assert history is not None
+        for part in whole.parts:
+            yield from _compared(part.name, found)
+            if case != SHORT:
+                yield from _simulated(part, found, history, whole)
 
 
-def _known(share: float) -> float | None:
-    """JSON has no word for a share of nothing: all rows came during start-up."""
-    return None if math.isnan(share) else share
+def _compared(load: str, found: dict[str, Measured]) -> Iterator[dict[str, Any]]:
+    ours = found[OURS].loads[load]
+    conditions = "; ".join(f"{mode}: {one.loads[load]}" for mode, one in found.items())
+    for mode, measured in found.items():
+        one = measured.loads[load]
+        if mode != OURS:
+            yield {
+                "name": f"attach_in_time/{load}/{mode}", "baseline": one.share,
+                "ours": ours.share, "unit": f"share of rows within {BOUND_S:g} s",
+                "ratio": ours.share / max(one.share, 1e-9), "conditions": conditions,
+            }  # fmt: skip
+            yield {
+                "name": f"attach_cost/{load}/{mode}", "baseline": one.executor_s,
+                "ours": ours.executor_s, "unit": "executor-seconds",
+                "ratio": one.executor_s / ours.executor_s, "conditions": conditions,
+            }  # fmt: skip
+
+
+def _simulated(
+    part: Part, found: dict[str, Measured], history: Path, whole: Course
+) -> Iterator[dict[str, Any]]:
+    scenario = calibrated(history, whole)
+    for mode, measured in found.items():
+        given, load = MODES[mode], measured.loads[part.name]
+        if given.executors is None and not given.policy:
+            continue  # the simulator has no dynamic allocation
+        result = simulated(scenario, given.policy, given.executors)
+        share, executor_s = in_part(result, part)
+        yield {
+            "name": f"simulated/{part.name}/{mode}", "baseline": load.share, "ours": share,
+            "unit": f"share of rows within {BOUND_S:g} s, on Spark and in the simulator",
+            "ratio": share / max(load.share, 1e-9),
+            "conditions": f"off by {100 * (share - load.share):+.1f} points; executor-seconds "
+            f"{executor_s:.0f} instead of {load.executor_s:.0f}",
+        }  # fmt: skip
 
 
 def _say(text: str) -> None:
     print(f"benchmarks: elastic, {text}", file=sys.stderr, flush=True)
 
 
-def _measured(mode: str, load: RateProfile) -> Measured:
-    script, settings = MODES[mode]
-    with tempfile.TemporaryDirectory(prefix="penstock-elastic-") as folder:
-        where = Path(folder)
-        for name in ("in", "conf"):
-            (where / name).mkdir(mode=0o700)
-        with EmbeddedCluster(SLOTS * MOST, MEMORY_MB * MOST) as cluster:
-            _write_defaults(
-                where / "conf" / "spark-defaults.conf", {**cluster.settings, **settings}
-            )
-            duration_s = load.duration_s + AFTER_S
-            program = _start(script, where, duration_s)
-            _until_executors(cluster, program)
-            feeder = threading.Thread(target=_feed, args=(where / "in", load), daemon=True)
-            feeder.start()
-            executor_s = _watch(cluster, program, duration_s)
-            feeder.join()
-        return Measured(in_time(delivered(where / "out"), int(load.rows), BOUND_S), executor_s)
+def _measured(mode: str, whole: Course, where: Path) -> Measured:
+    given = MODES[mode]
+    for name in ("in", "conf"):
+        (where / name).mkdir(mode=0o700, parents=True)
+    with EmbeddedCluster(SLOTS * MOST, MEMORY_MB * MOST) as cluster:
+        defaults = where / "conf" / "spark-defaults.conf"
+        _write_defaults(defaults, {**cluster.settings, **given.settings})
+        duration_s = whole.profile.duration_s + AFTER_S
+        program = _start(given, where, duration_s)
+        _until_executors(cluster, program)
+        fed = _Fed(where / "in", whole.profile)
+        fed.start()
+        at_s, executors = _watch(cluster, program, duration_s)
+        fed.join()
+    rows = delivered(where / "out")
+    seen_s = tuple(at - fed.began_s for at in at_s)
+    return Measured(
+        {p.name: _load(p, rows, fed, within(p, seen_s, executors)) for p in whole.parts},
+        lost=fed.sent - len(set(rows.vehicle.tolist())),
+        twice=len(rows.vehicle) - len(set(rows.vehicle.tolist())),
+        history=where / "history.sqlite" if given.policy else None,
+    )
+
+
+def _load(part: Part, rows: Delivered, fed: "_Fed", executor_s: float) -> Load:
+    arrived_s = rows.arrived_s - fed.began_s
+    here = (arrived_s >= part.begins_s) & (arrived_s < part.ends_s)
+    waited_s = (rows.committed_s - rows.arrived_s)[here]
+    due = max(1, fed.sent_between(part.begins_s, part.ends_s))
+    kept = float((waited_s <= BOUND_S).sum() / due)
+    return Load(kept, float(waited_s.max(initial=math.nan)), executor_s)
 
 
 def _write_defaults(file: Path, settings: dict[str, str]) -> None:
@@ -146,8 +205,8 @@ def _write_defaults(file: Path, settings: dict[str, str]) -> None:
     file.chmod(0o600)
 
 
-def _start(script: str, where: Path, duration_s: float) -> "subprocess.Popen[bytes]":
-    command = [sys.executable, str(EXAMPLES / script)]
+def _start(mode: Mode, where: Path, duration_s: float) -> "subprocess.Popen[bytes]":
+    command = [sys.executable, str(EXAMPLES / mode.script)]
     command += [str(where / name) for name in ("in", "out", "checkpoint")]
     environment = {
         **os.environ,
@@ -155,6 +214,7 @@ def _start(script: str, where: Path, duration_s: float) -> "subprocess.Popen[byt
         "SPARK_LOCAL_IP": "127.0.0.1",
         "PYSPARK_PYTHON": sys.executable,
         "PENSTOCK_HISTORY": str(where / "history.sqlite"),
+        **({"PENSTOCK_POLICY": mode.policy} if mode.policy else {}),
     }
     log = (where / "log").open("wb")
     return subprocess.Popen(
@@ -171,33 +231,52 @@ def _until_executors(cluster: EmbeddedCluster, program: "subprocess.Popen[bytes]
         time.sleep(POLL_S)
 
 
-def _feed(where: Path, rate: RateProfile) -> None:
-    """Files of rows as the load says, each row with the time its file appeared."""
-    start_s, sent = time.time(), 0
-    while sent < int(rate.rows):
-        time.sleep(FILE_EVERY_S)
-        due = min(int(rate.rows_by(time.time() - start_s)), int(rate.rows))
-        if due > sent:
-            at = time.time()
-            text = "".join(f'{{"vehicle": {row}, "at": {at}}}\n' for row in range(sent, due))
-            staged = where / f".{sent}"
-            staged.write_text(text, encoding="utf-8")
-            staged.rename(where / f"{sent:09}.json")
-            sent = due
+class _Fed(threading.Thread):
+    """Writes files of rows as the load says, each row with the time its file appeared."""
+
+    def __init__(self, where: Path, rate: RateProfile) -> None:
+        super().__init__(daemon=True)
+        self._where, self._rate = where, rate
+        self._files: list[tuple[float, int]] = []  # when, and how many rows
+        self.began_s = time.time()
+
+    @property
+    def sent(self) -> int:
+        return sum(rows for _, rows in self._files)
+
+    def sent_between(self, begins_s: float, ends_s: float) -> int:
+        """Rows of files that appeared then, in seconds after the first."""
+        since = [(at_s - self.began_s, rows) for at_s, rows in self._files]
+        return sum(rows for at_s, rows in since if begins_s <= at_s < ends_s)
+
+    def run(self) -> None:
+        sent, self.began_s = 0, time.time()
+        while sent < int(self._rate.rows):
+            time.sleep(FILE_EVERY_S)
+            elapsed_s = time.time() - self.began_s
+            due = min(int(self._rate.rows_by(elapsed_s)), int(self._rate.rows))
+            if due > sent:
+                at = time.time()
+                text = "".join(f'{{"vehicle": {row}, "at": {at}}}\n' for row in range(sent, due))
+                staged = self._where / f".{sent}"
+                staged.write_text(text, encoding="utf-8")
+                staged.rename(self._where / f"{sent:09}.json")
+                self._files.append((at, due - sent))
+                sent = due
 
 
 def _watch(
     cluster: EmbeddedCluster, program: "subprocess.Popen[bytes]", duration_s: float
-) -> float:
-    """Executor-seconds while the load lasts; the script is then ended."""
-    executor_s, last = 0.0, time.monotonic()
-    end = last + duration_s
-    while (now := time.monotonic()) < end:
+) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """How many executors there were from when on, until the load ends, and with it the script."""
+    at_s, executors = list[float](), list[float]()
+    end = time.monotonic() + duration_s
+    while time.monotonic() < end:
         if program.poll() is not None:
             raise RuntimeError("the script ended before the load did")
-        executor_s += cluster.status().slots_used / SLOTS * (now - last)
-        last = now
+        at_s.append(time.time())
+        executors.append(cluster.status().slots_used / SLOTS)
         time.sleep(POLL_S)
     program.terminate()
     program.wait(60)
-    return executor_s
+    return tuple(at_s), tuple(executors)

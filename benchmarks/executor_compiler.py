@@ -7,13 +7,13 @@ import numpy as np
 
 from benchmarks._sessions import embedded_session
 from benchmarks.fusion_on_spark import BATCH_S, ROAD, measure, road
-from penstock.spark.cluster.embedded import compiler_settings
+from penstock.spark.cluster.embedded import compiler_options
 
 RATE_PER_S = 6_000
 BATCHES = 91  # the first is not counted; Spark remembers 100
 SPANS = ((0, 10), (10, 40), (40, 90))
 ROUNDS = 2
-QUICK = compiler_settings(slots=2, cores=1)
+QUICK = {"spark.executor.extraJavaOptions": " ".join(compiler_options(slots=2, cores=1))}
 OPTIMISING = dict.fromkeys(QUICK, "")
 
 

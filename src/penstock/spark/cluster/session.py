@@ -84,6 +84,9 @@ def settings(
         # Each task would tell the driver of each commit and wait for an answer, so that it finds
         # state that a batch did not write. Batches of ours are run whole, whatever a sink takes.
         "spark.sql.streaming.stateStore.commitValidation.enabled": "false",
+        # Spark forgets generated code beyond 100 classes, which eight queries exceed: every batch
+        # would then compile all of it again, on the driver and on executors.
+        "spark.sql.codegen.cache.maxEntries": "2000",
         # A key group's task waits for the executor that holds its state, and never for a neighbour.
         "spark.locality.wait.process": "3s",
         "spark.locality.wait.node": "0s",

@@ -1,0 +1,50 @@
+"""The elastic benchmark's modes in the simulator, which learnt its costs from one run on Spark."""
+
+from dataclasses import replace
+from pathlib import Path
+
+from benchmarks._elastic_loads import Course, Part, within
+from penstock.config import Settings
+from penstock.control.history.store import HistoryStore
+from penstock.scaling.policies.registry import policy
+from penstock.scaling.policies.static import Static
+from penstock.sim.calibration import scenario_of
+from penstock.sim.replay import periods_after
+from penstock.sim.run import SimulationResult, simulate
+from penstock.sim.scenario import Scenario
+
+
+def calibrated(history: Path, course: Course) -> Scenario:
+    """The cluster and the costs that a run recorded, under the load as it was meant."""
+    with HistoryStore(str(history), create=False) as store:
+        number = store.latest_run()
+        run, seen = store.runs()[number], store.read_observations(number)
+        found = scenario_of(run, periods_after(run, seen), store.read_actions(number))
+    (source,) = found.sources
+    return replace(
+        found,
+        sources=(replace(source, profile=course.profile),),
+        duration_s=course.profile.duration_s,
+    )
+
+
+def simulated(scenario: Scenario, mode: str, executors: int | None) -> SimulationResult:
+    """A mode under that load: a fixed number of executors, or a policy."""
+    if executors is None:
+        return simulate(scenario, policy(mode), settings=Settings(policy=mode))
+    fixed = replace(
+        scenario.cluster, executors=executors, min_executors=executors, max_executors=executors
+    )
+    return simulate(replace(scenario, cluster=fixed), Static())
+
+
+def in_part(result: SimulationResult, part: Part) -> tuple[float, float]:
+    """Share in time of the rows that arrived in a part, and executor-seconds during it."""
+    found = result.results
+    arrived_s = found.at_s - found.latency_s
+    here = (arrived_s >= part.begins_s) & (arrived_s < part.ends_s)
+    rows = found.rows[here]
+    kept = rows[found.latency_s[here] <= result.scenario.max_latency_s]
+    ends_s = tuple(seen.at_s for seen in result.observations)
+    counts = tuple(float(len(seen.nodes)) for seen in result.observations)
+    return float(kept.sum() / rows.sum()), within(part, (0.0, *ends_s), counts)
