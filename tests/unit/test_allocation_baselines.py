@@ -1,17 +1,10 @@
-"""Flux, PoTC and the resource-aware scheduler do what their descriptions say."""
+"""Flux and PoTC do what their descriptions say."""
 
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from experiments.allocation.trials.resource_aware import (
-    Objective,
-    Reservations,
-    network_traffic,
-    schedule,
-    usage_deviation,
-)
 from experiments.allocation.workloads.clusters import fluctuating
 from penstock.allocation.budget import SearchBudget
 from penstock.allocation.flux import flux
@@ -19,7 +12,7 @@ from penstock.allocation.framework import Cluster
 from penstock.allocation.policies import AllocationContext, decide
 from penstock.allocation.potc import potc
 from penstock.allocation.problem import AllocationProblem, Ints, distance
-from penstock.allocation.traffic import Traffic, no_traffic
+from penstock.allocation.traffic import no_traffic
 
 
 def cluster(load: list[float], home: list[int], nodes: int, budget: float) -> AllocationProblem:
@@ -70,37 +63,6 @@ def test_potc_does_not_see_the_load_of_merging() -> None:
     merged = choices.node_loads(problem.load, problem.capacity, merging)
     assert merged.sum() > plain.sum()
     assert merged.std() > plain.std()
-
-
-def chain(tasks: int) -> Traffic:
-    steps = np.arange(tasks - 1)
-    return Traffic(steps, steps + 1, np.ones(tasks - 1), np.arange(tasks))
-
-
-def reservations(tasks: int, nodes: int, memory: float) -> Reservations:
-    return Reservations(
-        np.full(tasks, 10.0), np.full(tasks, 1.0), np.full(nodes, 100.0), np.full(nodes, memory)
-    )
-
-
-def test_each_objective_is_best_at_what_it_is_for() -> None:
-    room = reservations(tasks=8, nodes=4, memory=4.0)
-    names: tuple[Objective, ...] = ("equality", "traffic", "resource")
-    found = {name: schedule(room, chain(8), name).plan for name in names}
-    assert usage_deviation(room, found["equality"]) == pytest.approx(0.0)
-    assert network_traffic(chain(8), found["traffic"]) == 1  # two nodes are needed for memory
-    assert network_traffic(chain(8), found["resource"]) == 1
-    assert network_traffic(chain(8), found["equality"]) > 1
-
-
-def test_reservations_are_kept_or_the_answer_says_so() -> None:
-    kept = schedule(reservations(8, 4, memory=2.0), chain(8), "resource")
-    assert kept.infeasible is None
-    assert np.bincount(kept.plan, minlength=4).tolist() == [2, 2, 2, 2]
-    crowded = schedule(reservations(9, 4, memory=2.0), chain(9), "resource")
-    assert crowded.infeasible is not None
-    assert "1 of 9" in crowded.infeasible
-    assert (crowded.plan >= 0).all()
 
 
 def test_distance_counts_overloaded_draining_nodes() -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from penstock import config
 from penstock.allocation.policies import POLICIES as ALLOCATION_POLICIES
+from penstock.allocation.resource_aware import OBJECTIVES
 from penstock.cli.options_page import options_page
 from penstock.config import ALLOCATIONS, OPTIONS, Settings
 from penstock.config.sources import from_command_line, from_keywords
@@ -94,7 +95,12 @@ def test_names_in_options_are_those_that_there_are() -> None:
     assert set(ALLOCATIONS) == set(ALLOCATION_POLICIES)
     assert Settings().policy in names()
     listed = {option.name: option.choices for option in known_options() if option.choices}
-    assert listed == {"policy": names(), "shadow": names(), "allocation": ALLOCATIONS}
+    assert listed == {
+        "policy": names(),
+        "shadow": names(),
+        "allocation": ALLOCATIONS,
+        "allocation-objective": OBJECTIVES,
+    }
 
 
 @pytest.mark.parametrize(
@@ -121,7 +127,7 @@ def test_names_in_options_are_those_that_there_are() -> None:
         ("dry-run", "perhaps", "true or false"),
         ("policy", " ", "allowed: autoscale, "),
         ("policy", "clever", "allowed: autoscale, "),
-        ("allocation", "best", "allowed: milp, albic, flux, cola, potc, or off"),
+        ("allocation", "best", "allowed: milp, albic, flux, cola, potc, resource-aware, or off"),
         ("shadow", "drs,nonsense", "names 'nonsense'; allowed: any of autoscale, "),
         ("shadow", "drs,", "names ''; allowed: any of autoscale, "),
         ("shadow", "drs,drs", "name each one once"),

@@ -12,6 +12,7 @@ from penstock.allocation.budget import SearchBudget
 from penstock.allocation.framework import Cluster
 from penstock.allocation.policies import FULL_LOAD, AllocationContext, decide
 from penstock.allocation.problem import NOWHERE, AllocationProblem, Ints, Resource
+from penstock.allocation.resource_aware import Objective
 from penstock.allocation.schema import SCHEMA
 from penstock.allocation.traffic import Traffic
 from penstock.documents import Document
@@ -32,7 +33,12 @@ def advise(document: Document) -> dict[str, Any]:
     decision = decide(
         document["policy"],
         AllocationContext(
-            Cluster(tuple(nodes), problem), groups, traffic, max_load, _albic(document)
+            Cluster(tuple(nodes), problem),
+            groups,
+            traffic,
+            max_load,
+            _albic(document),
+            _objective(document),
         ),
         SearchBudget.of_time(float(document.get("time_limit_s", DEFAULT_TIME_LIMIT_S))),
         np.random.default_rng(int(document.get("seed", 0))),
@@ -72,6 +78,16 @@ def _albic(document: Document) -> AlbicOptions:
     if "pairs" in given:
         named["pairs_per_round"] = int(given["pairs"])
     return AlbicOptions(**named)
+
+
+def _objective(document: Document) -> Objective:
+    if "objective" in document and document["policy"] != "resource-aware":
+        raise InvalidInput(
+            f"objective is given but policy is {document['policy']!r}; only the policy "
+            "resource-aware has one."
+        )
+    chosen: Objective = document.get("objective", "resource")
+    return chosen
 
 
 def _problem(document: Document, nodes: Sequence[str]) -> AllocationProblem:

@@ -15,13 +15,16 @@ from penstock.allocation.flux import flux
 from penstock.allocation.framework import Cluster
 from penstock.allocation.potc import potc
 from penstock.allocation.problem import AllocationProblem
+from penstock.allocation.resource_aware import Assignment, Objective, resource_aware, with_cpu
 from penstock.allocation.solver import Allocation, allocation_of, solve
 from penstock.allocation.traffic import Traffic
+from penstock.errors import InvalidInput
 from penstock.model.decision import Decision
 
-POLICIES = ("milp", "albic", "flux", "cola", "potc")
+POLICIES = ("milp", "albic", "flux", "cola", "potc", "resource-aware")
 WITHOUT_BUDGET = ("cola", "potc")
 HASHES = 0  # seed of PoTC's hash functions
+MOST_ASSIGNED = 3_000  # key groups of the policy resource-aware
 FULL_LOAD = 100.0  # of a node of capacity 1, in the paper's percentage points
 
 
@@ -34,6 +37,7 @@ class AllocationContext:
     traffic: Traffic
     max_load: float = FULL_LOAD
     albic: AlbicOptions = field(default_factory=AlbicOptions)
+    objective: Objective = "resource"  # of the policy resource-aware
 
 
 def decide(
@@ -48,6 +52,9 @@ def decide(
         allocation = solve(problem, budget, rng)
     elif policy == "albic":
         allocation, more = _albic(problem, context, budget, rng)
+    elif policy == "resource-aware":
+        problem = with_cpu(problem, context.max_load)
+        allocation, more = _resource_aware(problem, context, budget, rng)
     else:
         allocation, more = _baseline(policy, problem, context, rng)
     return Decision(
@@ -71,6 +78,30 @@ def _albic(
     if not math.isnan(new):
         lines.append(f"collocation {old:.4g} -> {new:.4g} of all traffic")
     return answer.allocation, lines
+
+
+def _resource_aware(
+    problem: AllocationProblem,
+    context: AllocationContext,
+    budget: SearchBudget,
+    rng: np.random.Generator,
+) -> tuple[Allocation, list[str]]:
+    if len(problem.load) > MOST_ASSIGNED:
+        raise InvalidInput(
+            f"key_groups has {len(problem.load)} entries; the policy resource-aware compares each "
+            f"two of them and takes at most {MOST_ASSIGNED}."
+        )
+    assignment = Assignment(problem, context.traffic, context.objective)
+    placement = resource_aware(assignment, budget, rng)
+    usage = assignment.usage(placement)
+    line = (
+        f"objective {context.objective}: {np.count_nonzero(usage)} of {len(usage)} nodes in use, "
+        f"processors reserved {usage.min():.0%} to {usage.max():.0%}"
+    )
+    collocation = context.traffic.collocation(placement)
+    if not math.isnan(collocation):
+        line += f", {1 - collocation:.4g} of all traffic between nodes"
+    return allocation_of(problem, placement, load_distance_bound(problem)), [line]
 
 
 def _baseline(

@@ -4,6 +4,7 @@ from typing import Any
 
 from penstock.allocation.albic import AlbicOptions
 from penstock.allocation.policies import POLICIES
+from penstock.allocation.resource_aware import OBJECTIVES
 from penstock.documents import Schema
 
 _ALBIC = AlbicOptions()
@@ -77,7 +78,15 @@ SCHEMA: Schema = {
         {
             "policy": {
                 "enum": list(POLICIES),
-                "description": "milp balances, albic also collocates, the others are baselines",
+                "description": "milp balances, albic also collocates, resource-aware keeps to "
+                "reservations of cpu and memory, the others are baselines",
+            },
+            "objective": {
+                "enum": list(OBJECTIVES),
+                "default": "resource",
+                "description": "of the policy resource-aware: even usage of processors, least "
+                "traffic, or least traffic on few nodes. Key groups reserve the resources they "
+                "name; without one called cpu their load is what they reserve of max_load",
             },
             "nodes": {"type": "array", "minItems": 1, "maxItems": 5000, "items": _NODE},
             "key_groups": {"type": "array", "maxItems": 200_000, "items": _KEY_GROUP},

@@ -23,6 +23,7 @@ from penstock.cli.plan_graph import plan_graph
 from penstock.cli.prepare import prepare
 from penstock.cli.run import run
 from penstock.cli.simulate import simulate
+from penstock.cli.train import train
 
 app: Final = typer.Typer(
     name="penstock",
@@ -66,6 +67,7 @@ app.command(epilog="Example: penstock schema scaling > scaling.schema.json")(sch
 app.command(epilog="Example: penstock history --changes --last 10m")(history)
 app.command(epilog="Example: penstock dashboard --history runs/demo/history.sqlite")(dashboard)
 app.command(epilog="Example: penstock simulate road.toml --policy incremental --seed 7")(simulate)
+app.command(epilog="Example: penstock train road.toml --for road --history history.db")(train)
 app.command(epilog="Example: penstock arena road.toml --policies promise,ds2 --plot a.png")(arena)
 app.command(epilog="Example: penstock plan --history runs/demo/history.sqlite --rate x2")(plan)
 app.command(epilog="Example: penstock plan-graph road.py:road --plan auto --out road.svg")(

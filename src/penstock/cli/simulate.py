@@ -76,7 +76,9 @@ def _run(
     settings: Settings,
     where: str | None,
 ) -> SimulationResult:
+    from penstock.control.experience import with_experience
     from penstock.control.foresight import Foresight
+    from penstock.control.from_settings import policy_of, shadow_policies
     from penstock.control.history.store import HistoryStore
     from penstock.control.records import RunRecord
     from penstock.sim.run import simulate as run
@@ -86,6 +88,11 @@ def _run(
         if where is None:
             return run(scenario, policy, settings=settings, on_step=on_step, foresight=foresight)
         with HistoryStore(where) as store:
+            learnt = with_experience(
+                settings, store, scenario.name, scenario.max_latency_s, scenario.sharing
+            )
+            policy = policy_of(learnt, scenario.cluster.slots)
+            shadows = shadow_policies(learnt, scenario.cluster.slots)
             # A simulated run begins at its own time 0, as its observations say.
             kept = store.begin(
                 RunRecord(

@@ -11,7 +11,8 @@ from penstock.config.option import OFF, Kind, Option, split_names
 from penstock.errors import InvalidInput
 from penstock.model.schedule import read_schedule
 
-ALLOCATIONS = ("milp", "albic", "flux", "cola", "potc")
+ALLOCATIONS = ("milp", "albic", "flux", "cola", "potc", "resource-aware")
+OBJECTIVES = ("equality", "traffic", "resource")
 POLICY_OPTIONS = "policy_options"
 
 
@@ -199,6 +200,13 @@ class Settings:
         10.0, "allocation-tolerance", "number",
         "Load distance that is left as it is, in percent of a processor.",
         least=0, greatest=10_000,
+    )  # fmt: skip
+    allocation_objective: str = _option(
+        "resource", "allocation-objective", "choice",
+        "With allocation=resource-aware, which keeps to what operators reserve of processor and "
+        "memory: even usage of processors (equality), least traffic between executors (traffic), "
+        "or least traffic on few executors (resource).",
+        choices=OBJECTIVES,
     )  # fmt: skip
     albic_pairs: int = _option(
         1, "albic-pairs", "integer",

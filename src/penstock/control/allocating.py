@@ -29,6 +29,7 @@ from penstock.allocation.problem import (
     Resource,
     distance,
 )
+from penstock.allocation.resource_aware import CPU, Objective
 from penstock.allocation.solver import Allocation
 from penstock.control.actions import Move, Outcome
 from penstock.control.key_groups import KeyGroupTable, LearntCost, key_group_table
@@ -39,6 +40,7 @@ from penstock.model.observation import Observation
 NEWEST_WEIGHT = 0.5  # of the newest load in the running mean: single tasks are noisy
 LEAST_GAIN = 0.1  # of the load distance; less is not worth a move
 LEAST_COLLOCATED = 0.02  # share of traffic; less is not worth a move
+COLLOCATING = ("albic", "cola", "resource-aware")  # policies that move for less traffic alone
 UNEVEN_OTHER = 25.0  # points of a processor that other work may differ between nodes by chance
 HEAVY_LOAD = 80.0  # points; a node above it is what scaling out is meant to relieve
 
@@ -54,6 +56,7 @@ class AllocationRules:
     time_limit_s: float = 1.0
     seed: int = 0
     albic: AlbicOptions = field(default_factory=AlbicOptions)
+    objective: Objective = "resource"
 
 
 class Allocating:
@@ -177,8 +180,19 @@ class Allocating:
             migration_cost=np.maximum(cost, 1.0 / rules.max_migrations),
             max_migration_cost=1.0 + 1e-9,
             other_load=self._lasting_other_load(table),
-            resources=_resources(table),
+            resources=(*self._reserved(table), *_memory(table)),
         )
+
+    def _reserved(self, table: KeyGroupTable) -> tuple[Resource, ...]:
+        """Processors that key groups reserve: what was declared, or what they use if that is more.
+
+        Only the policy that plans by reservations is bound by them.
+        """
+        if self.rules.policy != "resource-aware":
+            return ()
+        slots = np.array([float(node.slots) for node in table.nodes])
+        use = np.fmax(table.load, FULL_LOAD * table.reserved_cpu)
+        return (Resource(CPU, use, FULL_LOAD * slots),)
 
     def _allocate(
         self, table: KeyGroupTable, answers: list[Decision[Allocation]]
@@ -189,7 +203,10 @@ class Allocating:
         def allocate(problem: AllocationProblem) -> Allocation:
             new = range(len(problem.capacity) - len(names))
             cluster = Cluster((*names, *(f"new {n}" for n in new)), problem)
-            context = AllocationContext(cluster, table.names, table.traffic, albic=self.rules.albic)
+            context = AllocationContext(
+                cluster, table.names, table.traffic, albic=self.rules.albic,
+                objective=self.rules.objective,
+            )  # fmt: skip
             budget = SearchBudget.of_time(self.rules.time_limit_s)
             answers.append(decide(self.rules.policy, context, budget, self._rng))
             return answers[-1].plan
@@ -232,7 +249,7 @@ class Allocating:
         if homeless.any() or problem.draining[problem.home].any():
             return None
         moves = _moves(table, adapted)
-        if self.rules.policy in ("albic", "cola"):
+        if self.rules.policy in COLLOCATING:
             gain = _planned_collocation(table, moves) - table.collocation
             if gain > LEAST_COLLOCATED:
                 return None
@@ -249,15 +266,16 @@ class Allocating:
         return None
 
 
-def _resources(table: KeyGroupTable) -> tuple[Resource, ...]:
+def _memory(table: KeyGroupTable) -> tuple[Resource, ...]:
     """State that has to fit into the memory of nodes, where it can at all."""
     limit = np.array([
         math.inf if node.state_memory_bytes is None else node.state_memory_bytes
         for node in table.nodes
     ])  # fmt: skip
-    if np.isinf(limit).all() or table.state_bytes.sum() > limit.sum():
+    used = np.fmax(table.state_bytes, table.reserved_memory_bytes)
+    if np.isinf(limit).all() or used.sum() > limit.sum():
         return ()
-    return (Resource("memory for state", table.state_bytes, limit),)
+    return (Resource("memory for state", used, limit),)
 
 
 def _moves(table: KeyGroupTable, adapted: Adaptation) -> tuple[Move, ...]:

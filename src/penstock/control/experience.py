@@ -1,7 +1,7 @@
 """What earlier runs of a topology taught: to a policy that learns, and when which load comes.
 
 Every run of the same name in the history counts, whatever policy it had: so a policy is trained by
-runs with fixed processors, simulated ones included, and goes on learning with every run.
+runs with fixed processors, such as those of `penstock train`, and goes on learning with every run.
 """
 
 from collections.abc import Callable
@@ -10,12 +10,13 @@ from typing import Literal
 
 from penstock.config import Settings
 from penstock.control.history.store import HistoryStore
+from penstock.control.records import TRAINING
 from penstock.control.resolved_settings import shadow_names
 from penstock.forecast.calendar import RateCalendar
 from penstock.scaling.policies.knowledge import Knowledge, Sample, samples_of
 from penstock.scaling.policies.registry import has_option
 
-MOST_RUNS = 20  # the newest ones
+MOST_RUNS = 20  # the newest ones, and as many that were training
 
 
 def with_experience(
@@ -45,10 +46,12 @@ def with_experience(
 def experience(
     store: HistoryStore, name: str, max_latency_s: float, sharing: Literal["time", "space"]
 ) -> Knowledge:
-    """What the newest runs of that name came to, oldest first."""
-    runs = [number for number, run in store.runs().items() if run.topology == name]
+    """What the newest runs of that name came to: training first, then real ones, oldest first."""
+    runs = {number: run for number, run in store.runs().items() if run.topology == name}
+    trained = [number for number, run in runs.items() if run.policy == TRAINING]
+    lived = [number for number in runs if number not in trained]
     samples: list[Sample] = []
-    for number in runs[-MOST_RUNS:]:
+    for number in trained[-MOST_RUNS:] + lived[-MOST_RUNS:]:
         seen = store.read_observations(number)
         samples += samples_of(seen, max_latency_s, shared=sharing == "time")
     return Knowledge().learnt(samples)

@@ -1,8 +1,9 @@
 """What the settings of a run ask for: its policies, its last resort, and what else decides."""
 
-from typing import Any
+from typing import Any, cast
 
 from penstock.allocation.albic import AlbicOptions
+from penstock.allocation.resource_aware import Objective
 from penstock.config import Settings
 from penstock.control.allocating import Allocating, AllocationRules
 from penstock.control.batch_interval import BatchInterval
@@ -84,6 +85,7 @@ def allocating_of(settings: Settings) -> Allocating | None:
             settings.allocation_cost_s,
             settings.allocation_tolerance,
             settings.allocation_time_s,
+            objective=cast(Objective, settings.allocation_objective),
             albic=AlbicOptions(
                 settings.albic_distance,
                 settings.albic_partition_load,

@@ -1,5 +1,6 @@
 """The key groups of all components as one table, in the form that an allocation is decided on."""
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -28,6 +29,8 @@ class KeyGroupTable:
     home: Ints  # position in `nodes`; NOWHERE when its node is gone or not known
     traffic: Traffic
     other_load: Floats  # of each node, in the same points: work that is no key group's
+    reserved_cpu: Floats  # share of a CPU declared for each; NaN where none is
+    reserved_memory_bytes: Floats  # declared for the state of each; NaN where none is
 
     def __len__(self) -> int:
         return len(self.component)
@@ -73,6 +76,7 @@ def key_group_table(observation: Observation) -> KeyGroupTable:
         homes,
         _traffic(observation, first, component),
         _other_load(observation, loads, homes),
+        *_reserved(observation, component),
     )
 
 
@@ -89,6 +93,15 @@ def _other_load(observation: Observation, load: Floats, home: Ints) -> Floats:
     left = np.maximum(beyond, 0.0)
     total = float(left.sum())
     return left * (max(0.0, float(beyond.sum())) / total) if total > 0 else left
+
+
+def _reserved(observation: Observation, component: list[str]) -> tuple[Floats, Floats]:
+    known = {one.name: one for one in observation.components}
+    cpu = [known[name].reserved_cpu if name in known else math.nan for name in component]
+    memory = [
+        known[name].reserved_memory_bytes if name in known else math.nan for name in component
+    ]
+    return np.array(cpu, dtype=np.float64), np.array(memory, dtype=np.float64)
 
 
 def _traffic(observation: Observation, first: dict[str, int], component: list[str]) -> Traffic:

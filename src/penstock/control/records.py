@@ -5,6 +5,8 @@ from dataclasses import dataclass, replace
 from penstock.control.actions import Move, Outcome
 from penstock.model.decision import Decision, ScalingPlan
 
+TRAINING = "training"  # the policy of runs that were simulated so that another one learns
+
 
 @dataclass(frozen=True)
 class RunRecord:

@@ -86,6 +86,7 @@ class ComponentObservation:
     served_rate_per_s: float = float("nan")
     cpu: tuple[TaskCpu, ...] = ()  # of its tasks, one of each node; not kept in the history
     reserved_cpu: float = float("nan")  # share of a CPU declared for each task; NaN: none is
+    reserved_memory_bytes: float = float("nan")  # declared for each task's state; NaN: none is
 
     @property
     def service_rate_per_s(self) -> float:

@@ -41,7 +41,8 @@ class Operator:
     first of a component where components run apart. `reads` and `writes` are the columns a Python
     function uses, and those it adds, changes or drops: only then may another order be proposed.
     `cheaper` is a form of the step that costs less and answers less well; it is a last resort.
-    `cpu` is the share of a CPU that each of its tasks has reserved, for policies that plan by it.
+    `cpu` is the share of a CPU that each of its tasks has reserved and `memory` the bytes for the
+    state of each, for policies that plan by them.
     """
 
     name: str
@@ -54,6 +55,7 @@ class Operator:
     writes: frozenset[str] | None = None
     cheaper: Callable[..., Any] | str | None = None
     cpu: float | None = None
+    memory: float | None = None
 
     @property
     def in_cheaper_form(self) -> "Operator":
@@ -131,6 +133,12 @@ class Topology:
         found = [o.cpu for o in self.operators if o.name in set(operators) and o.cpu is not None]
         return min(1.0, sum(found)) if found else float("nan")
 
+    def reserved_memory_bytes(self, operators: Iterable[str]) -> float:
+        """What a task of these has reserved for state; NaN where nothing was declared."""
+        named = set(operators)
+        found = [o.memory for o in self.operators if o.name in named and o.memory is not None]
+        return sum(found) if found else float("nan")
+
     @property
     def sink_names(self) -> frozenset[str]:
         """Names of the sinks."""
@@ -190,17 +198,18 @@ class Topology:
         writes: Iterable[str] | None = None,
         cheaper: Callable[..., Any] | str | None = None,
         cpu: float | None = None,
+        memory: float | None = None,
     ) -> Callable[[Function], Function]:
         """Declare a function of the upstreams' DataFrames as an operator (a decorator).
 
-        `cheaper` and `cpu` are as in `add`. `reads` and `writes` name the columns of a Python step
-        that Spark cannot look into.
+        `cheaper`, `cpu` and `memory` are as in `add`. `reads` and `writes` name the columns
+        of a Python step that Spark cannot look into.
         """
 
         def declare(function: Function) -> Function:
             called = self.add(
                 name or function.__name__, function, upstream, key=key, separate=separate,
-                cheaper=cheaper, cpu=cpu,
+                cheaper=cheaper, cpu=cpu, memory=memory,
             )  # fmt: skip
             if reads is not None or writes is not None:
                 self._operators[called] = replace(
@@ -222,12 +231,14 @@ class Topology:
         separate: bool = False,
         cheaper: Callable[..., Any] | str | None = None,
         cpu: float | None = None,
+        memory: float | None = None,
     ) -> str:
         """Declare an operator given as a function, or as SQL text that names its upstreams.
 
         `cheaper` is another form of it, with the same columns: it is used only while every
         processor that may be had is in use and the latency bound is missed. `cpu` is the share of a
-        CPU reserved for each of its tasks, which `autoscale_plus` plans by.
+        CPU reserved for each of its tasks, which `autoscale_plus` plans by, `memory` the bytes
+        reserved for the state of each; `allocation=resource-aware` places key groups by both.
         """
         self._claim(name, "operator")
         if not (cheaper is None or callable(cheaper) or isinstance(cheaper, str)):
@@ -240,22 +251,20 @@ class Topology:
                 f"operator {name!r}: cpu is {cpu!r}; give the share of a CPU that a task reserves, "
                 "above 0 and at most 1."
             )
+        if memory is not None and not (isinstance(memory, int | float) and 0 < memory <= 1e15):
+            raise InvalidTopology(
+                f"operator {name!r}: memory is {memory!r}; give the bytes that a task reserves for "
+                "its state, above 0 and at most 1e15."
+            )
         upstreams = _names(upstream, f"operator {name!r}: upstream")
         keys = None if key is None else _names(key, f"operator {name!r}: key")
+        declared = Operator(
+            name, upstreams, key=keys, separate=separate, cheaper=cheaper, cpu=cpu, memory=memory
+        )
         if isinstance(step, str):
-            self._operators[name] = Operator(
-                name, upstreams, sql=step, key=keys, separate=separate, cheaper=cheaper, cpu=cpu
-            )
+            self._operators[name] = replace(declared, sql=step)
         elif callable(step):
-            self._operators[name] = Operator(
-                name,
-                upstreams,
-                function=step,
-                key=keys,
-                separate=separate,
-                cheaper=cheaper,
-                cpu=cpu,
-            )
+            self._operators[name] = replace(declared, function=step)
         else:
             raise InvalidTopology(
                 f"operator {name!r}: step is {step!r}; give a function DataFrame -> DataFrame or "

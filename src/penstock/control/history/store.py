@@ -27,6 +27,7 @@ from sqlalchemy.exc import InterfaceError, OperationalError, SQLAlchemyError, Ti
 from penstock.control.history import rows
 from penstock.control.history import tables as t
 from penstock.control.records import (
+    TRAINING,
     ActionRecord,
     AllocationRecord,
     DecisionRecord,
@@ -85,6 +86,7 @@ class HistoryStore:
             select(t.observations.c.at_s, t.observations.c.arrival_rate_per_s)
             .join(t.runs, t.runs.c.id == t.observations.c.run_id)
             .where(t.runs.c.topology == topology, t.observations.c.arrival_rate_per_s >= 0)
+            .where(t.runs.c.policy != TRAINING)  # at no time of any day
         )
         with self.reading() as connection:
             return [(float(at_s), float(rate)) for at_s, rate in connection.execute(wanted)]

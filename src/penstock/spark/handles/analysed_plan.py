@@ -9,7 +9,7 @@ from typing import Any
 from pyspark.sql import DataFrame
 
 from penstock.spark.handles.gateway import asking
-from penstock.spark.handles.plan_nodes import EDGE, KEYED, analysed, items, kind_of
+from penstock.spark.handles.plan_nodes import EDGE, KEYED, SPANS, analysed, items, kind_of
 
 DELAY = "spark.watermarkDelayMs"  # in the metadata of a column with a watermark
 
@@ -29,6 +29,9 @@ _OF_THIS_RUN = re.compile(
     r"|@[0-9a-f]{4,}|\b0x[0-9a-f]+\b|(?<=lambda [xyz])_\d+"
     r"|(?<=\brand\()-?\d+|(?<=\brandn\()-?\d+|Some\(-?\d{10,}\)"
 )
+
+
+_WINDOW_END = re.compile(r"\+ (\d+)L?\), LongType, Timestamp")
 
 
 @dataclass(frozen=True)
@@ -62,6 +65,7 @@ class OperatorAnalysis:
     state_text: str = ""  # the plan that makes its state, or its watermarks; the same in each run
     state_function: bool = False  # keeps state by a function of the user's
     state_ends: bool = False  # keeps it in a way that Spark lets no other state follow
+    window_s: float = 0.0  # the longest window of event time that it computes over; 0: none
 
 
 @asking("read an analysed plan")
@@ -70,12 +74,18 @@ def analyse(frame: DataFrame) -> OperatorAnalysis:
     keys: list[frozenset[str]] = []
     stateful = shuffles = joins = opaque = state_function = state_ends = False
     named: frozenset[str] | None = None
+    window_s = 0.0
     for node in _nodes(analysed(frame)):
         kind = kind_of(node)
         if kind == "SubqueryAlias" and node.alias().startswith(KEYED):
             named = frozenset(json.loads(node.alias().removeprefix(KEYED)))
             continue
-        opaque = opaque or kind not in _RELATIONAL or "PythonUDF" in node.expressions().toString()
+        if kind == "SubqueryAlias" and node.alias().startswith(SPANS):
+            window_s = max(window_s, float(node.alias().removeprefix(SPANS)))
+            continue
+        text = str(node.expressions().toString())
+        opaque = opaque or kind not in _RELATIONAL or "PythonUDF" in text
+        window_s = max(window_s, longest_window_s(text))
         found = _key(kind, node)
         if found is not None:
             keys.append(found if named is None else named)
@@ -90,8 +100,20 @@ def analyse(frame: DataFrame) -> OperatorAnalysis:
             shuffles = True
     return OperatorAnalysis(
         tuple(keys), stateful, shuffles, joins, opaque, _columns(frame), _watermarks(frame),
-        _state_text(frame, stateful), state_function, state_ends,
+        _state_text(frame, stateful), state_function, state_ends, window_s,
     )  # fmt: skip
+
+
+def longest_window_s(expressions: str) -> float:
+    """Of the windows of event time in the text of analysed expressions; 0 where there is none.
+
+    The end of a window is its start and its length in microseconds, that of a session its time and
+    the gap.
+
+    >>> longest_window_s("precisetimestampconversion((t + 90000000), LongType, TimestampType)")
+    90.0
+    """
+    return max((int(length) / 1e6 for length in _WINDOW_END.findall(expressions)), default=0.0)
 
 
 def _state_text(frame: DataFrame, stateful: bool) -> str:
@@ -99,9 +121,13 @@ def _state_text(frame: DataFrame, stateful: bool) -> str:
     lines = [
         _OF_THIS_RUN.sub("", str(node.simpleString(10_000)))
         for node in _nodes(analysed(frame))
-        if stateful or kind_of(node) == "EventTimeWatermark"
+        if (stateful and not _only_says(node)) or kind_of(node) == "EventTimeWatermark"
     ]
     return "\n".join(lines)
+
+
+def _only_says(node: Any) -> bool:
+    return kind_of(node) == "SubqueryAlias" and bool(node.alias().startswith(SPANS))
 
 
 def _watermarks(frame: DataFrame) -> dict[str, Watermark]:
@@ -169,6 +195,11 @@ def at_edge(frame: DataFrame, node: str) -> DataFrame:
 def keyed_by(frame: DataFrame, columns: Iterable[str]) -> DataFrame:
     """Say by which columns a step of ours groups, where Spark only sees buckets of them."""
     return frame.alias(KEYED + json.dumps(list(columns)))
+
+
+def spanning(frame: DataFrame, window_s: float) -> DataFrame:
+    """Say how long the windows of event time are that a step of ours computes over."""
+    return frame.alias(f"{SPANS}{window_s:g}")
 
 
 @asking("read an analysed plan")

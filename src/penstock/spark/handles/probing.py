@@ -110,6 +110,7 @@ PROBES: Mapping[Family, Probe] = {
             analysed_plan.has_watermark,
             analysed_plan.at_edge,
             analysed_plan.keyed_by,
+            analysed_plan.spanning,
         ),
     ),
     Family.CHANGE_PLANS: Probe(

@@ -148,6 +148,7 @@ class ApartMeasurer:
             tasks=self._tasks.get(name, 0),
             served_rate_per_s=self._served[name].rows_per_s,
             reserved_cpu=running.topology.reserved_cpu(part.component.operators),
+            reserved_memory_bytes=running.topology.reserved_memory_bytes(part.component.operators),
         )
 
     def _arrival_scv(self, part: Part) -> float:

@@ -216,6 +216,7 @@ class SparkMeasurer:
             busy_s=busy,
             tasks=learnt.tasks,
             reserved_cpu=self._running.topology.reserved_cpu(component.operators),
+            reserved_memory_bytes=self._running.topology.reserved_memory_bytes(component.operators),
             key_groups=learnt.groups,
         )
 

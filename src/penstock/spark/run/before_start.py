@@ -5,6 +5,7 @@ import logging
 import os
 import re
 import socket
+from collections.abc import Mapping
 from contextlib import closing
 from pathlib import Path
 
@@ -18,9 +19,13 @@ from penstock.errors import (
 )
 from penstock.model.sinks import Files, ToChannel
 from penstock.model.topology import Topology
+from penstock.scaling.policies.autoscale import Autoscale
+from penstock.scaling.policies.autoscale_plus import AutoscalePlus
+from penstock.scaling.policies.policy import ScalingPolicy
 from penstock.spark.checkpoint.layout import begun, refuse_if_in_use
 from penstock.spark.cluster.master_page import workers_of
 from penstock.spark.cluster.standing import cluster_status
+from penstock.spark.compile.builder import BuiltTopology
 from penstock.spark.run.first_executor import refuse_what_cannot_fit
 from penstock.spark.run.place import EMBEDDED, STANDING, Place
 from penstock.spark.sinks.places import is_url, place_of
@@ -62,6 +67,28 @@ def check_attached(settings: Settings) -> None:
     ):
         if wants:
             raise InvalidInput(f"{asked}, but the sources of an attached query cannot do that.")
+
+
+def windows_of(built: BuiltTopology) -> dict[str, float]:
+    """The longest window that each operator computes over, in seconds; those that have any."""
+    found = built.inspection.operators.items()
+    return {name: one.window_s for name, one in found if one.window_s > 0}
+
+
+def check_monitoring_window(policy: ScalingPolicy, windows: Mapping[str, float]) -> None:
+    """Refuse a policy that would measure parts of the windows that operators compute over.
+
+    Kotto-Kombi 2018, ch. 5 s. 2.
+    """
+    if not isinstance(policy, Autoscale | AutoscalePlus) or not windows:
+        return
+    operator, longest_s = max(windows.items(), key=lambda pair: pair[1])
+    if policy.window_s <= longest_s:
+        raise InvalidInput(
+            f"policy {policy.name}: window_s is {policy.window_s:g}, but operator {operator!r} "
+            f"computes over windows of {longest_s:g} s; give more than that, as in "
+            f"--policy-option window_s={1.5 * longest_s:g}."
+        )
 
 
 def check_before_start(

@@ -23,7 +23,12 @@ from penstock.spark.act.placement import Placement
 from penstock.spark.compile.fused import PlanChoice
 from penstock.spark.run import controlled
 from penstock.spark.run.apart import RunningApart
-from penstock.spark.run.before_start import check_before_start, check_last_resort
+from penstock.spark.run.before_start import (
+    check_before_start,
+    check_last_resort,
+    check_monitoring_window,
+    windows_of,
+)
 from penstock.spark.run.history import begin_history
 from penstock.spark.run.place import Place, check_apart, choose_plan, open_session
 from penstock.spark.run.slow_loop import SlowLoop, carried_out
@@ -127,6 +132,13 @@ class ElasticRun:
         return PlanChoice(plan.groups, if_possible=True, expected_gains={plan: gain}), made
 
     def _queries(self, checkpoint: Path, choice: PlanChoice) -> RunningTopology:
+        running = self._made(checkpoint, choice)
+        running.when_built.append(
+            lambda built: check_monitoring_window(policy_of(self.settings), windows_of(built))
+        )
+        return running
+
+    def _made(self, checkpoint: Path, choice: PlanChoice) -> RunningTopology:
         pace = Pace(self.settings.batch_interval_s or 0.0, self.place.once)
         if not self.place.apart:
             return RunningTopology(

@@ -91,6 +91,7 @@ class RunningTopology:
         self._reports: Reports | None = None
         self._unfollow: Callable[[], None] = lambda: None
         self._restarts = QueryRestarts(lambda: self.queries, self._restart)
+        self.when_built: list[Callable[[BuiltTopology], None]] = []  # may refuse; nothing runs yet
         self.after_restart: list[Callable[[int], None]] = []  # called with the query's place
         self.before_batch: list[Callable[[str, int], None]] = []  # called by the query's thread
         self.after_batch: list[Callable[[str, int], None]] = []  # likewise
@@ -122,6 +123,8 @@ class RunningTopology:
             if not self._choice.if_possible:
                 raise
             self._plan_in_part(reading, reason)
+        for looks in self.when_built:
+            looks(self.built)
         self._checkpoint.mark_stopped(None)
         self._consumption = Consumption(self.inputs, self.built, lambda: self.queries)
         self.ledger = self._ledger()

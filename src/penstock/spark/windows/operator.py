@@ -19,7 +19,7 @@ from pyspark.sql.types import LongType, StructField, StructType
 from penstock.errors import InvalidTopology
 from penstock.model.aggregates import UserAggregate
 from penstock.model.user_code import operator_name
-from penstock.spark.handles.analysed_plan import keyed_by
+from penstock.spark.handles.analysed_plan import keyed_by, spanning
 from penstock.spark.handles.messages import first_line
 from penstock.spark.windows import map_side, state_format
 from penstock.spark.windows.arguments import WATERMARK, WINDOW, Arguments, checked
@@ -142,7 +142,8 @@ def _by_panes(frame: DataFrame, given: Arguments, native: DataFrame | None) -> D
         found = _over_rows(rows, given, compiled, tuple(keys), where)
     else:
         found = _over_time(rows, given, compiled, tuple(keys), where)
-    return keyed_by(found.mapInArrow(output, output.schema), given.by)
+    answered = keyed_by(found.mapInArrow(output, output.schema), given.by)
+    return answered if given.counted else spanning(answered, given.shape.length / 1e6)
 
 
 def _over_time(
