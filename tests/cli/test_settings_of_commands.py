@@ -35,10 +35,10 @@ def test_an_unknown_policy_is_refused_with_those_there_are(
     command: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     done = CliRunner().invoke(app, [*COMMANDS[command], "--policy", "clever"])
-    assert done.stderr.startswith("penstock: --policy is 'clever'; allowed: autoscale, ")
+    assert done.stderr.startswith("penstock: --policy is 'clever'; allowed: admission-led, ")
     monkeypatch.setenv("PENSTOCK_POLICY", "clever")
     done = CliRunner().invoke(app, [*COMMANDS[command]])
-    assert done.stderr.startswith("penstock: PENSTOCK_POLICY is 'clever'; allowed: autoscale, ")
+    assert done.stderr.startswith("penstock: PENSTOCK_POLICY is 'clever'; allowed: admission-led, ")
 
 
 def test_policy_options_change_what_is_decided() -> None:

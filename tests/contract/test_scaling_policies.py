@@ -259,7 +259,15 @@ def test_low_load_without_backlog_scales_in(name: str, sharing: str) -> None:
 
 @both_sharings
 def test_waiting_rows_hold_back_a_scale_in(sharing: str) -> None:
-    for name in ("incremental", "drs", "autoscale", "autoscale_plus", "ds2", "spark-dra"):
+    for name in (
+        "incremental",
+        "drs",
+        "autoscale",
+        "autoscale_plus",
+        "ds2",
+        "spark-dra",
+        "admission-led",
+    ):
         given = context(sharing, [10.0] * 11 + [0.0], each=8, latency_s=30.0)
         waiting = replace(given.window[-2], at_s=given.window[-1].at_s, arrival_rate_per_s=0.0)
         waiting = replace(
@@ -281,7 +289,9 @@ def test_unknown_option_is_refused_by_name(name: str) -> None:
 
 
 def test_unknown_policy_names_the_known_ones() -> None:
-    with pytest.raises(InvalidInput, match="allowed: autoscale, autoscale_plus, drs"):
+    with pytest.raises(
+        InvalidInput, match="allowed: admission-led, autoscale, autoscale_plus, drs"
+    ):
         policy("guess")
 
 

@@ -85,7 +85,7 @@ def test_another_file_can_be_named(door: Any) -> None:
         ({"shed_at_most": 5}, "shed_at_most is 5; allowed: 0.01 to 0.95, or off."),
         ({"executors_max_": 8}, "option 'executors_max_' is unknown; known: period_s, policy, "),
         ({"step_out": "many"}, "step_out is 'many'; give a whole number, 1 to 10000, or off."),
-        ({"policy": "clever"}, "policy is 'clever'; allowed: autoscale, "),
+        ({"policy": "clever"}, "policy is 'clever'; allowed: admission-led, "),
         ({"allocation": "none"}, "allocation is 'none'; write off to turn it off."),
         ({"policy_options": 3}, "policy_options is 3; give a mapping"),
         (

@@ -23,6 +23,7 @@ _HOMES = {
     "spark-dra": "spark_dra:SparkDra",
     "rlearn": "rlearn:Rlearn",
     "promise": "promise:Promise",
+    "admission-led": "admission_led:AdmissionLed",
 }
 
 
