@@ -29,4 +29,5 @@ def spark_home() -> Path:
     spec = find_spec("pyspark")
     if spec is None or not spec.submodule_search_locations:
         raise Unavailable("pyspark is not installed for this Python; install it with pip.")
-    return Path(spec.submodule_search_locations[0])
+    # As Spark finds itself, however the environment is reached: JVMs compare class paths by name.
+    return Path(spec.submodule_search_locations[0]).resolve()
