@@ -25,15 +25,16 @@ def prepare(
     It takes about a minute and 200 MB in the user's cache, and runs a small topology to see which
     classes are used. Without it everything works, and starts more slowly.
     """
-    from penstock.spark.cluster import class_archive
+    from penstock.spark.cluster import class_archive, local_files
 
     began = time.monotonic()
     made = anew or not class_archive.usable()
     if made:
         class_archive.forget_removed()
         with tempfile.TemporaryDirectory(prefix="penstock-prepare-") as folder:
-            _python("compile_classes", folder)
-            _python("run_everything", folder, **{class_archive.RECORDING: folder})
+            _record(folder)
+            if compiled := local_files.compiled_classes():
+                class_archive.write_jar(compiled)
             class_archive.write_archive(Path(folder))
     took_s = time.monotonic() - began
     if as_json:
@@ -42,15 +43,6 @@ def prepare(
         print(
             f"Prepared in {took_s:.0f} s." if made else "Prepared already; --anew makes it again."
         )
-
-
-def compile_classes() -> None:
-    """Compile the class of ours that is Java, which needs a driver."""
-    from penstock.spark.cluster import class_archive, local_files
-    from penstock.spark.cluster.embedded import start_driver_jvm
-
-    start_driver_jvm({})
-    class_archive.write_jar(local_files.compiled_classes())
 
 
 def run_everything() -> None:
@@ -69,11 +61,13 @@ def run_everything() -> None:
     topology.run(master="embedded", executors_max=1)
 
 
-def _python(function: str, folder: str, **variables: str) -> None:
-    """Run a function of this module in a program of its own, with a JVM of its own."""
+def _record(folder: str) -> None:
+    """Run everything in a program of its own, whose JVMs list in a folder what they load."""
+    from penstock.spark.cluster.class_archive import RECORDING
+
     done = subprocess.run(
-        [sys.executable, "-c", f"from {__name__} import {function}; {function}()"],
-        env={**os.environ, **variables}, cwd=folder, capture_output=True, text=True,
+        [sys.executable, "-c", f"from {__name__} import run_everything; run_everything()"],
+        env={**os.environ, RECORDING: folder}, cwd=folder, capture_output=True, text=True,
         timeout=_LIMIT_S, check=False,
     )  # fmt: skip
     if done.returncode:

@@ -43,12 +43,10 @@ def jar() -> Path | None:
 
 def java_options() -> str:
     """What a JVM of ours is started with; empty as long as no archive was made."""
-    made = jar()
-    if made is None:
-        return ""
     if recording := os.environ.get(RECORDING):
         return f'"-XX:DumpLoadedClassList={recording}/%p.lst"'
-    return f'"-XX:SharedArchiveFile={_archive(made)}" -Xshare:auto {_QUIET}'
+    made = jar()
+    return "" if made is None else f'"-XX:SharedArchiveFile={_archive(made)}" -Xshare:auto {_QUIET}'
 
 
 def usable() -> bool:

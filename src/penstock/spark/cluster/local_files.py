@@ -52,9 +52,9 @@ def use_with(settings: Mapping[str, str]) -> dict[str, str]:
 def _compile() -> None:
     """Write the compiled classes, the outermost last: where it is, all are."""
     folder = _folder() / CLASS.split(".")[0]
-    if class_archive.jar() is not None or (folder / "LocalFiles.class").exists():
+    if _place().suffix == ".jar" or (folder / "LocalFiles.class").exists():
         return
-    compiled = compiled_classes()
+    compiled = compile_java(_SOURCE.read_text(encoding="utf-8"))
     folder.mkdir(mode=0o700, exist_ok=True)
     for name, code in sorted(compiled.items(), reverse=True):
         file = folder / f"{name.split('.')[-1]}.class"
@@ -64,8 +64,10 @@ def _compile() -> None:
 
 
 def compiled_classes() -> dict[str, bytes]:
-    """The class and those inside it, by their names; needs a driver."""
-    return compile_java(_SOURCE.read_text(encoding="utf-8"))
+    """The class and those inside it, by their names, as a driver has compiled them."""
+    package = CLASS.split(".")[0]
+    files = (_folder() / package).glob("*.class")
+    return {f"{package}.{file.stem}": file.read_bytes() for file in files}
 
 
 def _place() -> Path:
