@@ -84,7 +84,7 @@ class Jackson:
         least = self._least(network)
         fewest = int(least.sum())
         if fewest > max_processors:
-            return _too_few(least, max_processors)
+            return too_few(least, max_processors)
         owner, gains = self._gains(network, max_processors - fewest)
         order = np.argsort(-gains, kind="stable")[: max_processors - fewest]
         chosen = least + _counted(order, owner, len(least))
@@ -97,7 +97,7 @@ class Jackson:
         least = self._least(network)
         fewest = int(least.sum())
         if fewest > max_processors:
-            return _too_few(least, max_processors)
+            return too_few(least, max_processors)
         lower = network.service_time_s
         owner, gains = self._gains(network, max_processors - fewest)
         order = np.argsort(-gains, kind="stable")
@@ -194,7 +194,7 @@ def _level(network: Network, parallelism: Ints, left: int) -> Ints:
     return grown
 
 
-def _too_few(least: Ints, max_processors: int) -> Allocation:
+def too_few(least: Ints, max_processors: int) -> Allocation:
     """Not even stable: the best is to share what there is in proportion to the need."""
     need = int(least.sum())
     left = max(0, max_processors - len(least))

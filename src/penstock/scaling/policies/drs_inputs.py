@@ -13,6 +13,7 @@ from penstock.scaling.models.jackson import GIGK, MMK, Jackson
 from penstock.scaling.models.microbatch import BatchOverhead, Microbatch, learn_overhead
 from penstock.scaling.models.network import LatencyModel, Network
 from penstock.scaling.offered import offered_rates
+from penstock.scaling.policies.drs_hops import learn_hops, works_in_batches
 from penstock.scaling.policies.policy import ScalingContext
 from penstock.scaling.smoothing import Smoothing
 
@@ -50,10 +51,10 @@ def read_inputs(
         return None
     together = model_name == "microbatch" or (model_name == "auto" and context.sharing == "time")
     work = learn_work(context.window) if together else None
-    model = _model(context, model_name, overhead, trigger_interval_s, work)
     names = component_names(context)
     if not names:
         return None
+    model = _model(context, model_name, names, overhead, trigger_interval_s, work)
     smoothed = len(context.window) if smoothing.alpha is not None else smoothing.window
     series = demand_series(context, names, max(smoothed, _MOST_PAIRS if correct else 1))
     series = replace(series, backlog_rate_per_s=_late_rates(context, series))
@@ -84,12 +85,15 @@ def read_inputs(
 def _model(
     context: ScalingContext,
     name: str,
+    names: tuple[str, ...],
     overhead: BatchOverhead,
     interval_s: float,
     work: BatchWork | None,
 ) -> LatencyModel:
-    if name == "auto":
-        name = "microbatch" if context.sharing == "time" else "mmk"
+    if name == "auto" and context.sharing == "time":
+        name = "microbatch"
+    if name == "hops" or (name == "auto" and works_in_batches(context.window)):
+        return learn_hops(context, names, overhead, interval_s)
     if name == "microbatch":
         learnt = learn_overhead(context.window, overhead)[0]
         own_s = 0.0 if work is None else work.own_s
