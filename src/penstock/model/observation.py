@@ -86,6 +86,8 @@ class ComponentObservation:
     served_rate_per_s: float = float("nan")
     cpu: tuple[TaskCpu, ...] = ()  # of its tasks, one of each node; not kept in the history
     reserved_cpu: float = float("nan")  # share of a CPU declared for each task; NaN: none is
+    batch_s: float = float("nan")  # of its batches, where it has its own; not kept in the history
+    batch_rows: float = float("nan")  # likewise
     reserved_memory_bytes: float = float("nan")  # declared for each task's state; NaN: none is
 
     @property

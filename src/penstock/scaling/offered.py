@@ -46,6 +46,18 @@ def offered_rates(context: ScalingContext, observation: Observation) -> dict[str
     return dict(zip(columns.names, rates.tolist(), strict=True))
 
 
+def counted_rates(context: ScalingContext, observation: Observation) -> dict[Edge, float]:
+    """Rows a second along each edge between components: counted, or as arrivals suggest."""
+    edges = _edges(observation.columns.names, context.edges)
+    counted = _counted(edges, observation)
+    if counted is None:
+        ratios = _ratios(edges, observation, None)
+        if ratios is None:
+            return {}
+        counted = ratios * served_rates_per_s(observation)[edges.up]
+    return dict(zip(edges.named, counted.tolist(), strict=True))
+
+
 def propagated(
     names: Sequence[str], external: Mapping[str, float], ratios: Mapping[Edge, float]
 ) -> dict[str, float]:

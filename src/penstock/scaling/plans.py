@@ -31,6 +31,8 @@ def separate_plan(
     A component is never cut below what it has in favour of another's growth.
     """
     limit = context.limits.max_processors
+    if sum(wanted.values()) <= limit and min(wanted.values(), default=1) >= 1:
+        return ScalingPlan({name: wanted[name] for name in sorted(wanted)}, sum(wanted.values()))
     running = context.current.parallelism
     given = {name: max(1, min(wanted[name], running.get(name, 1))) for name in sorted(wanted)}
     free = limit - sum(given.values())

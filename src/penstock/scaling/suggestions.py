@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from operator import itemgetter
 from typing import NamedTuple
 
 from penstock.model.decision import Decision, ScalingPlan
@@ -59,16 +60,14 @@ def grown_plan(context: ScalingContext, suggestions: Sequence[Suggestion]) -> De
     plan = separate_plan(context, wanted, urgency)
     lines = tuple(
         suggestion.line(plan.parallelism[suggestion.name])
-        for suggestion in sorted(suggestions, key=lambda suggestion: suggestion.name)
+        for suggestion in sorted(suggestions, key=itemgetter(0))
     )
+    most = context.limits.max_processors
+    if plan.processors < most:
+        return Decision(plan, lines)
     need = sum(math.floor(min(suggestion.load, 1e9)) + 1 for suggestion in suggestions)
-    sentence = None
-    if plan.processors >= context.limits.max_processors and need > context.limits.max_processors:
-        sentence = (
-            "what is expected needs more processors than are allowed "
-            f"({need} of {context.limits.max_processors})"
-        )
-    return Decision(plan, lines, sentence)
+    sentence = f"what is expected needs more processors than are allowed ({need} of {most})"
+    return Decision(plan, lines, sentence if need > most else None)
 
 
 def pooled_plan(

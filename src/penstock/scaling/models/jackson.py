@@ -18,7 +18,6 @@ utilisation.
 
 import heapq
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice
 
@@ -50,7 +49,7 @@ class Jackson:
     def latency_s(self, network: Network, parallelism: Ints) -> float:
         """Mean time from a row's arrival until all that derives from it is done."""
         if len(parallelism) > _FEW:
-            return float(self.latencies_s([network], [parallelism])[0])
+            return float(self.latencies_s(network, parallelism))
         rows = zip(
             network.arrival_rate_per_s.tolist(),
             network.service_rate_per_s.tolist(),
@@ -66,17 +65,14 @@ class Jackson:
             queueing += weight * waiting
         return queueing + network.service_time_s
 
-    def latencies_s(self, networks: Sequence[Network], parallelism: Sequence[Ints]) -> Floats:
-        """`latency_s` of several networks of the same components at once."""
-        waiting = waiting_times_s(
-            np.concatenate([network.arrival_rate_per_s for network in networks]),
-            np.concatenate([network.service_rate_per_s for network in networks]),
-            np.concatenate(parallelism),
-        ).reshape(len(networks), -1)
-        weights = np.array([self._weights(network) for network in networks])
+    def latencies_s(self, networks: Network, parallelism: Ints) -> Floats:
+        """`latency_s` of several networks of the same components, which are columns of one."""
+        rates, mus = networks.arrival_rate_per_s, networks.service_rate_per_s
+        waiting = waiting_times_s(rates.ravel(), mus.ravel(), parallelism.ravel())
+        waiting = waiting.reshape(rates.shape)
         with np.errstate(invalid="ignore"):
-            queueing = np.where(np.isinf(waiting), np.inf, weights * waiting).sum(axis=1)
-        total: Floats = queueing + np.array([network.service_time_s for network in networks])
+            queueing = np.where(np.isinf(waiting), np.inf, self._weights(networks) * waiting)
+        total: Floats = (queueing + networks.visits / mus).sum(axis=0)
         return total
 
     def assign(self, network: Network, max_processors: int) -> Allocation:
@@ -84,7 +80,7 @@ class Jackson:
         least = self._least(network)
         fewest = int(least.sum())
         if fewest > max_processors:
-            return _too_few(least, max_processors)
+            return too_few(least, max_processors)
         owner, gains = self._gains(network, max_processors - fewest)
         order = np.argsort(-gains, kind="stable")[: max_processors - fewest]
         chosen = least + _counted(order, owner, len(least))
@@ -97,7 +93,7 @@ class Jackson:
         least = self._least(network)
         fewest = int(least.sum())
         if fewest > max_processors:
-            return _too_few(least, max_processors)
+            return too_few(least, max_processors)
         lower = network.service_time_s
         owner, gains = self._gains(network, max_processors - fewest)
         order = np.argsort(-gains, kind="stable")
@@ -194,7 +190,7 @@ def _level(network: Network, parallelism: Ints, left: int) -> Ints:
     return grown
 
 
-def _too_few(least: Ints, max_processors: int) -> Allocation:
+def too_few(least: Ints, max_processors: int) -> Allocation:
     """Not even stable: the best is to share what there is in proportion to the need."""
     need = int(least.sum())
     left = max(0, max_processors - len(least))

@@ -51,6 +51,11 @@ def learn_overhead(
             continue
         if batches.mean_overhead_s >= 0:
             line = line.add(float(processors), batches.mean_overhead_s)
+    return overhead_of(line, prior)
+
+
+def overhead_of(line: LinearRegression, prior: BatchOverhead) -> tuple[BatchOverhead, float]:
+    """O(K) from the line of measured costs over processors, and the fit's error in seconds."""
     if not line.count:
         return prior, math.nan
     slope = line.slope if line.spread > 0 else prior.per_processor_s

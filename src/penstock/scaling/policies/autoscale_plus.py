@@ -24,7 +24,7 @@ import numpy as np
 from penstock.errors import InvalidInput
 from penstock.forecast.trends import KINDS, best_trends
 from penstock.model.decision import Decision, ScalingPlan
-from penstock.scaling.activity import COMBINE, check_combine, combined, expected_rows
+from penstock.scaling.activity import COMBINE, check_combine, expected_rows
 from penstock.scaling.exploration import upstream_first
 from penstock.scaling.plans import hold
 from penstock.scaling.policies.options import option
@@ -146,14 +146,16 @@ class AutoscalePlus:
         most, kind = windows.max_parallelism.tolist(), trends.kind.tolist()
         found: list[Suggestion | None] = [None] * windows.size
         processed = [math.nan] * windows.size
+        highest = self.combine == "max"
         for i in upstream_first(windows.upstreams):
             rows, why = received[i], _BY_TREND[kind[i]]
             if windows.upstreams[i]:
-                edges = zip(windows.upstreams[i], windows.selectivity[i], strict=True)
-                upstream = sum([processed[up] * sent for up, sent in edges])
-                if not math.isnan(upstream):  # within a loop a parent may still be unknown
-                    rows = combined(self.combine, rows, upstream)
-                    why = why if rows == received[i] else "what its upstreams will emit"
+                upstream = 0.0
+                for up, sent in zip(windows.upstreams[i], windows.selectivity[i], strict=True):
+                    upstream += processed[up] * sent
+                # Within a loop a parent may still be unknown.
+                if upstream > rows if highest else upstream < rows:
+                    rows, why = upstream, "what its upstreams will emit"
             rows += pending[i]
             task = whole[i] * share[i]
             planned = whole[i] * reserved_cpu[i] * self.alpha
@@ -170,11 +172,11 @@ class AutoscalePlus:
         """The working interval (8), and the new degree (9) outside it."""
         if self.beta * current <= ideal <= current:
             return current
-        wanted = max(1, min(most, math.ceil(min(reserved, 1e9) - 1e-9)))
+        wanted = most if reserved >= most else max(1, math.ceil(reserved - 1e-9))
         if ideal > current:  # reservations may say that there is enough, but use says there is not
             return max(wanted, min(current + 1, most), current)
         # Fewer only where that is what follows: the margin may ask for as many as there are.
-        return min(current, wanted) if known else current
+        return wanted if known and wanted < current else current
 
 
 def _waiting_at_sources(windows: OperatorWindows) -> OperatorWindows:

@@ -22,7 +22,7 @@ from penstock.scaling.policies.options import option
 from penstock.scaling.policies.policy import ScalingContext
 from penstock.scaling.smoothing import Smoothing
 
-MODELS = ("auto", "mmk", "gigk", "microbatch")
+MODELS = ("auto", "mmk", "gigk", "microbatch", "hops")
 OBJECTIVES = ("latency", "processors")
 _LEAST_GAIN = 0.01  # of the latency; a smaller one does not pay for moving processors
 _NEAR_BEST = 1.4  # times the best latency that can be had
@@ -34,7 +34,8 @@ _MOST_LOW = 0.75  # of the bound; nearer to it nothing is a surplus
 class Drs:
     """The scheduler of Fu et al. 2017 over a latency model.
 
-    `model`: "auto" takes microbatch where processors are shared in time and mmk in space.
+    `model`: "auto" takes microbatch where processors are shared in time; in space, hops where
+    components work in batches, and mmk where they take row by row.
     `objective`: "latency" solves (8), "processors" solves (6) with all that are allowed.
     `min_latency_share`: T_min over T_max. `reallocate_after_s`: T_ra.
     """
@@ -43,8 +44,8 @@ class Drs:
 
     model: str = option(
         "auto",
-        "Latency model; auto takes microbatch where components share processors in time, and mmk "
-        "where each has its own.",
+        "Latency model; auto takes microbatch where components share processors in time; where "
+        "each has its own, hops if they work in batches, as on Spark, and mmk if not.",
         choices=MODELS,
     )
     objective: str = option(

@@ -13,6 +13,7 @@ from penstock.scaling.models.jackson import GIGK, MMK, Jackson
 from penstock.scaling.models.microbatch import BatchOverhead, Microbatch, learn_overhead
 from penstock.scaling.models.network import LatencyModel, Network
 from penstock.scaling.offered import offered_rates
+from penstock.scaling.policies.drs_hops import learn_hops, works_in_batches
 from penstock.scaling.policies.policy import ScalingContext
 from penstock.scaling.smoothing import Smoothing
 
@@ -50,10 +51,10 @@ def read_inputs(
         return None
     together = model_name == "microbatch" or (model_name == "auto" and context.sharing == "time")
     work = learn_work(context.window) if together else None
-    model = _model(context, model_name, overhead, trigger_interval_s, work)
     names = component_names(context)
     if not names:
         return None
+    model = _model(context, model_name, names, overhead, trigger_interval_s, work)
     smoothed = len(context.window) if smoothing.alpha is not None else smoothing.window
     series = demand_series(context, names, max(smoothed, _MOST_PAIRS if correct else 1))
     series = replace(series, backlog_rate_per_s=_late_rates(context, series))
@@ -84,12 +85,15 @@ def read_inputs(
 def _model(
     context: ScalingContext,
     name: str,
+    names: tuple[str, ...],
     overhead: BatchOverhead,
     interval_s: float,
     work: BatchWork | None,
 ) -> LatencyModel:
-    if name == "auto":
-        name = "microbatch" if context.sharing == "time" else "mmk"
+    if name == "auto" and context.sharing == "time":
+        name = "microbatch"
+    if name == "hops" or (name == "auto" and works_in_batches(context.window)):
+        return learn_hops(context, names, overhead, interval_s)
     if name == "microbatch":
         learnt = learn_overhead(context.window, overhead)[0]
         own_s = 0.0 if work is None else work.own_s
@@ -193,28 +197,39 @@ def _pairs(
 ) -> list[tuple[float, float]]:
     """Estimate and measurement of past periods, each with what ran and came then."""
     taken = _paired(context, series)
-    networks, running = list[Network](), list[Ints]()
+    if not taken:
+        return []
+    periods = [series.periods[t] for t in taken]
     if context.sharing == "time":
-        counts = [observation.processors for observation in series.periods]
-        ran = np.broadcast_to(np.array(counts), (len(series.names), len(counts)))
+        counts = np.array([observation.processors for observation in periods])
+        ran = np.broadcast_to(counts, (len(series.names), len(counts)))
     else:
-        ran = series.parallelism.astype(np.int64)
-    external = np.array([observation.arrival_rate_per_s for observation in series.periods])
-    external = np.where(external > 0, external, series.arrival_rate_per_s.max(axis=0, initial=0.0))
-    visits = series.arrival_rate_per_s / np.where(external > 0, external, 1.0)
-    services_per_s = 1.0 / np.where(series.service_time_s > 0, series.service_time_s, 1e-9)
-    for t in taken:
-        then = Network(
-            series.names, series.arrival_rate_per_s[:, t], services_per_s[:, t], visits[:, t],
-            series.arrival_scv[:, t], series.service_scv[:, t], float(external[t]),
-        )  # fmt: skip
-        networks.append(marginal(then, work))
-        running.append(ran[:, t])
-    measured = [o.latency.mean_s for o in map(series.periods.__getitem__, taken) if o.latency]
-    if isinstance(model, Jackson) and networks:
-        return list(zip(model.latencies_s(networks, running).tolist(), measured, strict=True))
-    estimates = [model.latency_s(net, ran) for net, ran in zip(networks, running, strict=True)]
+        ran = series.parallelism[:, taken].astype(np.int64)
+    rates, services = series.arrival_rate_per_s[:, taken], series.service_time_s[:, taken]
+    external = np.array([observation.arrival_rate_per_s for observation in periods])
+    external = np.where(external > 0, external, rates.max(axis=0, initial=0.0))
+    then = Network(
+        series.names, rates, 1.0 / np.where(services > 0, services, 1e-9),
+        rates / np.where(external > 0, external, 1.0), series.arrival_scv[:, taken],
+        series.service_scv[:, taken], 0.0,
+    )  # fmt: skip
+    measured = [one.latency.mean_s for one in periods if one.latency]
+    if isinstance(model, Jackson):
+        return list(zip(model.latencies_s(then, ran).tolist(), measured, strict=True))
+    estimates = [
+        model.latency_s(marginal(_at(then, t, float(external[t])), work), ran[:, t])
+        for t in range(len(periods))
+    ]
     return list(zip(estimates, measured, strict=True))
+
+
+def _at(networks: Network, column: int, external_rate_per_s: float) -> Network:
+    """One network of several that are columns of one."""
+    return Network(
+        networks.names, networks.arrival_rate_per_s[:, column],
+        networks.service_rate_per_s[:, column], networks.visits[:, column],
+        networks.arrival_scv[:, column], networks.service_scv[:, column], external_rate_per_s,
+    )  # fmt: skip
 
 
 def _paired(context: ScalingContext, series: DemandSeries) -> list[int]:

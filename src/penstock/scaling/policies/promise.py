@@ -67,7 +67,7 @@ class Promise:
         if context.newest is None or inputs is None:
             return self._unmeasured(context)
         if context.sharing == "space":
-            return decide_apart(context, inputs)
+            return decide_apart(context, inputs, self.trigger_interval_s)
         needs = find_needs(context, inputs, self.step, self.keep, self.later_level)
         now = max(1, -(-context.current.processors // self.step))
         price = self.act_price_s / inputs.period_s

@@ -19,13 +19,15 @@ _USUAL_TAIL = 2.0  # slow results over the mean, before any were measured
 _TAILS = (1.2, 4.0)
 
 
-def decide_apart(context: ScalingContext, inputs: PromiseInputs) -> Decision[ScalingPlan]:
+def decide_apart(
+    context: ScalingContext, inputs: PromiseInputs, trigger_interval_s: float
+) -> Decision[ScalingPlan]:
     """What DRS would do at the load's quantile, for the mean that keeps the share."""
     tail = _tail(context)
     upper = float(inputs.ahead.upper_per_s(context.limits.share)[: inputs.lead].max())
     limits = replace(context.limits, max_latency_s=context.limits.max_latency_s / tail)
     seen = replace(context, window=foreseen_window(context.window, upper), limits=limits)
-    decision = Drs().decide(seen)
+    decision = Drs(trigger_interval_s=trigger_interval_s).decide(seen)
     share = f"{context.limits.share * 100:g}%"
     line = (
         f"planned for at most {upper:.4g} rows/s, which {share} of loads stay below until new "

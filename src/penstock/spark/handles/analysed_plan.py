@@ -107,8 +107,7 @@ def analyse(frame: DataFrame) -> OperatorAnalysis:
 def longest_window_s(expressions: str) -> float:
     """Of the windows of event time in the text of analysed expressions; 0 where there is none.
 
-    The end of a window is its start and its length in microseconds, that of a session its time and
-    the gap.
+    The end of a window is its start and its length in microseconds; sessions have no length.
 
     >>> longest_window_s("precisetimestampconversion((t + 90000000), LongType, TimestampType)")
     90.0

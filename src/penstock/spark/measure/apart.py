@@ -1,9 +1,11 @@
 """One Observation per period of components that run apart, each with a queue of its own."""
 
+import math
 import time
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
+from statistics import fmean
 
 import numpy as np
 
@@ -17,6 +19,7 @@ from penstock.spark.measure.flows import Flow
 from penstock.spark.measure.foreign_rows import ForeignRows
 from penstock.spark.measure.ledger import summarise
 from penstock.spark.measure.nodes import NodeReader
+from penstock.spark.measure.progress import BatchReport
 from penstock.spark.measure.query_work import WorkOfQueries, operator_rates
 from penstock.spark.measure.running import RunningComponents
 from penstock.spark.measure.service_estimate import Batch, ServiceEstimate
@@ -40,6 +43,7 @@ class ApartMeasurer:
         self._served = {part.component.name: Flow() for part in running.apart.parts}
         self._channels = {operator: Flow() for operator in self._published}
         self._tasks: dict[str, int] = {}  # of the newest batch that was seen
+        self._batches: dict[str, tuple[float, float]] = {}  # seconds and rows, of the newest ones
         self._foreign = ForeignRows()
         self._node_times: dict[str, dict[str, NodeTime]] = {}  # of each component's newest batch
         self._at_s = steady_s()
@@ -59,6 +63,7 @@ class ApartMeasurer:
                 tasks = sum(work.tasks.values()) * len(work.batches)
                 service.add(Batch(sum(r.rows for r in measured), tasks, work.total_busy_s))
         rows = {name: sum(r.rows for r in reports if r.query == name) for name in self._services}
+        self._batches |= _mean_batches(reports)
         # What waited when a source first counted may have come at any time.
         new = {s: count - self._available.get(s, count) for s, count in available.items()}
         others = self._foreign.came(reports)
@@ -146,6 +151,8 @@ class ApartMeasurer:
             arrival_scv=self._arrival_scv(part),
             service_scv=service.scv,
             tasks=self._tasks.get(name, 0),
+            batch_s=self._batches.get(part.query, (math.nan, math.nan))[0],
+            batch_rows=self._batches.get(part.query, (math.nan, math.nan))[1],
             served_rate_per_s=self._served[name].rows_per_s,
             reserved_cpu=running.topology.reserved_cpu(part.component.operators),
             reserved_memory_bytes=running.topology.reserved_memory_bytes(part.component.operators),
@@ -164,6 +171,18 @@ class ApartMeasurer:
         for operator in dict.fromkeys(part.inputs.values()):
             entries += since_clock_was_set(self._running.last_published(operator, BULKS))
         return scv_of_bulks(sorted(entries, key=lambda entry: entry.at_s)[-BULKS:])
+
+
+def _mean_batches(reports: Sequence[BatchReport]) -> dict[str, tuple[float, float]]:
+    """Seconds and rows of the batches of each query that had any rows."""
+    found: dict[str, list[tuple[float, int]]] = {}
+    for report in reports:
+        if report.rows > 0:
+            found.setdefault(report.query, []).append((report.duration_s, report.rows))
+    return {
+        query: (fmean(seconds for seconds, _ in batches), fmean(rows for _, rows in batches))
+        for query, batches in found.items()
+    }
 
 
 def since_clock_was_set(entries: Sequence[Entry]) -> Sequence[Entry]:
