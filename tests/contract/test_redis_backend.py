@@ -20,6 +20,9 @@ if (reason := redis_server.missing()) is not None:
     pytest.skip(reason, allow_module_level=True)
 
 from penstock.spark.sources.backends.redis_streams import RedisBackend
+from penstock.spark.sources.gate import Gate
+from penstock.spark.sources.log import AdmissionLog
+from penstock.spark.sources.settings import Limits, SourceSettings
 
 SCHEMA = pa.schema([("seq", pa.int64()), ("v", pa.float64())])
 
@@ -261,10 +264,83 @@ def test_a_server_that_restarts_is_waited_for(
     assert reader.seqs["s:a"] == [0, 1, 2, 3, 4]
 
 
+def gate_over(made: Backend, log: AdmissionLog, folder: Path, seq: int = 0) -> Gate:
+    limits = Limits(lane_rows=3, period_s=1.0)
+    settings = SourceSettings(
+        "cabs", str(folder), "redis", {}, str(folder / "dead"), discovery_period_s=0.0,
+        limits=limits,
+    )  # fmt: skip
+    return Gate(settings, made, log, 0, seq)
+
+
+def groups(client: Any, key: str) -> list[tuple[bytes, int, int]]:
+    return [(one["name"], one["entries-read"], one["lag"]) for one in client.xinfo_groups(key)]
+
+
+def test_a_group_is_told_what_is_committed_and_never_asked(
+    server: redis_server.RedisServer, client: Any, tmp_path: Path
+) -> None:
+    add(client, "s:a", 0, 7)
+    add(client, "s:b", 0, 2)
+    log = AdmissionLog(tmp_path / "log")
+    gate = gate_over(backend(server, group="road"), log, tmp_path)
+    admitted = gate.admit(None, everything=False)
+    assert admitted is not None
+    taken = dict(zip(admitted.batch.stream.tolist(), admitted.batch.rows.tolist(), strict=True))
+    assert groups(client, "s:a") == [], "nothing is told before results are out"
+    gate.committed(gate.seq)
+    first = taken[list(gate.names).index("s:a")]
+    assert 0 < first < 7
+    assert groups(client, "s:a") == [(b"road", first, 7 - first)]
+    client.xgroup_setid("s:a", "road", "$")  # by somebody else
+    client.xgroup_destroy("s:b", "road")
+    log.close()
+    log = AdmissionLog(tmp_path / "log")
+    again = gate_over(backend(server, group="road"), log, tmp_path, gate.seq)
+    rest = again.admit(None, everything=True)
+    assert rest is not None
+    ranges = Ranges(
+        [again.names[n] for n in rest.batch.stream.tolist()], rest.batch.start, rest.batch.end,
+        rest.batch.rows,
+    )  # fmt: skip
+    rows, _ = read_all(backend(server), ranges, SCHEMA)
+    assert [row["seq"] for row in rows["s:a"]] == list(range(first, 7))
+    again.committed(again.seq)
+    assert groups(client, "s:a") == [(b"road", 7, 0)]
+
+
+def test_without_a_group_nothing_is_written(
+    server: redis_server.RedisServer, client: Any, tmp_path: Path
+) -> None:
+    add(client, "s:a", 0, 2)
+    gate = gate_over(backend(server), AdmissionLog(tmp_path / "log"), tmp_path)
+    assert gate.admit(None, everything=True) is not None
+    gate.committed(gate.seq)
+    assert groups(client, "s:a") == []
+
+
+def test_a_group_that_cannot_be_told_is_said_once_and_holds_up_nothing(
+    server: redis_server.RedisServer, client: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    add(client, "s:a", 0, 7)
+    made = backend(server, group="road", timeout_s=1)
+    gate = gate_over(made, AdmissionLog(tmp_path / "log"), tmp_path)
+    assert gate.admit(3, everything=False) is not None
+    server.kill()
+    try:
+        gate.committed(gate.seq)
+        gate.committed(gate.seq)
+    finally:
+        server.start()
+    assert len([one for one in caplog.messages if "positions are not told" in one]) == 1
+    assert gate.admit(None, everything=True) is not None
+
+
 @pytest.mark.parametrize(
     ("options", "said"),
     [
         ({"url": "http://x"}, "redis is 'http://x'"),
+        ({"group": " "}, "group is ' '; it must be the name of a consumer group"),
         ({"url": "redis://:secret@x/0"}, "password_env"),
         ({"format": "arrow"}, "allowed for brokers: json, csv, raw"),
         ({"lost": "drop"}, "lost is 'drop'; allowed: suspend, skip"),

@@ -200,10 +200,42 @@ def test_a_broker_that_restarts_is_waited_for(
     assert reader.seqs["t/0"] == [0, 1, 2, 3, 4]
 
 
+def test_a_group_is_told_what_is_committed_and_never_asked(
+    broker: kafka_broker.KafkaBroker, topics: Topics
+) -> None:
+    topics.create("t", 2)
+    topics.produce("t", 0, values(0, 7))
+    topics.produce("t", 1, values(0, 2))
+    made = backend(broker, group="road")
+    streams = ["t/0", "t/1"]
+    start = made.first(streams)
+    latest = made.latest(streams, start)
+    some = made.advance(streams, start, latest.end, np.array([3, 2]))
+    made.committed(streams, some.end)
+    assert told(broker, "road") == {("t", 0): 3, ("t", 1): 2}
+    made.committed(["t/0"], latest.end.take(np.array([0])))
+    assert told(broker, "road") == {("t", 0): 7, ("t", 1): 2}
+    assert backend(broker, group="road").first(streams).minor.tolist() == [0, 0]
+    backend(broker).committed(["t/1"], start.take(np.array([1])))
+    assert told(broker, "road")["t", 1] == 2, "without a group nothing is written"
+
+
+def told(broker: kafka_broker.KafkaBroker, group: str) -> dict[tuple[str, int], int]:
+    """The offsets of a group, as tools outside see them."""
+    from confluent_kafka import ConsumerGroupTopicPartitions
+    from confluent_kafka.admin import AdminClient
+
+    client = AdminClient({"bootstrap.servers": broker.servers})
+    answer = client.list_consumer_group_offsets([ConsumerGroupTopicPartitions(group)])
+    found = answer[group].result(LIMIT_S).topic_partitions
+    return {(one.topic, one.partition): one.offset for one in found}
+
+
 @pytest.mark.parametrize(
     ("options", "said"),
     [
         ({"servers": "x"}, "kafka is 'x'"),
+        ({"group": 7}, "group is 7; it must be the name of a consumer group"),
         ({"topics": "t"}, "topics is 't'"),
         ({"isolation": "none"}, "allowed: read_committed, read_uncommitted"),
         ({"client": {"sasl.password": "x"}}, "client_env"),

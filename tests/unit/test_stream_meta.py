@@ -69,6 +69,11 @@ def test_what_is_said_later_takes_the_place_of_a_whole_cycle() -> None:
         ('[streams.a]\nperiod = "1h"\ndaily = "09:00-17:00"\n', "line 1: stream 'a': daily al"),
         ('[streams.a]\nslope = "fast"\n', "line 2: stream 'a': slope is 'fast'; give the change"),
         ("[streams.a]\ntransition = 'slowly'\n", "line 2: stream 'a': transition is 'slowly'; all"),
+        ('[streams.a]\ndaily = "24:00-25:00"\n', "one span between 00:00 and 23:59, such as"),
+        ('[streams]\n"a*" = {least_rate = -3}\n', "line 2: stream 'a*': least_rate is -3; give"),
+        ('[streams."a*"]\ngreatest_rate = 5\n[streams.ab]\nleast_rate = 9\n',
+         "line 3: stream 'ab', with what a pattern says of it: least_rate contradicts the rest"),
+        ('[streams.""]\nburst = "2h"\n', "line 1: a stream's name is ''; name it"),
         ("[streams]\na = 3\n", "line 2: streams.a is 3; give a table"),
         ("[lanes]\n", "line 1: 'lanes' is unknown; allowed: streams"),
         ("[streams.a]\nx = = 1\n", "is not TOML: Invalid value (at line 2"),
@@ -129,3 +134,24 @@ def test_what_a_backend_says_wrongly_is_noted_and_left_out(tmp_path: Path, clock
     status = world.status
     assert "stream 'a': lifetime is 'for ever'" in status["notes"][0]
     assert status["streams"]["live"] == 2
+
+
+def test_meta_data_of_two_places_that_disagree_touch_no_other_stream(
+    tmp_path: Path, clock: Clock
+) -> None:
+    """A pattern and the backend contradict each other of one stream: lanes are decided for all."""
+    world = World(tmp_path, clock)
+    world.shelf.rows = {"cab:7": 5, "cab:8": 5}
+    world.shelf.metas = {"cab:7": {"least_rate": 100}}
+    world.declared.write_text('[streams."cab:*"]\ngreatest_rate = 50\n')
+    world.admit()
+    status = world.status
+    assert status["decisions"], "lanes are decided on"
+    (note,) = status["notes"]
+    assert note == (
+        "meta-data from several places: stream 'cab:7': least_rate contradicts the rest; it must "
+        "not exceed greatest_rate; what was said last holds alone"
+    )
+    world.shelf.metas = {}
+    world.shelf.rows = {**world.shelf.rows, "cab:9": 1}
+    assert world.status["notes"] == []

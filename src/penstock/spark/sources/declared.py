@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from penstock.errors import InvalidInput
-from penstock.spark.sources.stream_meta import Meta, understood
+from penstock.spark.sources.stream_meta import Meta, contradiction, merged, understood
 
 _KEY = re.compile(r"""\s*((?:[\w.-]|"[^"]*"|'[^']*'|\s*\.\s*)+?)\s*=""")
 Path_ = tuple[str, ...]
@@ -65,7 +65,15 @@ def read_declared(file: Path) -> Declared:
                 f"{_where(file, lines, ('streams', other))}: patterns {one!r} and {other!r} fit "
                 "the same names; write patterns of which only one fits a stream."
             )
-    return Declared({n: meta for n, meta in known.items() if n not in patterns}, patterns)
+    declared = Declared({n: meta for n, meta in known.items() if n not in patterns}, patterns)
+    for name, meta in declared.streams.items():
+        wrong = contradiction(merged(declared.of(name), meta))
+        if wrong is not None:
+            raise InvalidInput(
+                f"{_where(file, lines, ('streams', name))}: stream {name!r}, with what a pattern "
+                f"says of it: {wrong}."
+            )
+    return declared
 
 
 def is_pattern(name: str) -> bool:
@@ -96,6 +104,8 @@ def patterns_meet(one: str, other: str) -> bool:
 
 def _meta(file: Path, lines: Mapping[Path_, int], name: str, meta: Any) -> Meta:
     place = ("streams", name)
+    if not name.strip():
+        raise InvalidInput(f"{_where(file, lines, place)}: a stream's name is {name!r}; name it.")
     if not isinstance(meta, dict):
         where = _where(file, lines, place)
         raise InvalidInput(f"{where}: streams.{name} is {meta!r}; give a table of meta-data.")

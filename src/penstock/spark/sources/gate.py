@@ -17,7 +17,7 @@ from penstock.forecast.metadata import StreamMetadata, metadata_from
 from penstock.model.observation import Floats, Ints
 from penstock.spark.checkpoint.advisory_files import AdvisoryFiles
 from penstock.spark.sources.arrivals import grouped
-from penstock.spark.sources.backends.backend import Backend, Latest
+from penstock.spark.sources.backends.backend import Backend, Latest, Positions
 from penstock.spark.sources.dead_letters import count_letters, letter_file, letter_files
 from penstock.spark.sources.entry import Batch
 from penstock.spark.sources.fair import fair_shares
@@ -73,6 +73,7 @@ class Gate:
         self._batch_rows = 0
         self._malformed = self._malformed_before()
         self._expires_s = np.inf
+        self._untold = False  # positions, to the system that holds the streams
         self._behind = False  # what is wanted has changed and could not be followed yet
 
     @property
@@ -130,8 +131,30 @@ class Gate:
                     self._malformed += count_letters(
                         letter_file(folder, self._log_number, known, lane)
                     )
+        self._tell_positions(seq)
         with self._advisory.attempt("removing the log's old segments"):
             self._log.committed(seq)
+
+    def _tell_positions(self, seq: int) -> None:
+        """Show the system how far its streams are read; nobody but lookers-on depends on it."""
+        done = [self._log.recent[known] for known in sorted(self._log.recent) if known <= seq]
+        if not done:
+            return
+        # Of a stream that is in several batches the last position counts.
+        stream = np.concatenate([batch.stream for batch in done])[::-1]
+        numbers, last = np.unique(stream, return_index=True)
+        upto = Positions(
+            np.concatenate([batch.end.major for batch in done])[::-1][last],
+            np.concatenate([batch.end.minor for batch in done])[::-1][last],
+        )
+        try:
+            self._backend.committed([self.names[number] for number in numbers.tolist()], upto)
+        except Exception as error:  # noqa: BLE001 - also of a user's class; the query goes on
+            if not self._untold:
+                log.warning("source %s: positions are not told: %s", self._settings.source, error)
+            self._untold = True
+        else:
+            self._untold = False
 
     def _malformed_before(self) -> int:
         """Dead letters of batches that the log no longer holds."""

@@ -13,9 +13,11 @@ from penstock.spark.sources.backends.backend import Backend, Discovered
 from penstock.spark.sources.control import FILE, Control, ControlFile
 from penstock.spark.sources.declared import Declared, read_declared
 from penstock.spark.sources.settings import SourceSettings
-from penstock.spark.sources.stream_meta import Meta, merged, understood
+from penstock.spark.sources.stream_meta import Meta, contradiction, merged, understood
 
 log = logging.getLogger(__name__)
+
+DISAGREE = "meta-data from several places"
 
 
 class Membership:
@@ -53,13 +55,25 @@ class Membership:
         for name in (*declared.streams, *self.control.added):
             if name not in removed:
                 wanted.setdefault(name, {})
+        self.notes.pop(DISAGREE, None)
         if declared.patterns:
-            wanted = {name: merged(meta, declared.of(name)) for name, meta in wanted.items()}
+            wanted = {
+                name: self._agreed(name, meta, declared.of(name)) for name, meta in wanted.items()
+            }
         for known in (declared.streams, self.control.added):
             for name, meta in known.items():
                 if name not in removed:
-                    wanted[name] = merged(wanted[name], meta)
+                    wanted[name] = self._agreed(name, wanted[name], meta)
         return wanted
+
+    def _agreed(self, name: str, known: Meta, more: Meta) -> dict[str, Any]:
+        """Both, or where they contradict each other what was said last; one stream's alone."""
+        both = merged(known, more)
+        wrong = contradiction(both) if known and more else None
+        if wrong is None:
+            return both
+        self._note(DISAGREE, f"stream {name!r}: {wrong}; what was said last holds alone")
+        return dict(more)
 
     def _look_around(self, steady_s: float) -> bool:
         due = steady_s - self._looked_s >= self._settings.discovery_period_s

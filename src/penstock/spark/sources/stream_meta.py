@@ -6,8 +6,10 @@ the clock of the machine. A slope is the change of a rate in a second, or "300/h
 """
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import fields
 from datetime import datetime
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -55,6 +57,20 @@ def merged(known: Meta, more: Meta) -> dict[str, Any]:
     return {**known, **more}
 
 
+def contradiction(meta: Meta) -> str | None:
+    """What in meta-data from several places does not agree, in one clause."""
+    return _contradiction(tuple(sorted(meta.items())))
+
+
+@lru_cache(maxsize=1024)  # many streams are told the same by a pattern
+def _contradiction(meta: tuple[tuple[str, Any], ...]) -> str | None:
+    try:
+        metadata_from([{key: value for key, value in meta if key in NAMES}])
+    except InvalidInput as error:
+        return str(error).removeprefix("streams[0].meta.").rstrip(".")
+    return None
+
+
 def in_periods(metas: Sequence[Meta], joined_s: Floats, period_s: float) -> StreamMetadata:
     """Columns for the strategies, which count in periods from when streams joined."""
     described = [row for row, meta in enumerate(metas) if meta]
@@ -89,9 +105,13 @@ def _item(key: str, value: Any) -> dict[str, Any]:
 
 
 def _daily(value: Any) -> dict[str, Any]:
-    spans = read_spans(value, DAILY) if isinstance(value, str) else ()
+    spans: tuple[tuple[int, int], ...] = ()
+    with suppress(InvalidInput):
+        spans = read_spans(value, DAILY) if isinstance(value, str) else ()
     if len(spans) != 1:
-        raise InvalidInput(f"{DAILY} is {value!r}; write one span such as '09:00-17:00'.")
+        raise InvalidInput(
+            f"{DAILY} is {value!r}; write one span between 00:00 and 23:59, such as '09:00-17:00'."
+        )
     start, end = (minutes * 60.0 for minutes in spans[0])
     return {"period": DAY_S, "burst": (end - start) % DAY_S, HIGH_FROM_S: start}
 

@@ -233,5 +233,12 @@ class Backend(ABC):
         What cannot be read as a row of the schema is in `Chunk.malformed` and nowhere else.
         """
 
+    def committed(self, streams: Sequence[str], upto: Positions) -> None:  # noqa: B027 - most need
+        """Results of all records before these positions are out; called once a batch.
+
+        For systems that show how far their readers are. What is told here is never read again:
+        Penstock goes on from its own log.
+        """
+
     def close(self) -> None:  # noqa: B027 - most have nothing to close
         """Let go of connections and files."""

@@ -12,7 +12,13 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicCollection
+from confluent_kafka import (
+    ConsumerGroupTopicPartitions,
+    IsolationLevel,
+    KafkaError,
+    KafkaException,
+    TopicCollection,
+)
 from confluent_kafka import TopicPartition as Partition
 from confluent_kafka.admin import OffsetSpec
 
@@ -29,7 +35,7 @@ from penstock.spark.sources.backends.backend import (
 )
 from penstock.spark.sources.backends.kafka_clients import KafkaPlace, admin, reachable, sentence
 from penstock.spark.sources.backends.kafka_reading import read_ranges
-from penstock.spark.sources.backends.payloads import PayloadForm, start_and_lost
+from penstock.spark.sources.backends.payloads import PayloadForm, group_of, start_and_lost
 
 WILDCARDS = "*?["
 MISSING = -1
@@ -48,20 +54,22 @@ class KafkaBackend(Backend):
     """Partitions of one cluster."""
 
     def __init__(
-        self, place: KafkaPlace, topics: Sequence[str], form: PayloadForm, start: str, lost: str
-    ) -> None:
+        self, place: KafkaPlace, topics: Sequence[str], form: PayloadForm, start: str, lost: str,
+        group: str | None = None,
+    ) -> None:  # fmt: skip
         self._place, self._topics, self._form = place, topics, form
-        self._start, self._lost = start, lost
+        self._start, self._lost, self._group = start, lost, group
         self._away = False
 
     @classmethod
     def from_options(cls, options: Mapping[str, Any]) -> "KafkaBackend":
-        """`servers`, `topics`; `start`, `lost`, `isolation`, `client`; and how values decode."""
+        """`servers`, `topics`; `start`, `lost`, `group`, `isolation`, `client`; and the values."""
         topics = options.get("topics", ())
         if isinstance(topics, str) or not topics or not all(isinstance(t, str) for t in topics):
             raise InvalidInput(f"topics is {topics!r}; give a list of at least one topic.")
         form = PayloadForm.from_options(options)
-        return cls(KafkaPlace.from_options(options), list(topics), form, *start_and_lost(options))
+        place, told = KafkaPlace.from_options(options), group_of(options)
+        return cls(place, list(topics), form, *start_and_lost(options), told)
 
     def check(self, schema: pa.Schema) -> None:
         self._form.check(schema)
@@ -159,6 +167,21 @@ class KafkaBackend(Backend):
 
     def read(self, ranges: Ranges, schema: pa.Schema) -> Iterator[Chunk]:
         return read_ranges(self._place, self._form, ranges, schema)
+
+    def committed(self, streams: Sequence[str], upto: Positions) -> None:
+        """Set the offsets of the group, which nobody joins; it is made where there is none."""
+        if self._group is None or not streams:
+            return
+        offsets = [
+            Partition(part.topic, part.partition, offset)
+            for part, offset in zip(map(partition_of, streams), upto.minor.tolist(), strict=True)
+        ]
+        with self._asking():
+            told = admin(self._place).alter_consumer_group_offsets(
+                [ConsumerGroupTopicPartitions(self._group, offsets)],
+                request_timeout=self._place.timeout_s,
+            )
+            told[self._group].result(2 * self._place.timeout_s)
 
     def _reach(self, streams: Sequence[str]) -> _Reach:
         partitions = [partition_of(name) for name in streams]

@@ -18,6 +18,14 @@ STAMP = pa.timestamp("us", "UTC")
 RAW_TYPES = (pa.string(), pa.binary())
 
 
+def group_of(options: Mapping[str, Any]) -> str | None:
+    """The consumer group that is told how far streams are read; None: none is."""
+    group = options.get("group")
+    if group is not None and (not isinstance(group, str) or not group.strip()):
+        raise InvalidInput(f"group is {group!r}; it must be the name of a consumer group.")
+    return group
+
+
 @dataclass(frozen=True)
 class Records:
     """Values in the order they are to have, grouped by range."""

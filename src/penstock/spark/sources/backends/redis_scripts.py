@@ -60,9 +60,23 @@ return table.concat(out, ' ')
 CUT_NUMBERS = 5
 
 
+# The group ARGV[3i-2] of each key is at the id ARGV[3i-1], after ARGV[3i] entries; no numbers.
+TELL = """
+for i, key in ipairs(KEYS) do
+  local group, id, entries = ARGV[3 * i - 2], ARGV[3 * i - 1], ARGV[3 * i]
+  local done = redis.pcall('XGROUP', 'SETID', key, group, id, 'ENTRIESREAD', entries)
+  if done.err and string.sub(done.err, 1, 7) == 'NOGROUP' then
+    redis.pcall('XGROUP', 'CREATE', key, group, id, 'ENTRIESREAD', entries)
+  end
+end
+return ''
+"""
+
+
 def run_script(
-    client: Any, script: str, numbers: int, keys: Sequence[str], arguments: Sequence[Any]
-) -> Ints:
+    client: Any, script: str, numbers: int, keys: Sequence[str], arguments: Sequence[Any],
+    command: str = "EVAL_RO",
+) -> Ints:  # fmt: skip
     """The answers of all keys, one row each, in one round trip; arguments are spread evenly."""
     if not keys:
         return np.empty((0, numbers), dtype=np.int64)
@@ -71,7 +85,7 @@ def run_script(
     for at in range(0, len(keys), KEYS_PER_CALL):
         some = keys[at : at + KEYS_PER_CALL]
         pipeline.execute_command(
-            "EVAL_RO", script, len(some), *some,
+            command, script, len(some), *some,
             *arguments[at * each : (at + len(some)) * each],
         )  # fmt: skip
     words = b" ".join(pipeline.execute()).split()

@@ -23,7 +23,7 @@ from penstock.spark.sources.backends.backend import (
     Positions,
     Ranges,
 )
-from penstock.spark.sources.backends.payloads import PayloadForm, start_and_lost
+from penstock.spark.sources.backends.payloads import PayloadForm, group_of, start_and_lost
 from penstock.spark.sources.backends.redis_connection import RedisPlace, connect, sentence
 from penstock.spark.sources.backends.redis_ids import clock_s, holdable, packed, texts, unpacked
 from penstock.spark.sources.backends.redis_reading import read_ranges
@@ -34,6 +34,7 @@ from penstock.spark.sources.backends.redis_scripts import (
     REACH,
     REACH_NUMBERS,
     STREAM,
+    TELL,
     run_script,
 )
 
@@ -58,10 +59,11 @@ class RedisBackend(Backend):
     """Streams of one Redis server, version 7 or later."""
 
     def __init__(
-        self, place: RedisPlace, keys: str, form: PayloadForm, field: str, start: str, lost: str
-    ) -> None:
+        self, place: RedisPlace, keys: str, form: PayloadForm, field: str, start: str, lost: str,
+        group: str | None = None,
+    ) -> None:  # fmt: skip
         self._place, self._keys, self._form, self._field = place, keys, form, field
-        self._start, self._lost = start, lost
+        self._start, self._lost, self._group = start, lost, group
         # Arrival of the oldest waiting entry as `latest` saw it: `advance` is not to ask again.
         self._first_s: dict[str, float] = {}
         # Entries that are gone and that the next range passes over, when it is allowed to.
@@ -69,14 +71,14 @@ class RedisBackend(Backend):
 
     @classmethod
     def from_options(cls, options: Mapping[str, Any]) -> "RedisBackend":
-        """`url`, `keys`; `field`, `start`, `lost`, `password_env`; and how values are decoded."""
+        """`url`, `keys`; `field`, `start`, `lost`, `group`, `password_env`; and the values."""
         field = options.get("field", "value")
         if not isinstance(field, str) or not field:
             raise InvalidInput(f"field is {field!r}; it must be the name of an entry's field.")
         form = PayloadForm.from_options(options)
         place = RedisPlace.from_options(options)
         keys = options.get("keys", "*")
-        return cls(place, keys, form, field, *start_and_lost(options))
+        return cls(place, keys, form, field, *start_and_lost(options), group_of(options))
 
     def check(self, schema: pa.Schema) -> None:
         self._form.check(schema)
@@ -195,6 +197,20 @@ class RedisBackend(Backend):
     def read(self, ranges: Ranges, schema: pa.Schema) -> Iterator[Chunk]:
         """The entries of ranges, many streams in one pipeline."""
         return read_ranges(self._place, self._form, self._field, ranges, schema)
+
+    def committed(self, streams: Sequence[str], upto: Positions) -> None:
+        """Set the group of each stream to the last entry read; it is made where there is none."""
+        if self._group is None:
+            return
+        ms, seq, number = unpacked(upto)
+        moved = np.flatnonzero(seq > 0)  # a position is one after an id, but before the first entry
+        last = texts(ms[moved], seq[moved] - 1)
+        arguments: list[Any] = []
+        for id_, entries in zip(last, number[moved].tolist(), strict=True):
+            arguments += (self._group, id_, entries)
+        names = [streams[row] for row in moved.tolist()]
+        with sentence(self._place):
+            run_script(connect(self._place), TELL, 0, names, arguments, "EVAL")
 
     def _reach(self, streams: Sequence[str], since: Sequence[str]) -> _Reach:
         with sentence(self._place):
