@@ -82,7 +82,7 @@ def test_what_can_be_turned_off_is_none_when_off() -> None:
         "schedule", "batch-interval", "cooldown-out", "cooldown-in", "step-out", "step-in",
         "scale-down-window", "catch-up", "utilisation-low", "utilisation-high", "quota",
         "excluded-times", "shadow", "fusion-beta", "fusion-capacity", "allocation",
-        "shed-at-most",
+        "shed-at-most", "history-age", "history-mb",
     ]  # fmt: skip
     found = read(dict.fromkeys(able, "off"))
     assert {getattr(found, config.settings.FIELD_OF[name]) for name in able} == {None}
@@ -242,7 +242,7 @@ def test_shadows_take_the_options_that_they_have() -> None:
         ),
         (
             "model=exact",
-            "--policy-option model is 'exact'; allowed: auto, mmk, gigk, microbatch.",
+            "--policy-option model is 'exact'; allowed: auto, mmk, gigk, microbatch, hops.",
         ),
         ("smoothing_window=0", "--policy-option smoothing_window is '0'; allowed: 1 to 1000."),
         (

@@ -17,7 +17,7 @@ from penstock.cli.dashboard import dashboard
 from penstock.cli.demo import demo
 from penstock.cli.doctor import doctor
 from penstock.cli.exit_codes import ExitCodeGroup
-from penstock.cli.history import history
+from penstock.cli.history import app as history
 from penstock.cli.plan import plan
 from penstock.cli.plan_graph import plan_graph
 from penstock.cli.prepare import prepare
@@ -64,7 +64,6 @@ app.command(epilog="Example: penstock demo --out runs/demo")(demo)
 app.command(epilog="Example: penstock run road.py:road --master embedded --for 2m")(run)
 app.command(epilog="Example: penstock advise scaling load.json")(advise)
 app.command(epilog="Example: penstock schema scaling > scaling.schema.json")(schema)
-app.command(epilog="Example: penstock history --changes --last 10m")(history)
 app.command(epilog="Example: penstock dashboard --history runs/demo/history.sqlite")(dashboard)
 app.command(epilog="Example: penstock simulate road.toml --policy incremental --seed 7")(simulate)
 app.command(epilog="Example: penstock train road.toml --for road --history history.db")(train)
@@ -75,6 +74,7 @@ app.command(epilog="Example: penstock plan-graph road.py:road --plan auto --out 
 )
 app.command(epilog="Example: penstock doctor --spark")(doctor)
 app.command(epilog="Example: penstock prepare")(prepare)
+app.add_typer(history)
 app.add_typer(cluster)
 
 

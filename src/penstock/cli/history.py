@@ -40,7 +40,12 @@ class Kind(StrEnum):
     failures = "failures"
 
 
+app = typer.Typer(name="history", invoke_without_command=True)
+
+
+@app.callback(epilog="Example: penstock history --changes --last 10m")
 def history(
+    context: typer.Context,
     history: Annotated[str | None, typer.Option("--history", help=HISTORY_HELP)] = None,
     run: Annotated[
         int | None,
@@ -65,6 +70,10 @@ def history(
     """Show what was observed, decided and done in a run, and why."""
     from penstock.control.history.store import HistoryStore
 
+    if context.invoked_subcommand is not None:
+        if (history, run, show, last) != (None,) * 4 or runs or changes or as_json:
+            raise InvalidInput("write options after prune: penstock history prune --age 30d.")
+        return
     with HistoryStore(history_place(history), create=False) as store:
         if runs:
             _print_runs(store.runs(), as_json)
@@ -79,6 +88,40 @@ def history(
         print_json({"run": {"id": number, **vars(record)}, **found})
     else:
         _print_events(number, record, found)
+
+
+@app.command(epilog="Example: penstock history prune --age 30d --mb 500")
+def prune(
+    history: Annotated[str | None, typer.Option("--history", help=HISTORY_HELP)] = None,
+    age: Annotated[
+        str | None,
+        typer.Option("--age", metavar="DURATION", help="Forget what is older, such as 30d."),
+    ] = None,
+    mb: Annotated[
+        int | None, typer.Option("--mb", min=1, help="Forget the oldest until it takes no more.")
+    ] = None,
+    as_json: Annotated[bool, JsonFlag] = False,
+) -> None:
+    """Forget old periods of a history and give their room back; runs do so by themselves."""
+    from dataclasses import asdict
+
+    from penstock.control.clock import steady_s
+    from penstock.control.history.retention import Retention
+    from penstock.control.history.store import HistoryStore
+    from penstock.model.durations import parse_duration_s
+
+    if age is None and mb is None:
+        raise InvalidInput("say what to keep: --age, --mb, or both.")
+    where = history_place(history)
+    HistoryStore(where, create=False).close()  # what is not there is refused, not made
+    age_s = None if age is None else parse_duration_s(age, "--age")
+    kept = Retention(age_s, None if mb is None else mb * 2**20)
+    with HistoryStore(where) as store:
+        gone = store.prune(kept, steady_s())
+    if as_json:
+        print_json(asdict(gone))
+    else:
+        print(f"forgotten: {gone.periods:,} periods, {gone.runs:,} runs")
 
 
 def _run_number(store: HistoryStore, wanted: int | None) -> int:

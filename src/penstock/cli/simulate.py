@@ -79,7 +79,7 @@ def _run(
     from penstock.control.experience import with_experience
     from penstock.control.foresight import Foresight
     from penstock.control.from_settings import policy_of, shadow_policies
-    from penstock.control.history.store import HistoryStore
+    from penstock.control.history.store import HistoryStore, retention
     from penstock.control.records import RunRecord
     from penstock.sim.run import simulate as run
 
@@ -101,7 +101,8 @@ def _run(
                     executors_min=scenario.cluster.min_executors,
                     executors_max=scenario.cluster.max_executors,
                     batch_interval_s=scenario.batch.trigger_s, foresight_s=settings.foresight_s,
-                )
+                ),
+                retention(settings),
             )  # fmt: skip
             result = run(
                 scenario, policy, settings=settings, history=kept, on_step=on_step,

@@ -14,10 +14,13 @@ from penstock.model.schedule import read_schedule
 ALLOCATIONS = ("milp", "albic", "flux", "cola", "potc", "resource-aware")
 OBJECTIVES = ("equality", "traffic", "resource")
 POLICY_OPTIONS = "policy_options"
+DAY_S = 86_400.0
 
 
 def _option(default: Any, name: str, kind: Kind, description: str, **more: Any) -> Any:
-    shown = f"{default:g}s" if kind == "duration" and default is not None else str(default).lower()
+    shown = str(default).lower()
+    if kind == "duration" and default is not None:
+        shown = f"{default:g}s" if default % DAY_S else f"{default / DAY_S:g}d"
     option = Option(name, kind, OFF if default is None else shown, description, **more)
     return field(default=default, metadata={"option": option})
 
@@ -268,6 +271,16 @@ class Settings:
     history: str = _option(
         "penstock.sqlite", "history", "text",
         "Where the history is kept: a file (SQLite) or an SQLAlchemy URL.",
+    )  # fmt: skip
+    history_age_s: float | None = _option(
+        90 * DAY_S, "history-age", "duration",
+        "How long the history keeps what was observed and decided; looked after every hour.",
+        least=3600, greatest=3650 * DAY_S, can_be_off=True,
+    )  # fmt: skip
+    history_mb: int | None = _option(
+        1024, "history-mb", "integer",
+        "Most room that the history takes before its oldest periods go.",
+        least=1, greatest=2**30, can_be_off=True,
     )  # fmt: skip
 
     def __post_init__(self) -> None:

@@ -10,6 +10,7 @@ _SECONDS = {
     "s": 1.0, "sec": 1.0, "second": 1.0, "seconds": 1.0,
     "m": 60.0, "min": 60.0, "minute": 60.0, "minutes": 60.0,
     "h": 3600.0, "hour": 3600.0, "hours": 3600.0,
+    "d": 86_400.0, "day": 86_400.0, "days": 86_400.0,
 }  # fmt: skip
 _FORM = re.compile(r"\s*([0-9]*\.?[0-9]+)\s*([a-z]*)\s*", re.IGNORECASE)
 

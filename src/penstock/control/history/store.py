@@ -3,6 +3,7 @@
 One writer for each run (the loop), any number of readers. A period is one transaction.
 """
 
+import math
 import threading
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterator, Sequence
@@ -24,8 +25,10 @@ from sqlalchemy import (
 )
 from sqlalchemy.exc import InterfaceError, OperationalError, SQLAlchemyError, TimeoutError
 
+from penstock.config import Settings
 from penstock.control.history import rows
 from penstock.control.history import tables as t
+from penstock.control.history.retention import Forgotten, Retention, give_back, prune
 from penstock.control.records import (
     TRAINING,
     ActionRecord,
@@ -42,6 +45,8 @@ from penstock.model.observation import AdmissionRecord, Observation
 MOST_NAMED = 500  # numbers in one statement; databases have limits
 # Kept while the database is away, of about a kilobyte each; then the oldest periods go.
 MOST_WAITING_ROWS = 100_000
+PRUNE_EVERY_S = 3600.0
+EVERYTHING = Retention()
 GROUPS_OF_A_ROW = 10  # key groups that need as much room as a row without any
 
 Record = TypeVar("Record")
@@ -67,12 +72,18 @@ class HistoryStore:
         self._engine = t.connect(where, create)
         self.where = masked_url(where)
 
-    def begin(self, run: RunRecord) -> "RunHistory":
-        """A new run, to be written through what is returned."""
+    def begin(self, run: RunRecord, kept: Retention = EVERYTHING) -> "RunHistory":
+        """A new run, to be written through what is returned; what is not kept goes meanwhile."""
         with self._engine.begin() as connection:
             made = connection.execute(insert(t.runs), asdict(run)).inserted_primary_key
         assert made is not None
-        return RunHistory(self._engine, int(made[0]))
+        return RunHistory(self._engine, int(made[0]), kept, simulated=run.started_at_s == 0)
+
+    def prune(self, kept: Retention, now_s: float) -> Forgotten:
+        """Forget what is not to be kept, and give the room back."""
+        forgotten = prune(self._engine, kept, now_s)
+        give_back(self._engine)
+        return forgotten
 
     def runs(self) -> dict[int, RunRecord]:
         """All runs by number, oldest first."""
@@ -183,6 +194,12 @@ class HistoryStore:
         self.close()
 
 
+def retention(settings: Settings) -> Retention:
+    """What a run's settings say of how much is kept."""
+    most = settings.history_mb
+    return Retention(settings.history_age_s, None if most is None else most * 2**20)
+
+
 class RunHistory:
     """The History port over one run of a store.
 
@@ -191,9 +208,13 @@ class RunHistory:
     cannot stop all later ones.
     """
 
-    def __init__(self, engine: Engine, run_id: int) -> None:
+    def __init__(
+        self, engine: Engine, run_id: int, kept: Retention = EVERYTHING, simulated: bool = False
+    ) -> None:
         self.run_id = run_id
         self._engine = engine
+        self._kept, self._simulated = kept, run_id if simulated else None
+        self._newest_s, self._pruned_s = -math.inf, -math.inf
         self._lock = threading.Lock()
         self._waiting: rows.Rows = []
         self._seq = 0
@@ -201,6 +222,7 @@ class RunHistory:
     def observed(self, observation: Observation) -> None:
         with self._lock:
             self._seq += 1
+            self._newest_s = observation.at_s
             self._waiting += rows.observation_rows(observation, self.run_id, self._seq)
 
     def decided(self, record: DecisionRecord) -> None:
@@ -235,6 +257,9 @@ class RunHistory:
                 self._waiting = []
                 raise
             self._waiting = []
+        if self._kept != EVERYTHING and self._newest_s - self._pruned_s >= PRUNE_EVERY_S:
+            self._pruned_s = self._newest_s
+            prune(self._engine, self._kept, self._newest_s, self._simulated)
 
     def end(self, at_s: float) -> None:
         """Write what waits and note when the run ended."""

@@ -7,7 +7,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from penstock.config import Settings
 from penstock.control.clock import steady_s
-from penstock.control.history.store import HistoryStore, RunHistory
+from penstock.control.history.store import HistoryStore, RunHistory, retention
 from penstock.control.records import RunRecord
 from penstock.spark.handles.messages import first_line
 
@@ -31,7 +31,8 @@ def begin_history(
             settings.dry_run, executors_min=settings.executors_min,
             executors_max=settings.executors_max, batch_interval_s=settings.batch_interval_s or 0.0,
             foresight_s=settings.foresight_s, edges=edges,
-        )
+        ),
+        retention(settings),
     )  # fmt: skip
     resources.callback(lambda: _end(history))
     return history
