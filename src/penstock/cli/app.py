@@ -73,7 +73,7 @@ app.command(epilog="Example: penstock plan-graph road.py:road --plan auto --out 
     plan_graph
 )
 app.command(epilog="Example: penstock doctor --spark")(doctor)
-app.command(epilog="Example: penstock prepare")(prepare)
+app.command(epilog="Example: penstock prepare --anew")(prepare)
 app.add_typer(history)
 app.add_typer(cluster)
 
