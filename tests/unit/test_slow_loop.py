@@ -49,15 +49,18 @@ def built() -> BuiltTopology:
     return BuiltTopology(TopologyPlan(()), (), {}, {}, inspection, made)
 
 
-def period(at_s: float, left: float, right: float) -> Observation:
+def period(
+    at_s: float, left: float, right: float, left_s: float = 1e-4, right_s: float = 1e-4
+) -> Observation:
     """1,000 rows a second came, of which the operators let these shares through."""
+    busy_s = 5.0 * 1000.0 * (left_s + left * right_s)
     return Observation(
         at_s, 5.0, 1000.0, 0.0,
         operators=(
             OperatorObservation("left", 1000.0, 1000.0 * left),
             OperatorObservation("right", 1000.0 * left, 1000.0 * left * right),
         ),
-        components=(ComponentObservation("rows", ("left", "right"), 1000.0, 1e-4, 2, 0.1),),
+        components=(ComponentObservation("rows", ("left", "right"), 1000.0, 1e-4, 2, busy_s),),
     )  # fmt: skip
 
 
@@ -70,6 +73,17 @@ def test_an_order_is_proposed_again_when_selectivities_change() -> None:
     orders = [(d.what, d.numbers["expected_gain"]) for d in decisions if d.room == ORDER]
     assert [what for what, _ in orders] == ["right > left", "left > right"]
     assert orders[0][1] > 0.4
+
+
+def test_an_order_goes_by_what_each_operator_cost_not_by_an_even_share() -> None:
+    """Both let half through; the first costs twenty times as much as the second."""
+    decisions: list[RoomDecision] = []
+    loop = SlowLoop(built(), decisions.append)
+    for n in range(PERIODS):
+        loop.look(period(5.0 * n, 0.4 + 0.02 * (n % 10), 0.5, left_s=2e-3, right_s=1e-4))
+    orders = [d for d in decisions if d.room == ORDER]
+    assert [d.what for d in orders] == ["right > left"]
+    assert orders[0].numbers["expected_gain"] > 0.3
 
 
 def test_an_order_may_not_swap_what_does_not_commute() -> None:

@@ -20,7 +20,18 @@ from penstock.scaling.policies.static import Static
 CHAPTER_6 = AutoscalePlus(window_s=90.0, alpha=0.3, beta=0.7)
 PRINTED_IN_TIME = {"uniform": (0.948, 0.261), "zipf": (0.946, 0.268)}
 EXPONENTS = {"uniform": 0.0, "zipf": ZIPF_EXPONENT}
+PASSING = 0.8  # of the elements, through the dispatcher
 ABOUT = 0.10  # points a share may be off
+
+
+def _elements_in_time(one: Outcome) -> float:
+    """The share of stream elements with nothing left to do after the timeout.
+
+    Those that the dispatcher drops are done at once. One that passes has a copy in each branch, and
+    the branch by age is never congested: what is lost of all results is half of what is lost by
+    city, and every element whose copy by city is lost is late.
+    """
+    return 1.0 - PASSING * min(1.0, 2.0 * one.lost_share)
 
 
 def claim(folder: Path, seeds: tuple[int, ...], quick: bool) -> Claim:
@@ -37,7 +48,7 @@ def claim(folder: Path, seeds: tuple[int, ...], quick: bool) -> Claim:
             for name, policy in (("AUTOSCALE+", CHAPTER_6), ("static", Static()))
         }
     in_time = {
-        law: {name: [1 - one.lost_share for one in here] for name, here in runs.items()}
+        law: {name: [_elements_in_time(one) for one in here] for name, here in runs.items()}
         for law, runs in found.items()
     }
     parts = dict[str, bool]()
@@ -48,13 +59,12 @@ def claim(folder: Path, seeds: tuple[int, ...], quick: bool) -> Claim:
         parts[f"{law}: AUTOSCALE+ far ahead"] = ours > 1.5 * static
     why = (
         " How much a static start gets done in time is the share of the stream that one task can "
-        "serve, and of results that do not pass it: the branch by age is never congested and gives "
-        "half of the results here; the stream's rates and the branches' shares are not printed."
+        "serve; the stream's rates and the share that the dispatcher lets through are not printed."
     )
     return judged(
         "S4",
-        paper="Complex sensitive topology: 94.8% in time against 26.1% static with uniform values, "
-        "94.6% against 26.8% with Zipf's law of 1.5.",
+        paper="Complex sensitive topology: 94.8% of the elements in time against 26.1% static with "
+        "uniform values, 94.6% against 26.8% with Zipf's law of 1.5.",
         ours="; ".join(
             f"{law}: {spread(runs['AUTOSCALE+']):.1%} against {spread(runs['static']):.1%}"
             for law, runs in in_time.items()

@@ -78,6 +78,7 @@ def _run(
 ) -> SimulationResult:
     from penstock.control.experience import with_experience
     from penstock.control.foresight import Foresight
+    from penstock.control.forms import tried_before
     from penstock.control.from_settings import policy_of, shadow_policies
     from penstock.control.history.store import HistoryStore, retention
     from penstock.control.records import RunRecord
@@ -107,6 +108,7 @@ def _run(
             result = run(
                 scenario, policy, settings=settings, history=kept, on_step=on_step,
                 shadows=shadows, foresight=foresight,
+                form_costs=tried_before(store, scenario.name, scenario.forms),
             )  # fmt: skip
             kept.end(scenario.duration_s)
             return result

@@ -19,6 +19,7 @@ from penstock.control.batch_interval import BatchInterval
 from penstock.control.controlled import Controlled
 from penstock.control.deciding import Cluster, Deciding
 from penstock.control.failures import Attempts
+from penstock.control.forms import Forms
 from penstock.control.guards.guard import resized
 from penstock.control.last_resort import LastResort
 from penstock.control.ports import Clock
@@ -155,6 +156,9 @@ class Acting:
                 self._use_last_resort, self._rooms.last_resort, step, cluster, dry_run
             )
             step = self._attempts.attempt("last resort", last_resort, step.at_s) or step
+        if self._rooms.forms is not None:
+            choosing = partial(self._use_forms, self._rooms.forms, step, cluster, dry_run)
+            step = self._attempts.attempt("forms", choosing, step.at_s) or step
         if self._rooms.batch_interval is not None:
             pacing = partial(self._pace, self._rooms.batch_interval, step, cluster, dry_run)
             step = self._attempts.attempt("interval", pacing, step.at_s) or step
@@ -191,6 +195,22 @@ class Acting:
             if not dry_run and action.NAME not in cluster.cannot:
                 outcomes.append(self._act(step.at_s, action))
                 last_resort.learn(outcomes[-1], seen)
+        return _also(step, found.decision, outcomes)
+
+    def _use_forms(self, forms: Forms, step: Step, cluster: Cluster, dry_run: bool) -> Step:
+        """The form of an operator that costs least, where nothing else changes what is measured."""
+        resort = self._rooms.last_resort
+        if step.outcome is not None or step.moved is not None or step.room_outcomes:
+            return step
+        if resort is not None and resort.plan.in_use:
+            return step
+        found = forms.look(self._deciding.newest)
+        if found is None:
+            return step
+        outcomes = []
+        if found.action is not None and not dry_run and found.action.NAME not in cluster.cannot:
+            outcomes.append(self._act(step.at_s, found.action))
+            forms.learn(outcomes[-1])
         return _also(step, found.decision, outcomes)
 
     def _pace(self, pacing: BatchInterval, step: Step, cluster: Cluster, dry_run: bool) -> Step:

@@ -68,6 +68,19 @@ class UseVariants:
 
 
 @dataclass(frozen=True)
+class UseForms:
+    """Let these operators run in these of their equivalent forms, the others as declared."""
+
+    NAME: ClassVar[str] = "forms"
+
+    forms: Mapping[str, str]
+
+    def __str__(self) -> str:
+        named = ", ".join(f"{operator} {form}" for operator, form in self.forms.items())
+        return f"forms -> {named or 'as declared'}"
+
+
+@dataclass(frozen=True)
 class ShedLoad:
     """Let sources drop this share of their rows, chosen by chance, from the next batch on."""
 
@@ -108,6 +121,7 @@ Action = (
     | SetParallelism
     | MoveKeyGroups
     | UseVariants
+    | UseForms
     | ShedLoad
     | SetInterval
     | SetRouteTasks

@@ -7,6 +7,7 @@ from penstock.config import Settings
 from penstock.control.controlled import Controlled
 from penstock.control.deciding import MOST_REMEMBERED
 from penstock.control.foresight import Foresight
+from penstock.control.forms import Forms
 from penstock.control.from_settings import (
     allocating_of,
     batch_interval_of,
@@ -55,6 +56,7 @@ def rooms_for(
         allocating=allocating_of(settings) if controlled.sharing == "time" else None,
         last_resort=last_resort_of(settings, controlled.cheaper_forms, bound_s),
         batch_interval=batch_interval_of(settings, bound_s),
+        forms=Forms(controlled.forms, bound_s, controlled.form_costs) if controlled.forms else None,
         schedule=schedule_of(settings),
     )
 

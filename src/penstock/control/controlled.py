@@ -6,6 +6,7 @@ from typing import Literal
 
 from penstock.control.ports import Actuator, Measurer
 from penstock.model.decision import Limits
+from penstock.scaling.forms import FormCosts
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,3 +25,6 @@ class Controlled:
     parallelism: Mapping[str, int] = field(default_factory=dict)
     route_tasks: Mapping[str, int] = field(default_factory=dict)  # the most, by routed source
     cheaper_forms: tuple[str, ...] = ()  # operators that have one
+    # Further forms of operators that answer alike, and what they cost in earlier runs.
+    forms: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    form_costs: FormCosts = field(default_factory=FormCosts)

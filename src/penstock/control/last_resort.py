@@ -43,7 +43,7 @@ class LastResort:
     def look(self, seen: Observation, processors: int, at_limit: bool) -> LastResortStep | None:
         """What is to change after a period, with its numbers and reasons; None: nothing."""
         late = self._lateness(seen)
-        at_s, cost_s = seen.at_s, _row_cost_s(seen)
+        at_s, cost_s = seen.at_s, row_cost_s(seen)
         if not math.isnan(cost_s):
             self._last_cost_s = cost_s
         if math.isnan(self._last_cost_s):
@@ -79,7 +79,7 @@ class LastResort:
         action = outcome.action
         if isinstance(action, UseVariants):
             for name in set(action.operators) - set(self.plan.cheaper):
-                self._cost_s[name] = _row_cost_s(seen)
+                self._cost_s[name] = row_cost_s(seen)
             self.plan = LastResortPlan(action.operators, self.plan.shed)
         elif isinstance(action, ShedLoad):
             self.plan = LastResortPlan(self.plan.cheaper, action.share)
@@ -161,7 +161,7 @@ class LastResort:
         return LastResortStep(plan, record)
 
 
-def _row_cost_s(seen: Observation) -> float:
+def row_cost_s(seen: Observation) -> float:
     """Processor-seconds of a row of the sources, over all components."""
     rate, batches = seen.arrival_rate_per_s, seen.batches
     if rate > 0:

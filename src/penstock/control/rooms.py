@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from penstock.control.allocating import Allocating
 from penstock.control.batch_interval import BatchInterval
 from penstock.control.foresight import Foresight
+from penstock.control.forms import Forms
 from penstock.control.guards.guard import Guard
 from penstock.control.last_resort import LastResort
 from penstock.model.schedule import Schedule
@@ -23,4 +24,5 @@ class Rooms:
     allocating: Allocating | None = None
     last_resort: LastResort | None = None
     batch_interval: BatchInterval | None = None
+    forms: Forms | None = None
     schedule: Schedule | None = None

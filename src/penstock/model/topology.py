@@ -4,7 +4,7 @@ Nothing here knows Spark: an operator is a function (or SQL text) that is only c
 topology is built, so the same declaration can be checked, drawn and simulated without a session.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
@@ -41,6 +41,7 @@ class Operator:
     first of a component where components run apart. `reads` and `writes` are the columns a Python
     function uses, and those it adds, changes or drops: only then may another order be proposed.
     `cheaper` is a form of the step that costs less and answers less well; it is a last resort.
+    `forms` are further forms of the step by name, which answer alike and cost more or less.
     `cpu` is the share of a CPU that each of its tasks has reserved and `memory` the bytes for the
     state of each, for policies that plan by them.
     """
@@ -56,14 +57,38 @@ class Operator:
     cheaper: Callable[..., Any] | str | None = None
     cpu: float | None = None
     memory: float | None = None
+    forms: tuple[tuple[str, Callable[..., Any] | str], ...] = ()
+
+    @property
+    def has_forms(self) -> bool:
+        """Whether it can run in another form than it was declared in."""
+        return self.cheaper is not None or bool(self.forms)
+
+    @property
+    def other_forms(self) -> dict[str, "Operator"]:
+        """The operator as it is in each of its other forms, by the form's id, the cheaper first."""
+        found = {} if self.cheaper is None else {self.name: self.in_cheaper_form}
+        return found | {form_id(self.name, name): self._made_by(step) for name, step in self.forms}
 
     @property
     def in_cheaper_form(self) -> "Operator":
         """The operator as it is while its cheaper form is in use."""
         assert self.cheaper is not None
-        if isinstance(self.cheaper, str):
-            return replace(self, function=None, sql=self.cheaper)
-        return replace(self, function=self.cheaper, sql=None)
+        return self._made_by(self.cheaper)
+
+    def _made_by(self, step: Callable[..., Any] | str) -> "Operator":
+        if isinstance(step, str):
+            return replace(self, function=None, sql=step)
+        return replace(self, function=step, sql=None)
+
+
+def form_id(operator: str, form: str) -> str:
+    """One name for an operator in one of its equivalent forms.
+
+    >>> form_id("look_up", "index")
+    'look_up~index'
+    """
+    return f"{operator}~{form}"
 
 
 @dataclass(frozen=True)
@@ -127,6 +152,11 @@ class Topology:
     def variants(self) -> tuple[str, ...]:
         """Operators that have a cheaper form."""
         return tuple(o.name for o in self.operators if o.cheaper is not None)
+
+    @property
+    def forms(self) -> dict[str, tuple[str, ...]]:
+        """Operators that have equivalent forms, and how these are called."""
+        return {o.name: tuple(name for name, _ in o.forms) for o in self.operators if o.forms}
 
     def reserved_cpu(self, operators: Iterable[str]) -> float:
         """What a task that runs these has reserved of a CPU; NaN where nothing was declared."""
@@ -199,17 +229,18 @@ class Topology:
         cheaper: Callable[..., Any] | str | None = None,
         cpu: float | None = None,
         memory: float | None = None,
+        forms: Mapping[str, Callable[..., Any] | str] | None = None,
     ) -> Callable[[Function], Function]:
         """Declare a function of the upstreams' DataFrames as an operator (a decorator).
 
-        `cheaper`, `cpu` and `memory` are as in `add`. `reads` and `writes` name the columns
-        of a Python step that Spark cannot look into.
+        `cheaper`, `cpu`, `memory` and `forms` are as in `add`. `reads` and `writes` name the
+        columns of a Python step that Spark cannot look into.
         """
 
         def declare(function: Function) -> Function:
             called = self.add(
                 name or function.__name__, function, upstream, key=key, separate=separate,
-                cheaper=cheaper, cpu=cpu, memory=memory,
+                cheaper=cheaper, cpu=cpu, memory=memory, forms=forms,
             )  # fmt: skip
             if reads is not None or writes is not None:
                 self._operators[called] = replace(
@@ -232,6 +263,7 @@ class Topology:
         cheaper: Callable[..., Any] | str | None = None,
         cpu: float | None = None,
         memory: float | None = None,
+        forms: Mapping[str, Callable[..., Any] | str] | None = None,
     ) -> str:
         """Declare an operator given as a function, or as SQL text that names its upstreams.
 
@@ -239,6 +271,8 @@ class Topology:
         processor that may be had is in use and the latency bound is missed. `cpu` is the share of a
         CPU reserved for each of its tasks, which `autoscale_plus` plans by, `memory` the bytes
         reserved for the state of each; `allocation=resource-aware` places key groups by both.
+        `forms` are further forms by name that give the same rows, such as one with an index: the
+        loop tries each and uses the one that costs least at the present rate.
         """
         self._claim(name, "operator")
         if not (cheaper is None or callable(cheaper) or isinstance(cheaper, str)):
@@ -246,6 +280,7 @@ class Topology:
                 f"operator {name!r}: cheaper is {cheaper!r}; give a function DataFrame -> "
                 "DataFrame or SQL text, as for the operator itself."
             )
+        further = _read_forms(name, forms or {})
         if cpu is not None and not (isinstance(cpu, int | float) and 0 < cpu <= 1):
             raise InvalidTopology(
                 f"operator {name!r}: cpu is {cpu!r}; give the share of a CPU that a task reserves, "
@@ -259,8 +294,9 @@ class Topology:
         upstreams = _names(upstream, f"operator {name!r}: upstream")
         keys = None if key is None else _names(key, f"operator {name!r}: key")
         declared = Operator(
-            name, upstreams, key=keys, separate=separate, cheaper=cheaper, cpu=cpu, memory=memory
-        )
+            name, upstreams, key=keys, separate=separate, cheaper=cheaper, cpu=cpu, memory=memory,
+            forms=further,
+        )  # fmt: skip
         if isinstance(step, str):
             self._operators[name] = replace(declared, sql=step)
         elif callable(step):
@@ -373,6 +409,25 @@ class Topology:
                 raise InvalidTopology(
                     f"{what} {name!r}: the name is taken by a {kind}; names must be unique."
                 )
+
+
+def _read_forms(operator: str, given: Any) -> tuple[tuple[str, Callable[..., Any] | str], ...]:
+    if not isinstance(given, Mapping):
+        raise InvalidTopology(
+            f"operator {operator!r}: forms is {given!r}; give steps by name, as in "
+            "forms={'index': with_index}."
+        )
+    for name, step in given.items():
+        if not (isinstance(name, str) and name.isidentifier()):
+            raise InvalidTopology(
+                f"operator {operator!r}: forms has the name {name!r}; write letters, digits and _."
+            )
+        if not (callable(step) or isinstance(step, str)):
+            raise InvalidTopology(
+                f"operator {operator!r}: forms[{name!r}] is {step!r}; give a function DataFrame -> "
+                "DataFrame or SQL text, as for the operator itself."
+            )
+    return tuple(given.items())
 
 
 def _names(value: Names, field: str) -> tuple[str, ...]:

@@ -45,6 +45,7 @@ class TimeSharing:
         self._stretch_at = stretch_at
         self.owed_s = 0.0  # what moving key groups adds to the next batch
         self.interval_s, self.shed, self.cheaper = 0.0, 0.0, frozenset[str]()  # the latest orders
+        self.forms: dict[str, str] = {}  # likewise
         self.shed_rows = 0
         self._scenario, self._network, self._processors_at = scenario, network, processors_at
         *source_rngs, self._rng = rng.spawn(len(scenario.sources) + 1)
@@ -117,7 +118,8 @@ class TimeSharing:
             operator = self._network.operators[name]
             if tally.served_rows:
                 tally.work_s = operator.service.one_s(tally.served_rows, self._rng)
-            tally.work_s *= operator.cheaper if name in self.cheaper else 1.0
+            form = dict(operator.forms).get(self.forms.get(name, ""), 1.0)
+            tally.work_s *= operator.cheaper if name in self.cheaper else form
             work_s += tally.work_s
         processors = self._processors_at(start_s)
         overhead_s = self._scenario.batch.overhead_at(start_s, processors)

@@ -17,6 +17,7 @@ from penstock.control.records import ActionRecord, AllocationRecord, DecisionRec
 from penstock.control.step import Step
 from penstock.model.decision import RoomDecision
 from penstock.model.observation import Observation
+from penstock.scaling.forms import FormCosts
 from penstock.scaling.policies.policy import ScalingPolicy
 from penstock.sim.scenario import Scenario
 from penstock.sim.tally import Results
@@ -104,6 +105,7 @@ def simulate(
     shadows: Sequence[ScalingPolicy] = (),
     foresight: Foresight | None = None,
     keep: bool = True,
+    form_costs: FormCosts = FormCosts(),  # noqa: B008 - frozen
 ) -> SimulationResult:
     """Run a scenario from start to end; deterministic from the scenario's seed.
 
@@ -134,6 +136,8 @@ def simulate(
         sharing=scenario.sharing,
         parallelism=world.parallelism(),
         cheaper_forms=scenario.variants,
+        forms=scenario.forms,
+        form_costs=form_costs,
     )
     rooms = replace(
         rooms_for(settings, subject, policy=policy, guards=guards),

@@ -58,6 +58,9 @@ class OperatorSpec:
     sink: bool = False
     dispatch: Literal["shared", "round-robin"] = "shared"
     cheaper: float = 1.0
+    forms: tuple[
+        tuple[str, float], ...
+    ] = ()  # others that answer alike, and their part of its time
 
     def __post_init__(self) -> None:
         what = f"operator {self.name!r}"
@@ -76,6 +79,11 @@ class OperatorSpec:
             raise InvalidInput(
                 f"{what}: cheaper is {self.cheaper!r}; it must be above 0 and at most 1."
             )
+        for form, part in self.forms:
+            if not (form.isidentifier() and 0 < part <= 1000):
+                raise InvalidInput(
+                    f"{what}: forms has {form!r} = {part!r}; give names and parts above 0."
+                )
         if self.processors < 1:
             raise InvalidInput(f"{what}: processors is {self.processors}; it must be at least 1.")
         names = [upstream.name for upstream in self.upstreams]
@@ -245,6 +253,12 @@ class Scenario:
     def variants(self) -> tuple[str, ...]:
         """Operators with a cheaper form; only batches can go over to it."""
         return tuple(o.name for o in self.operators if o.cheaper < 1 and self.sharing == "time")
+
+    @property
+    def forms(self) -> dict[str, tuple[str, ...]]:
+        """Operators with equivalent forms, and how these are called; only batches change them."""
+        shared = self.operators if self.sharing == "time" else ()
+        return {o.name: tuple(name for name, _ in o.forms) for o in shared if o.forms}
 
     @property
     def edges(self) -> tuple[tuple[str, str], ...]:

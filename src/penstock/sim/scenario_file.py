@@ -120,6 +120,7 @@ SCHEMA: Schema = _table(
             sink={"type": "boolean"},
             dispatch={"enum": ["shared", "round-robin"]},
             cheaper={"type": "number"},
+            forms={"type": "object", "additionalProperties": {"type": "number"}},
         ),
     },
 )
@@ -277,4 +278,5 @@ def _operator(entry: Mapping[str, Any]) -> OperatorSpec:
         entry["name"], upstreams, law, float(entry.get("selectivity", 1.0)),
         entry.get("processors", 1), entry.get("component", ""), entry.get("sink", False),
         entry.get("dispatch", "shared"), float(entry.get("cheaper", 1.0)),
+        tuple(entry.get("forms", {}).items()),
     )  # fmt: skip

@@ -16,6 +16,7 @@ from penstock.control.actions import (
     SetParallelism,
     SetRouteTasks,
     ShedLoad,
+    UseForms,
     UseVariants,
 )
 from penstock.model.observation import ComponentObservation, Observation
@@ -133,7 +134,7 @@ class SimulatedWorld:
         if not self._apart:
             cannot[SetParallelism.NAME] = "processors are shared in time; only 'space' divides them"
         if self._apart:
-            for kind in (UseVariants, ShedLoad, SetInterval):
+            for kind in (UseVariants, UseForms, ShedLoad, SetInterval):
                 cannot[kind.NAME] = "processors are shared in space; only 'time' has batches"
         return cannot
 
@@ -152,7 +153,7 @@ class SimulatedWorld:
         """
         if isinstance(action, MoveKeyGroups):
             return self._move(action)
-        if isinstance(action, UseVariants | ShedLoad | SetInterval):
+        if isinstance(action, UseVariants | UseForms | ShedLoad | SetInterval):
             return self._order(action)
         if isinstance(action, SetParallelism):
             return self._assign(action)
@@ -164,7 +165,7 @@ class SimulatedWorld:
         detail = f"{change} new, live in {delay_s:g} s" if change > 0 else f"{-change} drained"
         return Outcome(action, done=True, detail=detail)
 
-    def _order(self, action: UseVariants | ShedLoad | SetInterval) -> Outcome:
+    def _order(self, action: UseVariants | UseForms | ShedLoad | SetInterval) -> Outcome:
         """The orders that sources obey on Spark; they hold from the next batch on."""
         if not isinstance(self._engine, TimeSharing):
             return Outcome(action, False, self.unavailable()[action.NAME])
@@ -172,6 +173,8 @@ class SimulatedWorld:
             self._engine.shed = action.share
         elif isinstance(action, UseVariants):
             self._engine.cheaper = frozenset(action.operators)
+        elif isinstance(action, UseForms):
+            self._engine.forms = dict(action.forms)
         else:
             self._engine.interval_s = action.seconds
         return Outcome(action, True, "from the next batch on")

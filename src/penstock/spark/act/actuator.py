@@ -20,10 +20,12 @@ from penstock.control.actions import (
     SetInterval,
     SetRouteTasks,
     ShedLoad,
+    UseForms,
     UseVariants,
 )
 from penstock.errors import InvalidInput, PenstockError, Unavailable
 from penstock.model.observation import GroupTraffic
+from penstock.model.topology import form_id
 from penstock.spark import handles
 from penstock.spark.act.executors import SparkExecutors
 from penstock.spark.act.placement import Moved, Placement, cannot_place
@@ -66,7 +68,7 @@ class SparkActuator:
         if self._cannot_place:
             reasons[MoveKeyGroups.NAME] = self._cannot_place
         if self._sources is None or not self._all_ours:
-            for kind in (ShedLoad, UseVariants, SetInterval):
+            for kind in (ShedLoad, UseVariants, UseForms, SetInterval):
                 reasons[kind.NAME] = "sources that are not Penstock's own take no orders"
         if self._sources is None:
             reasons[SetRouteTasks.NAME] = "sources that are not Penstock's own have no routes"
@@ -85,7 +87,7 @@ class SparkActuator:
     def act(self, action: Action) -> Outcome:
         if isinstance(action, MoveKeyGroups):
             return self._move(action)
-        if isinstance(action, ShedLoad | UseVariants | SetInterval | SetRouteTasks):
+        if isinstance(action, ShedLoad | UseVariants | UseForms | SetInterval | SetRouteTasks):
             return self._send_order(action)
         cannot = self._executors.unavailable() or not self._placements or self._cannot_place
         if cannot or not isinstance(action, SetExecutors):
@@ -108,7 +110,9 @@ class SparkActuator:
             self._sources.send_parallelism(self.executors() * self.slots_per_executor())
         return outcome
 
-    def _send_order(self, action: ShedLoad | UseVariants | SetInterval | SetRouteTasks) -> Outcome:
+    def _send_order(
+        self, action: ShedLoad | UseVariants | UseForms | SetInterval | SetRouteTasks
+    ) -> Outcome:
         """Sources look at each batch at what is wanted of them; nothing waits for it."""
         if self._sources is None or action.NAME in self.unavailable():
             return Outcome(action, False, self.unavailable()[action.NAME])
@@ -116,6 +120,8 @@ class SparkActuator:
             self._sources.send_orders({"shed": action.share})
         elif isinstance(action, UseVariants):
             self._sources.send_orders({"cheaper": list(action.operators)})
+        elif isinstance(action, UseForms):
+            self._sources.send_orders({"forms": [form_id(*one) for one in action.forms.items()]})
         elif isinstance(action, SetInterval):
             self._sources.send_orders({"interval_s": action.seconds})
         else:

@@ -21,7 +21,7 @@ from pyspark.sql import functions as F
 
 from penstock.errors import InvalidTopology
 from penstock.model.topology import Operator, Topology
-from penstock.spark.compile.cheaper_forms import operators_of_source, without_forms
+from penstock.spark.compile.cheaper_forms import forms_of_source, without_forms
 from penstock.spark.compile.inspection import Inspection, Reading, apply_operator, read_source
 from penstock.spark.compile.sharing import Sharing
 from penstock.spark.handles.analysed_plan import Watermark, at_edge
@@ -100,8 +100,8 @@ class Assembler:
                 return self.inspection.sources[node]
             return read_source(source, self.topology, self.session, self.reading)
         operator = self.topology.find_operator(node)
-        if operator.cheaper is not None:
-            return self._in_either_form(operator, path, {})
+        if operator.has_forms:
+            return self._in_every_form(operator, path, {})
         inputs = [self.frame(upstream, path) for upstream in operator.upstreams]
         alone = node not in self.division.members
         if alone and operator.key is not None and not self.inspection.operators[node].shuffles:
@@ -110,21 +110,27 @@ class Assembler:
         done = frozenset(operator.upstreams) & self.division.watermarks.keys()
         return self._entering(operator, without_watermarks(made, done) if done else made)
 
-    def _in_either_form(self, operator: Operator, path: str, forms: dict[str, bool]) -> DataFrame:
-        """Both forms of an operator, each with the rows of the batches that are to use it.
+    def _in_every_form(self, operator: Operator, path: str, forms: dict[str, bool]) -> DataFrame:
+        """All forms of an operator, each with the rows of the batches that are to use it.
 
-        `forms` says of operators further down whether their cheaper form is meant.
+        `forms` says of forms of operators further down whether they are meant. The cheaper one
+        comes first, and is used whatever else was chosen.
         """
         if operator.name in self.division.members:
+            what = "a cheaper form" if operator.cheaper is not None else "other forms"
             raise InvalidTopology(
-                f"plan: operator {operator.name!r} has a cheaper form; take it out of its "
-                "component."
+                f"plan: operator {operator.name!r} has {what}; take it out of its component."
             )
-        upstream = operator.upstreams[0]
-        full = self._branch(upstream, f"{path}:full", forms | {operator.name: False})
-        cheap = self._branch(upstream, f"{path}:cheaper", forms | {operator.name: True})
-        made = apply_operator(operator, [full])
-        return made.unionByName(apply_operator(operator.in_cheaper_form, [cheap]))
+        upstream, others = operator.upstreams[0], operator.other_forms
+        none = forms | dict.fromkeys(others, False)
+        made = apply_operator(operator, [self._branch(upstream, f"{path}:full", none)])
+        earlier: dict[str, bool] = {}
+        for form, other in others.items():
+            name = "cheaper" if form == operator.name else form.rpartition("~")[2]
+            rows = self._branch(upstream, f"{path}:{name}", forms | earlier | {form: True})
+            made = made.unionByName(apply_operator(other, [rows]))
+            earlier[form] = False
+        return made
 
     def _branch(self, node: str, path: str, forms: dict[str, bool]) -> DataFrame:
         """The rows of a node in batches that use these forms, and no others."""
@@ -132,21 +138,21 @@ class Assembler:
         if self.topology.find_source(node) is not None:
             if node not in self.sharing.shared:
                 raise InvalidTopology(
-                    f"source {node!r}: operators with a cheaper form cannot share it in this plan; "
-                    "use another, or leave cheaper out."
+                    f"source {node!r}: operators with other forms cannot share it in this plan; "
+                    "use another, or leave cheaper and forms out."
                 )
             if node not in self._shared:
                 self._shared[node] = self._exchanged(node)
             rows = _observed(self._shared[node], path, barrier=True)
-            names = operators_of_source(self.topology, node)
+            names = forms_of_source(self.topology, node)
             column = F.col(f"`{COLUMN}{node}`")
-            for operator, cheaper in forms.items():
-                bit = 1 << names.index(operator)
-                rows = rows.where(column.bitwiseAND(bit) == (bit if cheaper else 0))
+            for form, meant in forms.items():
+                bit = 1 << names.index(form)
+                rows = rows.where(column.bitwiseAND(bit) == (bit if meant else 0))
             return at_edge(without_forms(rows, node), node)
         operator_ = self.topology.find_operator(node)
-        if operator_.cheaper is not None:
-            rows = self._in_either_form(operator_, path, forms)
+        if operator_.has_forms:
+            rows = self._in_every_form(operator_, path, forms)
         else:
             rows = apply_operator(operator_, [self._branch(operator_.upstreams[0], path, forms)])
         return at_edge(_observed(rows, path, False) if self.reading.measured else rows, node)

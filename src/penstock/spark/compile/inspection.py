@@ -9,7 +9,7 @@ from pyspark.sql.types import StructType
 from penstock.errors import InvalidTopology
 from penstock.model.topology import Operator, Source, Topology
 from penstock.model.user_code import CURRENT_OPERATOR
-from penstock.spark.compile.cheaper_forms import check_variant, operators_of_source, without_forms
+from penstock.spark.compile.cheaper_forms import check_form, forms_of_source, without_forms
 from penstock.spark.handles.analysed_plan import (
     OperatorAnalysis,
     analyse,
@@ -70,10 +70,9 @@ def inspect_topology(
         frame = apply_operator(operator, [frames[name] for name in operator.upstreams])
         operators[operator.name] = analyse(frame)
         _check_key(operator, operators[operator.name], frames)
-        if operator.cheaper is not None:
-            inputs = [frames[name] for name in operator.upstreams]
-            cheap = apply_operator(operator.in_cheaper_form, inputs)
-            check_variant(topology, operator.name, operators, frame, cheap)
+        for form, other in operator.other_forms.items():
+            made = apply_operator(other, [frames[name] for name in operator.upstreams])
+            check_form(topology, operator.name, form, operators, frame, made)
         frames[operator.name] = at_edge(frame, operator.name)
     schemas = {name: frames[name].schema.simpleString() for name in operators}
     watermarked = frozenset(name for name, frame in frames.items() if has_watermark(frame))
@@ -85,7 +84,7 @@ def read_source(
     source: Source, topology: Topology, session: SparkSession, reading: Reading
 ) -> DataFrame:
     """The streaming frame of a source, whatever kind it is."""
-    forms = operators_of_source(topology, source.name)
+    forms = forms_of_source(topology, source.name)
     opening = Opening(reading.controls, reading.at_once, topology.max_latency_s, forms)
     return running_source(source, reading.epoch_s).open(session, opening)
 

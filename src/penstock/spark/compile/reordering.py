@@ -23,9 +23,10 @@ from penstock.spark.handles.analysed_plan import Columns
 def movable(topology: Topology, inspection: Inspection) -> dict[str, Columns]:
     """Stateless operators whose columns are known, declared ones before those inferred.
 
-    What has a cheaper form stays, and so does what comes before it: it is there for each form.
+    What has other forms stays, and so does what comes before it: it is there for each form.
     """
-    fixed = {*topology.variants, *on_the_way(topology)}
+    formed = {operator.name for operator in topology.operators if operator.has_forms}
+    fixed = {*formed, *on_the_way(topology)}
     columns = {}
     for name, analysis in inspection.operators.items():
         operator = topology.find_operator(name)

@@ -39,6 +39,7 @@ def plan_sharing(
     # All sinks of a node are handed the same rows, so together they are one consumer of it.
     needed = Counter({sink.upstream for sink in sinks})
     shared = []
+    others = {o.name: len(o.other_forms) for o in topology.operators}
     order = [node for node in nx.topological_sort(graph) if node not in topology.sink_names]
     for node in reversed(order):
         if needed[node] > 1 and node not in stateful and node not in unshared | either:
@@ -47,7 +48,7 @@ def plan_sharing(
             if not hides_watermark and not stateful & nx.ancestors(graph, node):
                 shared.append(node)
                 needed[node] = 1
-        forms = 2 if node in topology.variants else 1
+        forms = 1 + others.get(node, 0)
         for upstream in upstreams.get(node, ()):
             needed[upstream] += forms * needed[node]
     return Sharing(

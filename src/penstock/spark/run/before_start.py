@@ -47,6 +47,7 @@ def check_last_resort(topology: Topology, settings: Settings, apart: bool) -> No
         f"operator {next(iter(topology.variants), '')!r} has a cheaper form": bool(
             topology.variants
         ),
+        f"operator {next(iter(topology.forms), '')!r} has several forms": bool(topology.forms),
     }
     asked = next((words for words, wants in wanted.items() if wants), None)
     needed = {"shed", "interval_s"}

@@ -28,7 +28,7 @@ def together(
 ) -> Controlled:
     """A topology whose components share all processors in time."""
     topology = running.topology
-    needed = {"shed", "cheaper", "interval_s"}
+    needed = {"shed", "cheaper", "forms", "interval_s"}
     ours = all(needed <= source.orders for source in running.inputs.values())
     actuator = SparkActuator(running.session, placements, running, all_ours=ours)
     slots = actuator.slots_per_executor()
@@ -51,6 +51,7 @@ def together(
             if source.route is not None and source.route.follow
         },
         cheaper_forms=topology.variants,
+        forms=topology.forms,
     )
 
 

@@ -3,6 +3,7 @@
 import tempfile
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 
 from pyspark.sql import Row
@@ -11,6 +12,7 @@ from penstock.config import Settings
 from penstock.control.controlled import Controlled
 from penstock.control.controller import Controller
 from penstock.control.experience import with_experience
+from penstock.control.forms import tried_before
 from penstock.control.from_settings import policy_of, proposal_rules_of, shadow_policies
 from penstock.control.history.store import HistoryStore
 from penstock.control.step import Step
@@ -85,6 +87,9 @@ class ElasticRun:
         choice, proposed = self._warmed(choice, checkpoint)
         self.running = self._resources.enter_context(self._queries(checkpoint, choice))
         subject = self._controlled()
+        if subject.forms:
+            tried = tried_before(store, self.topology.name, subject.forms)
+            subject = replace(subject, form_costs=tried)
         history = begin_history(
             store, self.settings, self._resources,
             name=self.topology.name, max_latency_s=self.topology.max_latency_s,

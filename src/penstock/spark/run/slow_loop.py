@@ -12,6 +12,7 @@ from pyspark.sql.types import StructField, StructType, TimestampNTZType, Timesta
 
 from penstock.control.clock import steady_s
 from penstock.control.history.store import HistoryStore
+from penstock.fusion.operator_costs import costs_by_operator
 from penstock.fusion.order import StatelessOperator, decide_order
 from penstock.fusion.planner import Algorithm
 from penstock.fusion.proposal import ProposalRules, propose_fusion
@@ -116,8 +117,10 @@ class SlowLoop:
         The present order is proposed too once another was, so that the newest word holds.
         """
         columns = movable(self._topology, self._built.inspection)
+        costs = costs_by_operator(tuple(self.window))
         for names in runs_of(self._topology, self._built.inspection):
-            decision = decide_order([self._stateless(name, columns[name]) for name in names])
+            run = [self._stateless(name, columns[name], costs) for name in names]
+            decision = decide_order(run)
             order = Order(tuple(decision.plan.order))
             if self._orders.get(names, Order(names)) != order:
                 gain = {"expected_gain": decision.plan.gain}
@@ -126,19 +129,18 @@ class SlowLoop:
                 )
             self._orders[names] = order
 
-    def _stateless(self, name: str, columns: Columns) -> StatelessOperator:
-        """What was measured of it lately; a component's work is divided evenly in it."""
+    def _stateless(
+        self, name: str, columns: Columns, costs: Mapping[str, float]
+    ) -> StatelessOperator:
+        """What was measured of it lately."""
         came = left = 0.0
-        cost_s = float("nan")
         for one in tuple(self.window)[-PERIODS:]:
             for operator in one.operators:
                 if operator.name == name:
                     came += operator.arrival_rate_per_s * one.period_s
                     left += operator.emission_rate_per_s * one.period_s
-            for component in one.components:
-                if name in component.operators and component.service_time_s > 0:
-                    cost_s = component.service_time_s / len(component.operators)
         selectivity = left / came if came > 0 else float("nan")
+        cost_s = costs.get(name, float("nan"))
         return StatelessOperator(name, columns.reads, columns.writes, selectivity, cost_s)
 
     def _key(self, name: str) -> Key:

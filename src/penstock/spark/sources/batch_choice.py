@@ -27,7 +27,7 @@ from penstock.spark.sources.control import OPTION as CONTROL
 from penstock.spark.sources.control import ControlFile
 
 Bools = NDArray[np.bool_]
-COLUMN = "__penstock_forms_"  # of the source; a bit for each operator that has a cheaper form
+COLUMN = "__penstock_forms_"  # of the source; a bit for each other form of an operator
 OFFSET = "resort"
 OPTION = "forms"
 PATIENCE_S = 0.2  # a query that is stopped waits no longer for its source
@@ -76,7 +76,7 @@ class Choice:
     """What holds for one batch of one source."""
 
     shed: float = 0.0
-    forms: int = 0  # bit i: the i-th of the operators is in its cheaper form
+    forms: int = 0  # bit i: the i-th of the forms is in use
 
 
 @dataclass
@@ -84,7 +84,7 @@ class BatchChoices:
     """Makes the choices of one source; where nothing was ordered, everything passes as it is."""
 
     source: str
-    operators: tuple[str, ...] = ()  # that have a cheaper form
+    operators: tuple[str, ...] = ()  # ids of their forms: their names for the cheaper ones
     control: ControlFile = field(default_factory=lambda: ControlFile(None))
     _formed_s: float = -math.inf  # by the monotonic clock
 
@@ -124,7 +124,7 @@ class BatchChoices:
         """
         self._formed_s = time.monotonic()
         orders, before = self.control.read(), start.get(OFFSET)
-        cheaper = [name for name in self.operators if name in orders.cheaper]
+        cheaper = [name for name in self.operators if name in (*orders.cheaper, *orders.forms)]
         if before is None and not cheaper and orders.shed == 0:
             return {}  # nothing was ever chosen
         rows = int(before["shed_rows"]) if before is not None else 0

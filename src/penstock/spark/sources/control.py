@@ -33,6 +33,7 @@ class Control:
     interval_s: float = 0.0  # least time between two batches
     shed: float = 0.0  # share of the rows to drop
     cheaper: tuple[str, ...] = ()  # operators that run in their cheaper form
+    forms: tuple[str, ...] = ()  # ids of the equivalent forms that are in use
     added: dict[str, dict[str, Any]] = field(default_factory=dict)  # streams and their meta-data
     removed: tuple[str, ...] = ()
     # By name, the position at which a stream was suspended: the order holds for that one only.
@@ -51,6 +52,7 @@ class Control:
             max(0.0, float(document.get("interval_s", 0.0))),
             min(1.0, max(0.0, float(document.get("shed", 0.0)))),
             tuple(map(str, document.get("cheaper", ()))),
+            tuple(map(str, document.get("forms", ()))),
             dict(document.get("added", {})),
             tuple(document.get("removed", ())),
             {name: (int(place[0]), int(place[1])) for name, place in resumed.items()},
@@ -66,7 +68,7 @@ class Control:
 
 
 # What one run ordered under its load does not hold for the next.
-AT_FULL_SERVICE: dict[str, Any] = {"interval_s": 0.0, "shed": 0.0, "cheaper": ()}
+AT_FULL_SERVICE: dict[str, Any] = {"interval_s": 0.0, "shed": 0.0, "cheaper": (), "forms": ()}
 
 
 class ControlFile:

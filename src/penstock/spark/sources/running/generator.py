@@ -18,7 +18,7 @@ from penstock.workloads.profiles import constant
 class RunningGenerator(RunningSource):
     """Knows everything at any moment, as it goes by the clock."""
 
-    orders = frozenset({"tasks", "route_tasks", "interval_s", "shed", "cheaper"})
+    orders = frozenset({"tasks", "route_tasks", "interval_s", "shed", "cheaper", "forms"})
     counts_arrivals = True
     ends_at_once = True
 

@@ -23,7 +23,7 @@ class Opening:
     controls: Controls | None = None
     at_once: bool = False  # what is there at first is all that is read
     max_latency_s: float | None = None  # of the topology
-    forms: tuple[str, ...] = ()  # operators with a cheaper form: a column says which are to use it
+    forms: tuple[str, ...] = ()  # other forms of operators: a column says which are in use
 
     def options(self, source: str) -> dict[str, str]:
         """Options of the reader of a source of ours."""

@@ -25,7 +25,17 @@ class RunningStreams(RunningSource):
     """Counts come from the status that the source's runner writes at each batch."""
 
     orders = frozenset(
-        {"route_tasks", "interval_s", "shed", "cheaper", "added", "removed", "resumed", "limits"}
+        {
+            "route_tasks",
+            "interval_s",
+            "shed",
+            "cheaper",
+            "forms",
+            "added",
+            "removed",
+            "resumed",
+            "limits",
+        }
     )
     counts_arrivals = True
     ends_at_once = True
