@@ -13,7 +13,7 @@ import pytest
 from brokers import kafka_broker
 from brokers.reading import Reader, read_all
 from penstock.errors import InvalidInput, Unavailable
-from penstock.sources import Backend, Ranges
+from penstock.sources import Backend, Positions, Ranges
 from penstock.testing import BackendContract
 
 if (reason := kafka_broker.missing()) is not None:
@@ -211,7 +211,7 @@ def test_a_group_is_told_what_is_committed_and_never_asked(
     start = made.first(streams)
     latest = made.latest(streams, start)
     some = made.advance(streams, start, latest.end, np.array([3, 2]))
-    made.committed(streams, some.end)
+    _await(lambda: tells(made, streams, some.end))  # a broker's first group takes a while
     assert told(broker, "road") == {("t", 0): 3, ("t", 1): 2}
     made.committed(["t/0"], latest.end.take(np.array([0])))
     assert told(broker, "road") == {("t", 0): 7, ("t", 1): 2}
@@ -220,15 +220,25 @@ def test_a_group_is_told_what_is_committed_and_never_asked(
     assert told(broker, "road")["t", 1] == 2, "without a group nothing is written"
 
 
-def told(broker: kafka_broker.KafkaBroker, group: str) -> dict[tuple[str, int], int]:
-    """The offsets of a group, as tools outside see them."""
-    from confluent_kafka import ConsumerGroupTopicPartitions
-    from confluent_kafka.admin import AdminClient
+def tells(made: KafkaBackend, streams: list[str], upto: Positions) -> bool:
+    try:
+        made.committed(streams, upto)
+    except Unavailable:
+        return False
+    return True
 
-    client = AdminClient({"bootstrap.servers": broker.servers})
-    answer = client.list_consumer_group_offsets([ConsumerGroupTopicPartitions(group)])
-    found = answer[group].result(LIMIT_S).topic_partitions
-    return {(one.topic, one.partition): one.offset for one in found}
+
+def told(broker: kafka_broker.KafkaBroker, group: str) -> dict[tuple[str, int], int]:
+    """The offsets of a group, as consumers outside see them."""
+    from confluent_kafka import Consumer, TopicPartition
+
+    consumer = Consumer({"bootstrap.servers": broker.servers, "group.id": group})
+    try:
+        wanted = [TopicPartition("t", 0), TopicPartition("t", 1)]
+        found = consumer.committed(wanted, timeout=LIMIT_S)
+        return {(one.topic, one.partition): one.offset for one in found}
+    finally:
+        consumer.close()
 
 
 @pytest.mark.parametrize(

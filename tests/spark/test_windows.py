@@ -192,3 +192,32 @@ def _plain(value: Any) -> Any:
     if isinstance(value, float):
         return "NaN" if np.isnan(value) else value + 0.0
     return value
+
+
+def test_windows_of_numbered_rows_against_a_batch(spark: SparkSession, tmp_path: Path) -> None:
+    """Rows of three devices in no order over two files; lanes reduce them to panes."""
+    rows = [(f"d{n % 3}", n // 3, float(n)) for n in np.random.default_rng(5).permutation(600)]
+    for batch, part in enumerate((rows[:250], rows[250:])):
+        device, seq, v = zip(*part, strict=True)
+        file = tmp_path / f"{batch}.parquet"
+        pq.write_table(pa.table({"device": device, "seq": seq, "v": v}), file)
+        os.utime(file, (1_000 + batch, 1_000 + batch))
+
+    def query(frame: DataFrame) -> DataFrame:
+        aggregates = {"n": "count", "total": "sum(v)", "top": "max(v)"}
+        return window_aggregate(
+            frame, by="device", window=30, slide=20, number="seq", aggregates=aggregates
+        )
+
+    case = Case(0, 0, 0, None, "append", (), "UTC", 0.0, 2)
+    found = {
+        (device, window.start): (window.end, n, total, top)
+        for batch in _run(spark, tmp_path, case, query).values()
+        for device, window, n, total, top in batch
+    }
+    expected = {}
+    for device in range(3):
+        for start in range(0, 200 - 30 + 1, 20):
+            values = [3.0 * seq + device for seq in range(start, start + 30)]
+            expected[f"d{device}", start] = (start + 30, 30, sum(values), max(values))
+    assert found == expected

@@ -18,6 +18,7 @@ from penstock.model.aggregates import UserAggregate
 from penstock.spark.windows import results
 from penstock.spark.windows.kernels import Extreme, FloatSum, IntSum, Rows
 from penstock.spark.windows.map_side import PaneLane, RowLane
+from penstock.spark.windows.numbered_step import NumberedStep
 from penstock.spark.windows.operator import bucket_values, spark_hash
 from penstock.spark.windows.pane_step import PaneStep
 from penstock.spark.windows.reducing import over_ranges
@@ -235,6 +236,50 @@ def test_windows_of_rows_are_told_when_full() -> None:
             assert not more.keys() & found.keys()
             found.update(more)
     assert found == {("a", w): (np.mean(values[2 * w : 2 * w + 4]),) for w in range(4)}
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.data())
+def test_windows_of_numbered_rows_are_those_of_a_batch_whatever_the_order(data: Any) -> None:
+    """Rows are reduced by lanes; they come in any order, over any lanes and batches."""
+    slide = data.draw(st.integers(1, 6))
+    shape = WindowShape(data.draw(st.integers(slide, 12)), slide)
+    counts = data.draw(st.lists(st.integers(0, 40), min_size=1, max_size=3))
+    rows = [
+        (f"k{key}", at, 7 * key + at) for key, count in enumerate(counts) for at in range(count)
+    ]
+    rows = data.draw(st.permutations(rows))
+    kernels = (*KERNELS, Rows())
+    lane = PaneLane(("k",), shape, kernels, (0,), False, WHERE)
+    step, state, found = NumberedStep(shape, kernels, RESULTS, WHERE, "q"), FakeState(), {}
+    while rows:
+        count = data.draw(st.integers(1, 30))
+        batch, rows = rows[:count], rows[count:]
+        frames = [part.to_pandas() for one in _cut(batch, data) for part in lane([_rows(one)])]
+        more = _found(step((0,), frames, state))
+        assert not more.keys() & found.keys()
+        found.update(more)
+    expected = {}
+    for key, count in enumerate(counts):
+        for window in range(max(0, (count - shape.length) // slide + 1)):
+            values = [7 * key + window * slide + at for at in range(shape.length)]
+            expected[f"k{key}", window] = (len(values), sum(values), max(values))
+    assert found == expected
+
+
+def _cut(rows: list[Any], data: Any) -> list[list[Any]]:
+    place = data.draw(st.integers(0, len(rows)))
+    return [part for part in (rows[:place], rows[place:]) if part]
+
+
+def test_a_number_that_comes_twice_is_told_with_its_key() -> None:
+    kernels = (*KERNELS, Rows())
+    lane = PaneLane(("k",), WindowShape(4, 2), kernels, (0,), False, WHERE)
+    step = NumberedStep(WindowShape(4, 2), kernels, RESULTS, WHERE, "q")
+    rows = [("a", 0, 1), ("a", 1, 1), ("a", 1, 1)]
+    frames = [part.to_pandas() for part in lane([_rows(rows)])]
+    with pytest.raises(PenstockError, match=r"3 rows are numbered 0 to 1; .* at key \(k='a'\)\."):
+        list(step((0,), frames, FakeState()))
 
 
 def _kernel(**functions: Any) -> UserKernel:

@@ -15,7 +15,8 @@ from penstock.model.durations import parse_duration_s
 
 BY_KEY = ("hash", "consistent", "frequency-aware", "two-choices", "osg")
 BY_TIME = ("panes", "rate-aware-panes")
-METHODS = (*BY_KEY, *BY_TIME, "round-robin")
+AUTO = "auto"
+METHODS = (*BY_KEY, *BY_TIME, "round-robin", AUTO)
 MOST_PARTITIONS = 4096
 
 
@@ -25,15 +26,19 @@ class Route:
 
     By key: `hash`, `consistent`, `frequency-aware` (the `top_k` most frequent keys in parts),
     `two-choices`, `osg` (by learnt cost). By time: `panes` and `rate-aware-panes`, of length
-    gcd(window, slide). `round-robin` goes by nothing. Tables are made anew each `period`. With
-    `follow`, as many of the tasks are in use as the run has processors.
+    gcd(window, slide). `round-robin` goes by nothing. `auto` follows from the query. Tables are
+    made anew each `period`. With `follow`, as many of the tasks are in use as the run has
+    processors.
+
+    Keys are columns of the source, which its lanes read anyway, or SQL over them ("x DIV 100"), or,
+    with `after`, columns of an operator's output: both are looked at where they are computed.
 
     >>> Route("frequency-aware", key="vehicle", partitions=4).key
     ('vehicle',)
     """
 
     method: str = "frequency-aware"
-    key: Any = ()  # a column, or several
+    key: Any = ()  # a column or an expression, or several
     partitions: int = 8
     top_k: int = 100
     period: str | float = "5s"
@@ -41,6 +46,7 @@ class Route:
     window: str | float | None = None
     slide: str | float | None = None
     follow: bool = False
+    after: str | None = None  # the operator whose output it goes by; None: the source itself
     period_s: float = field(init=False, default=0.0)
 
     def __post_init__(self) -> None:
@@ -66,6 +72,8 @@ class Route:
             raise InvalidTopology(
                 f"Route(key) is {', '.join(self.key)}; method {self.method!r} uses no key."
             )
+        if self.after is not None and not isinstance(self.after, str):
+            raise InvalidTopology(f"Route(after) is {self.after!r}; name an operator.")
         self._check_time()
 
     def _check_time(self) -> None:
@@ -92,6 +100,12 @@ class Route:
         return (*self.key, self.time) if self.time is not None else tuple(self.key)
 
     @property
+    def in_lanes(self) -> bool:
+        """Whether lanes can write it: it goes by columns of the source, and not by SQL."""
+        plain = all(name.isidentifier() for name in self.columns)
+        return self.after is None and plain and self.method != AUTO
+
+    @property
     def splits(self) -> bool:
         """Whether rows of one key may be in several tasks."""
         return self.method not in ("hash", "consistent")
@@ -99,6 +113,7 @@ class Route:
     def description(self) -> str:
         """For a person."""
         by = f" by {', '.join(self.columns)}" if self.columns else ""
+        by += f" of {self.after}" if self.after is not None else ""
         text = f"{self.method}{by} over {self.partitions} tasks"
         if self.method == "frequency-aware":
             text += f", the {self.top_k} most frequent keys split"

@@ -15,7 +15,7 @@ from penstock.model.channels import Feedback
 from penstock.model.decision import USUAL_SHARE
 from penstock.model.directories import check_directories
 from penstock.model.durations import parse_duration_s
-from penstock.model.route import Route
+from penstock.model.route import AUTO, Route
 from penstock.model.sinks import OUTPUT_MODES, Sink
 
 LEAST_LATENCY_S = 0.05  # a micro-batch that does nothing takes longer than this
@@ -188,16 +188,18 @@ class Topology:
         """The operator of that name."""
         return self._operators[name]
 
-    def source(self, name: str, reader: Any, *, route: Route | None = None) -> str:
+    def source(self, name: str, reader: Any, *, route: Route | str | None = None) -> str:
         """Declare an input; returns its name, to be used as an upstream.
 
-        `route` spreads its rows over the tasks of the stateless operators that follow.
+        `route` spreads its rows over the tasks of the stateless operators that follow; "auto" has
+        it follow from what the query groups by.
         """
         self._claim(name, "source")
+        route = Route(AUTO) if route == AUTO else route
         if route is not None and not isinstance(route, Route):
             raise InvalidTopology(
                 f"source {name!r}: route is {route!r}; give a Route, as in "
-                "Route('frequency-aware', key='vehicle')."
+                "Route('frequency-aware', key='vehicle'), or \"auto\"."
             )
         self._sources[name] = Source(name, reader, route)
         return name
@@ -345,6 +347,14 @@ class Topology:
         made._sources = dict(self._sources)
         made._operators = {operator.name: operator for operator in operators}
         made._sinks = {sink.name: sink for sink in sinks}
+        return made
+
+    def rerouted(self, routes: Mapping[str, Route]) -> "Topology":
+        """The same with other routes of these sources."""
+        made = self.rewired(self._operators.values(), self._sinks.values())
+        made._sources |= {
+            name: replace(self._sources[name], route=route) for name, route in routes.items()
+        }
         return made
 
     def check(self) -> None:

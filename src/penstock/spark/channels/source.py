@@ -58,7 +58,7 @@ class ChannelSource(DataSource):
         """The columns of the rows that were published."""
         schema = StructType.fromJson(json.loads(self._channel().schema_json))
         routed = self._routed()
-        return schema if routed.route is None else schema.add(routed.column, IntegerType())
+        return schema.add(routed.column, IntegerType()) if routed.in_lanes else schema
 
     def streamReader(self, schema: StructType) -> "ChannelReader":
         """The reader, made from options alone."""

@@ -9,6 +9,7 @@ from pyspark.sql import SparkSession
 
 from penstock.errors import InvalidTopology
 from penstock.model.plan import QueryPlan, TopologyPlan
+from penstock.model.route import Route
 from penstock.model.topology import Topology
 from penstock.spark.channels.log import Channel
 from penstock.spark.channels.publishing import schema_json
@@ -71,11 +72,14 @@ def build_apart(
             channel.register(reader)
     parts = splitter.parts()
     queries = []
+    routes: dict[str, Route] = {}
     for part in parts:
         own = replace(reading, reuse=True)
         if reading.controls is not None:
             own = replace(own, controls=replace(reading.controls, component=part.component.name))
-        queries.append(_one_query(part, build(part.topology, session, own)))
+        made = build(part.topology, session, own)
+        queries.append(_one_query(part, made))
+        routes |= {source.name: source.route for source in made.topology.sources if source.route}
     reasons = tuple(
         f"channel {operator}: {len(readers)} reader(s): {', '.join(readers)}"
         for operator, readers in channels.items()
@@ -86,7 +90,10 @@ def build_apart(
     )
     plan = TopologyPlan(tuple(query.plan for query in queries), reasons)
     keys = {part.name: part.key for query in plan.queries for part in query.components}
-    whole = BuiltTopology(plan, tuple(queries), inspection.schemas, keys, inspection, topology)
+    routed = topology.rerouted(
+        {name: route for name, route in routes.items() if topology.find_source(name)}
+    )
+    whole = BuiltTopology(plan, tuple(queries), inspection.schemas, keys, inspection, routed)
     return BuiltApart(whole, tuple(parts), channels, splitter.edges(), inspection)
 
 

@@ -32,6 +32,7 @@ from penstock.spark.handles.common_watermarks import (
 )
 from penstock.spark.handles.exchange_insertion import divide_inputs
 from penstock.spark.handles.plan_nodes import METRIC, PATH
+from penstock.spark.routes.by_value import routed_by_value
 from penstock.spark.sources.batch_choice import COLUMN
 
 
@@ -107,6 +108,9 @@ class Assembler:
         if alone and operator.key is not None and not self.inspection.operators[node].shuffles:
             inputs = [_partitioned(frame, operator.key) for frame in inputs]
         made = apply_operator(operator, inputs)
+        for source in self.topology.sources:
+            if source.route is not None and source.route.after == node:
+                made = routed_by_value(made, source.name, source.route)
         done = frozenset(operator.upstreams) & self.division.watermarks.keys()
         return self._entering(operator, without_watermarks(made, done) if done else made)
 
@@ -180,8 +184,7 @@ class Assembler:
 
     def _exchanged(self, node: str) -> DataFrame:
         frame = self._made(node, node)
-        source = self.topology.find_source(node)
-        if source is not None and source.route is not None:
+        if self._is_routed(node):
             return frame  # its exchange is there already, and another would undo its routes
         # As many partitions as keyed work has; more tasks would only cost each batch time.
         partitions = self._key_groups()
@@ -190,6 +193,13 @@ class Assembler:
         if node in self.division.lifted:
             return self._divide(node)(frame)
         return frame.repartitionById(partitions, F.spark_partition_id() % partitions)
+
+    def _is_routed(self, node: str) -> bool:
+        """Whether the rows of a node come from the exchange of a route."""
+        return any(
+            source.route is not None and (source.route.after or source.name) == node
+            for source in self.topology.sources
+        )
 
     def _divide(self, node: str) -> Callable[[DataFrame], DataFrame]:
         """The shuffle by which a shared node's rows enter a component."""

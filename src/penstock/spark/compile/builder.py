@@ -26,6 +26,7 @@ from penstock.spark.compile.fused import Fused, fused_components, grouped, relax
 from penstock.spark.compile.inspection import Inspection, Reading, inspect_topology
 from penstock.spark.compile.plan_check import check_grouping, check_plan
 from penstock.spark.compile.reordering import fitting_orders, reordered, same_rows
+from penstock.spark.compile.route_inference import with_routes
 from penstock.spark.compile.sharing import Sharing, plan_sharing
 from penstock.spark.handles import planned_shape, streaming_refusal
 from penstock.spark.handles.messages import first_line
@@ -99,6 +100,7 @@ def build(
             "a loop runs apart only (--apart, or run(apart=True))."
         )
     inspection = inspect_topology(topology, session, reading)
+    topology, inspection = with_routes(topology, inspection, reading)
     declared = _Builder(topology, session, reading, inspection)
     if not orders:
         return declared.build(wanted)

@@ -1,12 +1,13 @@
 """The first look at a topology: every operator called once, every refusal made before a start."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from penstock.errors import InvalidTopology
+from penstock.model.route import AUTO
 from penstock.model.topology import Operator, Source, Topology
 from penstock.model.user_code import CURRENT_OPERATOR
 from penstock.spark.compile.cheaper_forms import check_form, forms_of_source, without_forms
@@ -16,6 +17,7 @@ from penstock.spark.handles.analysed_plan import (
     at_edge,
     has_watermark,
 )
+from penstock.spark.handles.keyed_steps import KeyedStep, columns_kept, keyed_step
 from penstock.spark.handles.messages import first_line
 from penstock.spark.sources.control import Controls
 from penstock.spark.sources.running.foreign import kind_of
@@ -46,6 +48,9 @@ class Inspection:
     watermarked: frozenset[str]  # sources and operators whose rows have passed a watermark
     types: dict[str, StructType]  # of every node's rows
     sources: dict[str, DataFrame]  # as read; to read one again starts a Python process again
+    # Of operators, where routes are to be inferred: what rows meet by, and columns handed on.
+    steps: dict[str, KeyedStep | None] = field(default_factory=dict)
+    kept: dict[str, frozenset[str]] = field(default_factory=dict)
 
 
 def inspect_topology(
@@ -61,6 +66,9 @@ def inspect_topology(
     topology.check()
     frames: dict[str, DataFrame] = {}
     operators: dict[str, OperatorAnalysis] = {}
+    steps: dict[str, KeyedStep | None] = {}
+    kept: dict[str, frozenset[str]] = {}
+    inferred = any(s.route is not None and s.route.method == AUTO for s in topology.sources)
     sources = read or {
         source.name: read_source(source, topology, session, reading) for source in topology.sources
     }
@@ -70,6 +78,8 @@ def inspect_topology(
         frame = apply_operator(operator, [frames[name] for name in operator.upstreams])
         operators[operator.name] = analyse(frame)
         _check_key(operator, operators[operator.name], frames)
+        if inferred:
+            steps[operator.name], kept[operator.name] = keyed_step(frame), columns_kept(frame)
         for form, other in operator.other_forms.items():
             made = apply_operator(other, [frames[name] for name in operator.upstreams])
             check_form(topology, operator.name, form, operators, frame, made)
@@ -77,7 +87,7 @@ def inspect_topology(
     schemas = {name: frames[name].schema.simpleString() for name in operators}
     watermarked = frozenset(name for name, frame in frames.items() if has_watermark(frame))
     types = {name: frame.schema for name, frame in frames.items()}
-    return Inspection(operators, schemas, watermarked, types, sources)
+    return Inspection(operators, schemas, watermarked, types, sources, steps, kept)
 
 
 def read_source(

@@ -9,7 +9,14 @@ from typing import Any
 from pyspark.sql import DataFrame
 
 from penstock.spark.handles.gateway import asking
-from penstock.spark.handles.plan_nodes import EDGE, KEYED, SPANS, analysed, items, kind_of
+from penstock.spark.handles.plan_nodes import (
+    EDGE,
+    KEYED,
+    WINDOWED,
+    analysed,
+    items,
+    kind_of,
+)
 
 DELAY = "spark.watermarkDelayMs"  # in the metadata of a column with a watermark
 
@@ -80,13 +87,14 @@ def analyse(frame: DataFrame) -> OperatorAnalysis:
         if kind == "SubqueryAlias" and node.alias().startswith(KEYED):
             named = frozenset(json.loads(node.alias().removeprefix(KEYED)))
             continue
-        if kind == "SubqueryAlias" and node.alias().startswith(SPANS):
-            window_s = max(window_s, float(node.alias().removeprefix(SPANS)))
+        if kind == "SubqueryAlias" and node.alias().startswith(WINDOWED):
+            said = json.loads(node.alias().removeprefix(WINDOWED))
+            window_s = max(window_s, (said["window_us"] or 0) / 1e6)
             continue
         text = str(node.expressions().toString())
         opaque = opaque or kind not in _RELATIONAL or "PythonUDF" in text
         window_s = max(window_s, longest_window_s(text))
-        found = _key(kind, node)
+        found = key_of(kind, node)
         if found is not None:
             keys.append(found if named is None else named)
             of_python = kind.startswith(_STATE_FUNCTIONS)
@@ -126,7 +134,7 @@ def _state_text(frame: DataFrame, stateful: bool) -> str:
 
 
 def _only_says(node: Any) -> bool:
-    return kind_of(node) == "SubqueryAlias" and bool(node.alias().startswith(SPANS))
+    return kind_of(node) == "SubqueryAlias" and bool(node.alias().startswith(WINDOWED))
 
 
 def _watermarks(frame: DataFrame) -> dict[str, Watermark]:
@@ -196,11 +204,6 @@ def keyed_by(frame: DataFrame, columns: Iterable[str]) -> DataFrame:
     return frame.alias(KEYED + json.dumps(list(columns)))
 
 
-def spanning(frame: DataFrame, window_s: float) -> DataFrame:
-    """Say how long the windows of event time are that a step of ours computes over."""
-    return frame.alias(f"{SPANS}{window_s:g}")
-
-
 @asking("read an analysed plan")
 def has_watermark(frame: DataFrame) -> bool:
     """Whether the rows have passed a watermark anywhere upstream."""
@@ -216,7 +219,7 @@ def _nodes(node: Any) -> Iterator[Any]:
         yield from _nodes(child)
 
 
-def _key(kind: str, node: Any) -> frozenset[str] | None:
+def key_of(kind: str, node: Any) -> frozenset[str] | None:
     """Names of the columns a node must be partitioned by; None if it needs no partitioning."""
     if kind == "Aggregate":
         return _names(node.groupingExpressions())

@@ -8,7 +8,7 @@ from penstock.spark.handles.gateway import PYTHON_UTILS, java_class
 
 EDGE = "penstock_edge_"  # prefix of the aliases that delimit operators in an analysed plan
 KEYED = "penstock_keyed_"  # prefix of the aliases that name the keys of the stateful step below
-SPANS = "penstock_spans_"  # prefix of the aliases that say how long windows are, in seconds
+WINDOWED = "penstock_windowed_"  # prefix of the aliases that say what a window step of ours does
 METRIC = "penstock:"  # prefix of the observed metrics in a query's progress
 PATH = ">"  # a metric is named after its node, then the consumers on the way to the sink
 REMINDER = "reminder:"  # prefix of metrics that nobody reads; each is above a stream of no rows

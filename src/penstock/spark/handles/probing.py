@@ -19,6 +19,7 @@ from penstock.spark.handles import (
     distinct_counts,
     driver,
     exchange_insertion,
+    keyed_steps,
     plans,
     probes,
     queries,
@@ -110,7 +111,9 @@ PROBES: Mapping[Family, Probe] = {
             analysed_plan.has_watermark,
             analysed_plan.at_edge,
             analysed_plan.keyed_by,
-            analysed_plan.spanning,
+            keyed_steps.keyed_step,
+            keyed_steps.columns_kept,
+            keyed_steps.windowed,
         ),
     ),
     Family.CHANGE_PLANS: Probe(

@@ -81,7 +81,7 @@ class SparkMeasurer:
         self._nodes = NodeReader(self._session)
         self._tables = RouteTableReporter(
             running.routes_folder,
-            {s.name: s.route.method for s in running.topology.sources if s.route is not None},
+            {s.name: s.route.method for s in running.built.topology.sources if s.route is not None},
         )
         self._last = _Counters(steady_s())
         self._sources = SourceRates(running.inputs)

@@ -18,7 +18,7 @@ from pyspark.sql.types import (
 )
 
 from penstock.errors import InvalidTopology
-from penstock.model.route import Route
+from penstock.model.route import AUTO, Route
 from penstock.spark.routes.method import COLUMN, OFFSET, PROPERTY
 from penstock.spark.sources.offsets import by_source
 
@@ -29,7 +29,9 @@ def announce(session: SparkSession, folder: Path) -> None:
 
 
 def route_options(session: SparkSession, source: str, route: Route) -> dict[str, str]:
-    """Options for the reader of a routed source."""
+    """Options for the reader of a routed source; none while a route is yet to be inferred."""
+    if route.method == AUTO:
+        return {}
     folder = session.sparkContext.getLocalProperty(PROPERTY) or ""
     return {"route": route.to_json(), "routes_at": str(Path(folder) / source)}
 

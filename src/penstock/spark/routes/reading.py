@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
+from penstock.model.observation import Ints
 from penstock.model.route import Route
 from penstock.spark.routes.exchange import RouteExchange
 from penstock.spark.routes.method import COLUMN, OFFSET
@@ -45,9 +46,13 @@ class LaneRouter:
 
     def routed(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """The rows with their routes as the last column."""
-        routes = self._method.routes(batch).astype(np.int32)
+        routes = self.routes(batch).astype(np.int32)
         schema = batch.schema.append(self._column)
         return pa.RecordBatch.from_arrays([*batch.columns, pa.array(routes)], schema=schema)
+
+    def routes(self, batch: pa.RecordBatch) -> Ints:
+        """The task of each of the next rows."""
+        return self._method.routes(batch)
 
     def close(self) -> None:
         """All rows were read: report to the runner what was learnt of them."""
@@ -87,7 +92,12 @@ class RoutedReading:
 
     def schema(self, columns: str) -> str:
         """The columns of the source, and that of its routes."""
-        return columns if self.route is None else f"{columns}, `{self.column}` INT"
+        return f"{columns}, `{self.column}` INT" if self.in_lanes else columns
+
+    @property
+    def in_lanes(self) -> bool:
+        """Whether lanes write the column; else it is computed where what it goes by is."""
+        return self.route is not None and self.route.in_lanes
 
     def offset(self, start: Mapping[str, Any]) -> dict[str, str]:
         """The table of the batch that begins at an offset, as a part of its end offset."""
@@ -106,11 +116,9 @@ class RoutedReading:
         self, batches: Iterable[pa.RecordBatch], version: str | None, lane: int
     ) -> Iterator[pa.RecordBatch]:
         """What a lane reads in a batch, with routes."""
-        if self.route is None:
+        if self.route is None or not self.in_lanes:
             yield from batches
             return
-        from penstock.spark.routes.reading import LaneRouter
-
         router = LaneRouter(self.route, self.exchange, self.source, version, lane)
         for batch in batches:
             yield router.routed(batch)

@@ -47,7 +47,7 @@ def together(
         edges=component_edges(running),
         route_tasks={
             source.name: source.route.partitions
-            for source in topology.sources
+            for source in running.built.topology.sources
             if source.route is not None and source.route.follow
         },
         cheaper_forms=topology.variants,

@@ -78,13 +78,24 @@ def explain(
             built.plan,
             built.schemas,
             tuple(sorted(shared)),
-            {s.name: s.route.description() for s in topology.sources if s.route is not None},
+            _routes(topology, built.topology),
             {query.plan.name: _shuffles(query) for query in built.queries},
             built.topology.edges,
             built.notes,
         )
     finally:
         session.stop()
+
+
+def _routes(declared: Topology, built: Topology) -> dict[str, str]:
+    """Routes of sources, and which of them follow from the query."""
+    given = {source.name: source.route for source in declared.sources}
+    return {
+        source.name: source.route.description()
+        + (" (inferred from the query)" if source.route != given[source.name] else "")
+        for source in built.sources
+        if source.route is not None
+    }
 
 
 def _built(

@@ -14,7 +14,8 @@ from penstock.errors import InvalidTopology, PenstockError
 from penstock.forecast.named import forecaster_named
 from penstock.model.route import Route
 from penstock.model.sources import Streams
-from penstock.spark.routes.frames import obeyed, route_options
+from penstock.spark.routes.by_value import at_source
+from penstock.spark.routes.frames import route_options
 from penstock.spark.sources.backends.classes import make_backend
 from penstock.spark.sources.declared import read_declared
 from penstock.spark.sources.packing import MOST_COLUMNS, packed_schema, unpacked
@@ -62,7 +63,7 @@ def read_streams(
         options |= {"settings": replace(settings, packed=True).to_json(), PACKS: packed.json()}
     frame = session.readStream.format(FORMAT).options(**options).load()
     frame = frame if packed is None else unpacked(frame)
-    return frame if route is None else obeyed(frame, name, route)
+    return at_source(frame, name, route)
 
 
 def _packed(streams: Streams, options: dict[str, str]) -> StructType | None:

@@ -183,7 +183,7 @@ class PenstockReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         ranges = unpacked(partition.ranges)
         schema = rows_schema(self._schema) if settings.packed else self._schema
         arrow = to_arrow_schema(schema, timezone="UTC")
-        if self._routed.route is not None:  # the last column is written by whoever routes
+        if self._routed.in_lanes:  # the last column is written by whoever routes
             arrow = arrow.remove(len(arrow) - 1)
         if self._choices.operators:
             arrow = arrow.remove(len(arrow) - 1)

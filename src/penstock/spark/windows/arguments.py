@@ -4,8 +4,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
-from pyspark.sql.types import StructType, TimestampNTZType, TimestampType
+from pyspark.sql import functions as F
+from pyspark.sql.types import IntegralType, StructType, TimestampNTZType, TimestampType
 
 from penstock.errors import InvalidInput, InvalidTopology
 from penstock.model.aggregates import UserAggregate
@@ -31,6 +33,7 @@ class Arguments:
     mode: str
     watermark_ms: int | None
     buckets: int
+    number: str | None = None  # SQL for a row's number within its key
 
     def description(self) -> str:
         """What the state depends on, for a person."""
@@ -40,7 +43,7 @@ class Arguments:
             f"{name} = {one.sql if isinstance(one, Call) else one.state}"
             for name, one in self.aggregates.items()
         )
-        by = ", ".join(self.by)
+        by = ", ".join(self.by) + (f" numbered {self.number}" if self.number else "")
         return (
             f"window {shape.length} {unit}, slide {shape.slide} {unit}, start {shape.origin} "
             f"{unit}, {self.buckets} buckets by ({by}): {aggregates}"
@@ -49,7 +52,7 @@ class Arguments:
 
 def checked(
     frame: DataFrame, by: Any, window: Any, slide: Any, start: Any, aggregates: Any, time: Any,
-    mode: Any, buckets: Any,
+    mode: Any, buckets: Any, number: Any = None,
 ) -> Arguments:  # fmt: skip
     """Refuse what cannot be; see window_aggregate for the meaning of each."""
     if not isinstance(frame, DataFrame):
@@ -69,7 +72,8 @@ def checked(
         or not 1 <= buckets <= MOST_BUCKETS
     ):
         raise InvalidTopology(f"buckets is {buckets!r}; give a number from 1 to {MOST_BUCKETS}.")
-    column = _event_time(frame, time, counted)
+    _check_number(frame, number, counted, time)
+    column = None if number is not None else _event_time(frame, time, counted)
     watermark_ms = None
     if column is not None and not counted:
         watermark_ms = _watermark_ms(frame, column)
@@ -79,8 +83,34 @@ def checked(
                 f"withWatermark({column!r}, ...) first, or give mode='update'."
             )
     return Arguments(
-        names, shape, counted, column, _aggregates(aggregates, names), mode, watermark_ms, buckets
-    )
+        names, shape, counted, column, _aggregates(aggregates, names), mode, watermark_ms, buckets,
+        number,
+    )  # fmt: skip
+
+
+def _check_number(frame: DataFrame, number: Any, counted: bool, time: Any) -> None:
+    if number is None:
+        return
+    if not counted:
+        raise InvalidTopology(
+            f"number is {number!r}, and windows are of time; give window as a number of rows, or "
+            "leave number out."
+        )
+    if time is not None:
+        raise InvalidTopology(
+            f"number is {number!r} and time is {time!r}; one of them says the order of rows."
+        )
+    try:
+        kind = frame.select(F.expr(number).alias("number")).schema["number"].dataType
+    except (PySparkException, TypeError, AttributeError) as error:
+        raise InvalidTopology(
+            f"number is {number!r}; give a column or an expression over columns: "
+            f"{', '.join(frame.columns)}."
+        ) from error
+    if not isinstance(kind, IntegralType):
+        raise InvalidTopology(
+            f"number is {number!r} of type {kind.simpleString()}; give a whole number."
+        )
 
 
 def _by(frame: DataFrame, by: Any) -> tuple[str, ...]:

@@ -19,11 +19,14 @@ from pyspark.sql.types import LongType, StructField, StructType
 from penstock.errors import InvalidTopology
 from penstock.model.aggregates import UserAggregate
 from penstock.model.user_code import operator_name
-from penstock.spark.handles.analysed_plan import keyed_by, spanning
+from penstock.spark.handles.analysed_plan import keyed_by
+from penstock.spark.handles.keyed_steps import KeyedStep, windowed
 from penstock.spark.handles.messages import first_line
 from penstock.spark.windows import map_side, state_format
 from penstock.spark.windows.arguments import WATERMARK, WINDOW, Arguments, checked
 from penstock.spark.windows.compiling import Call, Compiled
+from penstock.spark.windows.kernels import Rows
+from penstock.spark.windows.numbered_step import NumberedStep
 from penstock.spark.windows.output import Output
 from penstock.spark.windows.pane_step import PaneStep
 from penstock.spark.windows.row_step import RowStep
@@ -85,6 +88,7 @@ def window_aggregate(
     time: str | None = None,
     mode: str = "append",
     buckets: int = DEFAULT_BUCKETS,
+    number: str | None = None,
 ) -> DataFrame:
     """Aggregates of each key in sliding windows: the `by` columns, `window`, and the aggregates.
 
@@ -93,14 +97,25 @@ def window_aggregate(
     without a slide, windows tumble. `aggregates` are texts such as "count", "sum(speed)",
     "approx_count_distinct(vehicle)", or a UserAggregate. `mode` is that of the sink. `buckets` is
     into how many pieces the state is cut: more of them for many keys of which a batch touches few.
+    `number` is a column or expression that numbers a key's rows from 0, for windows of rows: then
+    rows are reduced before they are shuffled.
     """
-    given = checked(frame, by, window, slide, start, aggregates, time, mode, buckets)
+    given = checked(frame, by, window, slide, start, aggregates, time, mode, buckets, number)
     calls = {name: one for name, one in given.aggregates.items() if isinstance(one, Call)}
     native = _native(frame, given, calls) if calls or not given.counted else None
     tumbling = given.shape.panes_per_window == 1 and not given.counted
     if tumbling and native is not None and len(calls) == len(given.aggregates):
-        return native  # nothing is copied by tumbling windows, and Spark's own are quicker then
-    return _by_panes(frame, given, native)
+        # Nothing is copied by tumbling windows, and Spark's own are quicker then.
+        return windowed(native, _step(given))
+    return windowed(_by_panes(frame, given, native), _step(given))
+
+
+def _step(given: Arguments) -> KeyedStep:
+    """What the rows meet by: those of a key in parts, unless they are counted."""
+    spans = (None, None) if given.counted else (given.shape.length, given.shape.slide)
+    time = None if given.counted else given.time
+    merges = not given.counted or given.number is not None
+    return KeyedStep(tuple(given.by), merges, time, *spans)
 
 
 def _native(frame: DataFrame, given: Arguments, calls: Mapping[str, Call]) -> DataFrame | None:
@@ -134,16 +149,19 @@ def _by_panes(frame: DataFrame, given: Arguments, native: DataFrame | None) -> D
     if not keys:
         keys = {"k0": F.lit(0)}
     timed = {"t": F.col(f"`{given.time}`")} if given.time is not None else {}
+    if given.number is not None:
+        timed = {"t": F.expr(given.number).cast("bigint")}
     rows = frame.select(
         *(column.alias(name) for name, column in {**keys, **timed, **compiled.projected}.items())
     )
     output = _output(frame, given, compiled, tuple(keys))
-    if given.counted:
+    if given.number is not None:
+        found = _over_numbers(rows, given, compiled, tuple(keys), where)
+    elif given.counted:
         found = _over_rows(rows, given, compiled, tuple(keys), where)
     else:
         found = _over_time(rows, given, compiled, tuple(keys), where)
-    answered = keyed_by(found.mapInArrow(output, output.schema), given.by)
-    return answered if given.counted else spanning(answered, given.shape.length / 1e6)
+    return keyed_by(found.mapInArrow(output, output.schema), given.by)
 
 
 def _over_time(
@@ -172,6 +190,24 @@ def _over_time(
         timeout = GroupStateTimeout.EventTimeTimeout
     return cut.groupBy("bucket").applyInPandasWithState(
         _called(kept), state_format.OUTPUT, state_format.STATE, given.mode, timeout
+    )
+
+
+def _over_numbers(
+    rows: DataFrame, given: Arguments, compiled: Compiled, keys: tuple[str, ...], where: Where
+) -> DataFrame:
+    kernels = (*compiled.kernels, Rows())
+    lane = map_side.PaneLane(keys, given.shape, kernels, bucket_values(given.buckets), False, where)
+    kept = NumberedStep(
+        given.shape, kernels, tuple(compiled.results), where, given.description()
+    )  # fmt: skip
+    cut = rows.where("t >= 0").mapInArrow(lane, map_side.SCHEMA)
+    return cut.groupBy("bucket").applyInPandasWithState(
+        _called(kept),
+        state_format.OUTPUT,
+        state_format.STATE,
+        given.mode,
+        GroupStateTimeout.NoTimeout,
     )
 
 

@@ -45,15 +45,12 @@ class RowStep:
         fresh = partials.of_rows(rows, self.keys, pane, self.kernels, self.where)
         entries = partials.merged([held, fresh], self.kernels, self.where)
         of_key = renumbered(entries.keys, keys)
-        emitted = self._last_full(before[of_key])[entries.key]
-        full = self._last_full(after[of_key])[entries.key]
-        first = np.maximum(np.maximum(self.shape.first_window(entries.pane), emitted + 1), 0)
-        last = np.minimum(self.shape.last_window(entries.pane), full)
-        windows = windows_of(entries.key, first, last)
-        found = made(entries, windows, self.shape, self.kernels, self.results, self.where)
+        found, rest = full_windows(
+            entries, before[of_key], after[of_key], self.shape, self.kernels, self.results,
+            self.where,
+        )  # fmt: skip
         if found is not None:
             yield packed(found)
-        rest = entries.of_entries(self.shape.last_window(entries.pane) > full)
         counted = rest.keys.append_column("seen", pa.array(after[of_key]))
         content = replace(rest, keys=counted).to_bytes(self.kernels)
         state.update((self.made_for, 0, content))
@@ -68,10 +65,6 @@ class RowStep:
         held = Partials.from_bytes(content, self.kernels)
         seen = held.keys.column("seen").to_numpy()
         return replace(held, keys=held.keys.drop_columns("seen")), seen
-
-    def _last_full(self, rows: Ints) -> Ints:
-        """The last window that so many rows fill."""
-        return np.floor_divide(rows - self.shape.length, self.shape.slide)
 
     def _ordered(self, frames: Iterable[Any]) -> Any:
         tables = []
@@ -88,6 +81,27 @@ class RowStep:
         # Rows without a time come first.
         order = np.argsort(at.fill_null(-(2**63)).to_numpy(), kind="stable")
         return rows.take(pa.array(order)).combine_chunks()
+
+
+def full_windows(
+    entries: Partials, before: Ints, after: Ints, shape: WindowShape,
+    kernels: tuple[Kernel, ...], results: tuple[tuple[str, Result], ...], where: Where,
+) -> tuple["pa.Table | None", Partials]:  # fmt: skip
+    """Windows that became full, and the entries that later ones need.
+
+    `before` and `after` are the rows that each key had and has, without a gap.
+    """
+    emitted, full = (_last_full(rows, shape)[entries.key] for rows in (before, after))
+    first = np.maximum(np.maximum(shape.first_window(entries.pane), emitted + 1), 0)
+    last = np.minimum(shape.last_window(entries.pane), full)
+    windows = windows_of(entries.key, first, last)
+    found = made(entries, windows, shape, kernels, results, where)
+    return found, entries.of_entries(shape.last_window(entries.pane) > full)
+
+
+def _last_full(rows: Ints, shape: WindowShape) -> Ints:
+    """The last window that so many rows fill."""
+    return np.floor_divide(rows - shape.length, shape.slide)
 
 
 def _counted(known: Any, seen: Ints, keys: Any) -> tuple[Ints, Any, Ints, Ints]:

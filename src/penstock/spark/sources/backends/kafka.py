@@ -181,7 +181,10 @@ class KafkaBackend(Backend):
                 [ConsumerGroupTopicPartitions(self._group, offsets)],
                 request_timeout=self._place.timeout_s,
             )
-            told[self._group].result(2 * self._place.timeout_s)
+            done = told[self._group].result(2 * self._place.timeout_s)
+            for partition in done.topic_partitions:
+                if partition.error is not None:
+                    raise KafkaException(partition.error)
 
     def _reach(self, streams: Sequence[str]) -> _Reach:
         partitions = [partition_of(name) for name in streams]

@@ -10,7 +10,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from penstock.model.arrivals import Arrivals
 from penstock.model.topology import Source
-from penstock.spark.routes.frames import obeyed, route_options
+from penstock.spark.routes.by_value import at_source
+from penstock.spark.routes.frames import route_options
 from penstock.spark.sources.batch_choice import OPTION as FORMS
 from penstock.spark.sources.control import Controls
 from penstock.spark.sources.offsets import Offset
@@ -99,7 +100,7 @@ class RunningSource(ABC):
         if route is not None:
             options = options | route_options(session, self.name, route)
         frame = session.readStream.format(format_).options(**options).load()
-        return frame if route is None else obeyed(frame, self.name, route)
+        return at_source(frame, self.name, route)
 
 
 class SourceRates:
