@@ -42,7 +42,7 @@ def topology(directory: Path) -> Topology:
     return made
 
 
-def main(directory: Path, plan: str, batches: int) -> None:
+def run(made: Topology, directory: Path, plan: str, batches: int) -> None:
     """Run until killed, until so many batches are done, or until all rows are worked off."""
     settings = Settings(
         period_s=1.0, policy="static", executors_min=1, executors_max=1, key_groups=3,
@@ -61,18 +61,20 @@ def main(directory: Path, plan: str, batches: int) -> None:
         if len(seen) == batches:
             enough.set()
 
-    with ElasticRun(topology(directory), settings, place) as run:
-        run.running.after_batch.append(note)
-        fused = [" + ".join(sorted(f.members)) for q in run.running.built.queries for f in q.fused]
+    with ElasticRun(made, settings, place) as running:
+        running.running.after_batch.append(note)
+        built = running.running.built
+        fused = [" + ".join(sorted(f.members)) for query in built.queries for f in query.fused]
         print("fused", *fused, flush=True)
         if batches:
             enough.wait(200)
-            run.running.raise_failure()
-        elif not run.wait(200):
+            running.running.raise_failure()
+        elif not running.wait(200):
             raise SystemExit("the stream was not worked off in time")
-        run.finish()
+        running.finish()
     print("finished", flush=True)
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]))
+    here = Path(sys.argv[1])
+    run(topology(here), here, sys.argv[2], int(sys.argv[3]))

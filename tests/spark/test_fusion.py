@@ -12,16 +12,19 @@ from pyspark.sql import DataFrame, SparkSession
 
 from examples.linear_road import Windows, linear_road
 from penstock.errors import InvalidTopology
-from penstock.model.plan_document import Group
+from penstock.model.observation import Observation, OperatorObservation
+from penstock.model.plan_document import Fusion, Group
 from penstock.model.sinks import Memory
 from penstock.model.topology import Topology
 from penstock.spark.compile.builder import build
 from penstock.spark.compile.fused import PlanChoice
 from penstock.spark.compile.inspection import Reading
 from penstock.spark.handles.driver import STRICT
+from penstock.spark.run.slow_loop import SlowLoop
 from penstock.spark.run.together import Pace, RunningTopology
 from penstock.workloads.generator import Generator
 from penstock.workloads.profiles import constant
+from spark.diamond_run import MEMBERS, diamond, expected, tolls
 from spark.run_to import run_to
 
 pytestmark = pytest.mark.spark
@@ -33,6 +36,9 @@ STREAM = Generator(constant(1000.0), keys=60, seed=5, rows=6000, lanes=2, max_ro
 # start of a query that finds nothing new to read.
 MANY_BATCHES = dataclasses.replace(STREAM, max_rows=300)
 SHORT = Windows("1 second", "2 seconds", "1 second")
+DIAMOND = dataclasses.replace(STREAM, rows=5000)
+# The key is named in another order than the join has it, in which Spark divides.
+FUSED_DIAMOND = (Group(MEMBERS, ("segment", "direction")),)
 ROAD = (Group(("speeds", "segments", "tolls", "accidents"), ("direction", "segment")),)
 
 
@@ -273,19 +279,33 @@ def test_a_python_step_that_hides_the_key_is_refused(session: SparkSession) -> N
         build(made, session, Reading(0.0), (Group(("step0", "map", "step1"), ("key",)),))
 
 
-def test_a_join_of_streams_has_a_component_of_its_own(session: SparkSession) -> None:
-    made = Topology("joined", max_latency="60s")
-    made.source("rows", STREAM)
-    made.source("others", STREAM)
+def test_a_join_is_fused_where_its_key_is_the_components(session: SparkSession) -> None:
+    assert shuffles(diamond(Memory()), session, FUSED_DIAMOND) == ["direction, segment into 3"] * 2
 
-    @made.operator(["rows", "others"])
-    def pairs(rows: DataFrame, others: DataFrame) -> DataFrame:
-        left = rows.withWatermark("at", "1 second")
-        right = others.selectExpr("key", "at AS other_at").withWatermark("other_at", "1 second")
-        return left.join(right, "key").select("key", "at", "value")
 
-    made.add("step0", "SELECT key, window, count(*) AS n FROM pairs "
-             "GROUP BY key, window(at, '1 second')", "pairs")  # fmt: skip
-    made.sink("out", "step0", Memory())
-    with pytest.raises(InvalidTopology, match="operator 'pairs' joins two streams"):
-        build(made, session, Reading(0.0), (Group(("pairs", "step0"), ("key",)),))
+@pytest.mark.long
+def test_fused_and_unfused_joins_give_the_same_rows(session: SparkSession, tmp_path: Path) -> None:
+    made = diamond(Memory(), DIAMOND)
+    for name, groups in (("fused", FUSED_DIAMOND), ("plain", ())):
+        rows = run(made, session, tmp_path / name, PlanChoice(groups))["tolls"]
+        found = tolls(row.asDict() for row in rows.elements())
+        assert found == expected(_epoch_s(tmp_path / name), DIAMOND), name
+
+
+def test_a_join_is_not_fused_by_part_of_its_key(session: SparkSession) -> None:
+    with pytest.raises(InvalidTopology, match=r"sets equal \(direction, segment\); let the"):
+        build(diamond(Memory()), session, Reading(0.0), (Group(MEMBERS, ("direction",)),))
+
+
+def test_a_fusion_of_a_join_is_proposed(session: SparkSession) -> None:
+    built = build(diamond(Memory()), session, Reading(0.0))
+    slow = SlowLoop(built, lambda _: None)
+    rates = {"reports": 2000.0, "average": 900.0, "volume": 10.0, "toll": 900.0}
+    operators = tuple(OperatorObservation(name, 2000.0, rate) for name, rate in rates.items())
+    slow.window.append(Observation(60.0, 5.0, 2000.0, 0.0, operators=operators))
+    proposal = slow.propose()
+    assert proposal is not None
+    assert isinstance(proposal.plan, Fusion)
+    (group,) = proposal.plan.groups
+    assert set(group.operators) == set(MEMBERS)
+    assert shuffles(diamond(Memory()), session, (group,)) == ["direction, segment into 3"] * 2

@@ -5,26 +5,33 @@ import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
 import pyarrow.dataset as ds
 import pytest
 
-from spark import fused_run
+from spark import diamond_run, fused_run
 
 pytestmark = pytest.mark.spark
 
 LIMIT_S = 200
+TESTS = Path(__file__).parents[1]  # where the programs are found as modules
 
 
-def run(directory: Path, plan: str, batches: int, kill_at: int | None = None) -> list[str]:
+def run(
+    directory: Path, plan: str, batches: int, kill_at: int | None = None,
+    program: ModuleType = fused_run,
+) -> list[str]:  # fmt: skip
     """The program's lines; it is killed as soon as it has told of so many batches."""
-    command = [sys.executable, fused_run.__file__, str(directory), plan, str(batches)]
+    command = [sys.executable, "-m", program.__name__, str(directory), plan, str(batches)]
     lines: list[str] = []
     batches_done = 0
     with (directory / "errors.txt").open("ab") as errors:
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True)
+        process = subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=errors, text=True, cwd=TESTS
+        )
         assert process.stdout is not None
         for line in process.stdout:
             lines.append(line.strip())
@@ -55,9 +62,12 @@ def written(directory: Path) -> Counter[Any]:
     return Counter((r["bucket"], r["since"].timestamp(), r["n"], r["keys"]) for r in rows)
 
 
-def plan_file(directory: Path) -> str:
+def plan_file(
+    directory: Path, operators: tuple[str, ...] = ("by_key", "by_bucket"),
+    key: tuple[str, ...] = ("bucket",),
+) -> str:  # fmt: skip
     plan = directory / "plan.json"
-    group = {"operators": ["by_key", "by_bucket"], "key": ["bucket"]}
+    group = {"operators": operators, "key": key}
     plan.write_text(json.dumps({"components": [group]}))
     return str(plan)
 
@@ -81,3 +91,16 @@ def test_a_plan_that_was_applied_survives_kill_9(tmp_path: Path) -> None:
     lines = run(tmp_path, plan_file(tmp_path), batches=0, kill_at=2)
     assert "fused by_bucket + by_key" in lines
     goes_on(tmp_path)
+
+
+@pytest.mark.long  # three starts of Spark
+def test_a_fused_join_survives_kill_9(tmp_path: Path) -> None:
+    plan = plan_file(tmp_path, diamond_run.MEMBERS, diamond_run.KEY)
+    run(tmp_path, "none", batches=3, program=diamond_run)
+    lines = run(tmp_path, plan, batches=0, kill_at=2, program=diamond_run)
+    assert "fused average + toll + volume" in lines
+    lines = run(tmp_path, "-", batches=0, program=diamond_run)
+    assert "fused average + toll + volume" in lines
+    rows = ds.dataset(tmp_path / "tolls", format="parquet").to_table().to_pylist()
+    epoch = json.loads((tmp_path / "checkpoint/penstock/epoch.json").read_text())["epoch_s"]
+    assert diamond_run.tolls(rows) == diamond_run.expected(epoch)

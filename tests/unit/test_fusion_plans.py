@@ -1,5 +1,6 @@
 """Every algorithm gives a plan; the exact one gives the cheapest there is."""
 
+import dataclasses
 from collections.abc import Iterator
 
 import numpy as np
@@ -264,3 +265,36 @@ def test_placed_instances_of_parallel_operators_save_less_than_fusing_them() -> 
     assert 0 < placed.communication_cost < costs.graph.total_rows
     assert decide_fusion(costs, "mwsc").plan.communication_cost == 0
     assert place_instances(costs, nodes=1).communication_cost == 0
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_an_exact_operator_is_fused_by_all_of_its_key(algorithm: str, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    plain = random_graph(seed, 9)
+    graph = dataclasses.replace(
+        plain, exact=tuple(bool(key) and rng.random() < 0.3 for key in plain.keys)
+    )
+    whole = {name for name, exact in zip(graph.names, graph.exact, strict=True) if exact}
+    key_of = dict(zip(graph.names, graph.keys, strict=True))
+    plan = decide_fusion(Costs(graph), algorithm, FusionLimits()).plan  # type: ignore[arg-type]
+    for part in plan.components:
+        for name in whole.intersection(part.operators):
+            assert set(part.key) == set(key_of[name]), (part, name)
+
+
+def test_a_join_shares_only_with_operators_that_have_all_of_its_key() -> None:
+    def fused(join: tuple[str, ...]) -> set[frozenset[str]]:
+        operators = [
+            OperatorStatistics("average", ("vehicle", "direction", "segment")),
+            OperatorStatistics("volume", ("direction", "segment")),
+            OperatorStatistics("toll", join, exact=True),
+        ]
+        streams = [StreamStatistics(name, "toll", 100.0) for name in ("average", "volume")]
+        plan = decide_fusion(Costs(operator_graph(operators, streams)), "mwsc").plan
+        return {frozenset(part.operators) for part in plan.components}
+
+    assert fused(("segment", "direction")) == {frozenset({"average", "volume", "toll"})}
+    assert fused(("vehicle", "direction", "segment")) == {
+        frozenset({"average", "toll"}), frozenset({"volume"}),
+    }  # fmt: skip

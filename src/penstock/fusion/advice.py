@@ -31,6 +31,11 @@ _OPERATOR: Schema = {
             "description": "columns it is partitioned by; null if any partitioning will do",
             "anyOf": [_NAMES, {"type": "null"}],
         },
+        "exact": {
+            "type": "boolean",
+            "default": False,
+            "description": "divided by all columns of its key only, as joins of streams on Spark",
+        },
         "state": {
             **_HISTOGRAM,
             "description": "rows of state: one list per window, one number per key group",
@@ -135,7 +140,10 @@ def advise(document: Document) -> dict[str, Any]:
 
 def _operator(field: str, given: Mapping[str, Any]) -> OperatorStatistics:
     state = _histogram(f"{field}.state", given["state"]) if "state" in given else None
-    return OperatorStatistics(given["name"], tuple(given["key"] or ()), state)
+    exact = bool(given.get("exact", False))
+    if exact and not given["key"]:
+        raise InvalidInput(f"{field}.exact is true, but {field}.key is null; name its columns.")
+    return OperatorStatistics(given["name"], tuple(given["key"] or ()), state, exact=exact)
 
 
 def _stream(field: str, given: Mapping[str, Any]) -> StreamStatistics:

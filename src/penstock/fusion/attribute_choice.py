@@ -33,12 +33,9 @@ def choose_attributes(graph: OperatorGraph, max_nodes: int = MAX_NODES) -> Attri
     x[o, a] = 1 when operator o chooses a; y[s, a] <= x[u, a], y[s, a] <= x[d, a] for a stream s
     from u to d; sum over a of x[o, a] = 1; maximise sum of rows[s] y[s, a].
     """
-    attributes = sorted({name for key in graph.keys for name in key}) or [""]
-    number = {name: n for n, name in enumerate(attributes)}
-    choices = [
-        [number[name] for name in key] if key else list(range(len(attributes)))
-        for key in graph.keys
-    ]
+    number = {one: n for n, one in enumerate(graph.attributes)}
+    any_key = list(range(max(1, len(number))))
+    choices = [[number[one] for one in own] if own else any_key for own in graph.choices]
     column = {
         pair: n for n, pair in enumerate((o, a) for o, own in enumerate(choices) for a in own)
     }

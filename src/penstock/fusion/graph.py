@@ -24,13 +24,15 @@ class OperatorStatistics:
 
     An empty key says that any partitioning will do (a map, a filter); `state_rows` is None for an
     operator that keeps none. `measured_by` is the key that the key groups of its histograms are of,
-    where that is known.
+    where that is known. An `exact` operator is divided by all of its key or not at all, as Spark
+    divides joins of streams; others also by part of it.
     """
 
     name: str
     key: tuple[str, ...]
     state_rows: Floats | None = None  # windows x key groups
     measured_by: tuple[str, ...] | None = None
+    exact: bool = False
 
 
 @dataclass(frozen=True)
@@ -59,6 +61,7 @@ class OperatorGraph:
     input_rows: Floats  # operators x windows x key groups, all streams into an operator
     state_rows: Floats  # operators x windows x key groups
     measured_by: tuple[tuple[str, ...] | None, ...] = ()  # of each operator; empty: of none
+    exact: tuple[bool, ...] = ()  # of each operator; empty: of none
 
     @property
     def size(self) -> int:
@@ -85,11 +88,28 @@ class OperatorGraph:
         return tuple(members_of(links) for links in self.links)
 
     @cached_property
+    def choices(self) -> tuple[tuple[tuple[str, ...], ...], ...]:
+        """For each operator what it may share with others: a column, or an exact operator's key."""
+        exact = [key for key, whole in zip(self.keys, self.exact, strict=False) if whole]
+        whole = dict.fromkeys(tuple(sorted(key)) for key in exact if len(key) > 1)
+        made = []
+        for position, key in enumerate(self.keys):
+            own = [(name,) for name in key] + [w for w in whole if set(w) <= set(key)]
+            if self.exact and self.exact[position]:
+                own = [one for one in own if set(one) == set(key)]
+            made.append(tuple(own))
+        return tuple(made)
+
+    @cached_property
+    def attributes(self) -> tuple[tuple[str, ...], ...]:
+        """All that operators may share, sorted."""
+        return tuple(sorted({one for own in self.choices for one in own}))
+
+    @cached_property
     def key_bits(self) -> tuple[int, ...]:
         """For each operator its key as bits, one per attribute; ANY_KEY when it has none."""
-        attributes = sorted({name for key in self.keys for name in key})
-        bit = {name: 1 << position for position, name in enumerate(attributes)}
-        return tuple(sum(bit[name] for name in key) if key else ANY_KEY for key in self.keys)
+        bit = {one: 1 << position for position, one in enumerate(self.attributes)}
+        return tuple(sum(bit[one] for one in own) if own else ANY_KEY for own in self.choices)
 
     def shared_key_bits(self, members: Members) -> int:
         """The intersection of the members' keys; 0 says they are not compatible."""
@@ -201,6 +221,7 @@ def operator_graph(
         input_rows=inputs,
         state_rows=state,
         measured_by=tuple(operator.measured_by for operator in operators),
+        exact=tuple(operator.exact for operator in operators),
     )
 
 

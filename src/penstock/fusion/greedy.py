@@ -148,8 +148,8 @@ class _Walk:
 
 def _key_matrix(graph: OperatorGraph) -> NDArray[np.bool_]:
     """Operators x attributes; an operator without a key has them all."""
-    attributes = sorted({name for key in graph.keys for name in key}) or [""]
-    return np.array([[not key or name in key for name in attributes] for key in graph.keys])
+    attributes = graph.attributes or ((),)
+    return np.array([[not own or one in own for one in attributes] for own in graph.choices])
 
 
 def greedy(costs: Costs, limits: FusionLimits) -> list[Members]:

@@ -14,12 +14,11 @@ def grown_components(graph: OperatorGraph, max_size: int | None = None) -> list[
     A component grows by the neighbour that has the attribute and exchanges most rows with it.
     Those of the sizes above are kept, and the last one; at most ten for each start.
     """
-    attributes = sorted({name for key in graph.keys for name in key})
-    bit = {name: 1 << number for number, name in enumerate(attributes)}
+    bit = {one: 1 << number for number, one in enumerate(graph.attributes)}
     found: dict[Members, None] = {}
     largest = min(max_size or SIZES[-1], SIZES[-1])
-    for start, key in enumerate(graph.keys):
-        for attribute in key:
+    for start, own in enumerate(graph.choices):
+        for attribute in own:
             found.update(dict.fromkeys(_grow(graph, start, bit[attribute], largest)))
     return list(found)
 

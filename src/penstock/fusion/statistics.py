@@ -50,12 +50,13 @@ def measured_graph(
     edges: Sequence[Edge],
     stateful: frozenset[str],
     divided_once: frozenset[str] = frozenset(),
+    exact: frozenset[str] = frozenset(),
 ) -> MeasuredGraph | None:
     """The operator graph with its histograms; None while no row was seen.
 
     `keys` are those of all operators: empty where any partitioning will do, None where that also
     hides how its rows were partitioned. `divided_once` are the nodes whose rows one shuffle can
-    bring to several operators.
+    bring to several operators; `exact` are operators that part of their key does not divide.
     """
     seen = [one for one in observations if any(o.arrival_rate_per_s > 0 for o in one.operators)]
     if not seen or not keys:
@@ -76,6 +77,7 @@ def measured_graph(
                 key or (),
                 _state(name, windows, groups, stateful),
                 _measured_by(name, seen[-1], keys),
+                name in exact,
             )
             for name, key in keys.items()
         ],

@@ -9,7 +9,7 @@ first batch of each kind.
 
 import logging
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
@@ -111,32 +111,28 @@ def fused_components(
             for upstream in topology.find_operator(name).upstreams
             if upstream not in members
         )
-        fused.append(Fused(component.name, component.key, members, entering))
+        key = _in_order_of_joins(component.key, inspection, keyed)
+        fused.append(Fused(component.name, key, members, entering))
     return tuple(fused)
+
+
+def _in_order_of_joins(
+    key: tuple[str, ...], inspection: Inspection, operators: list[str]
+) -> tuple[str, ...]:
+    """A component's key as its joins have it: Spark divides by their columns in that order."""
+    joins = (join for name in operators for join in inspection.operators[name].joins)
+    return next((ordered for join in joins if (ordered := join.ordered(key))), key)
 
 
 def grouped(
     topology: Topology, inspection: Inspection, plan: TopologyPlan, groups: tuple[Group, ...]
 ) -> TopologyPlan:
     """A plan in which the operators of each group run as one component of each query."""
-    known = {operator.name: n for n, operator in enumerate(topology.ordered())}
-    for group in groups:
-        for name in group.operators:
-            if name not in known:
-                raise InvalidTopology(
-                    f"plan: operator {name!r} is unknown; known: {', '.join(known)}."
-                )
     queries = []
     for query in plan.queries:
         present = {name for component in query.components for name in component.operators}
-        wanted = tuple(
-            Component(f"group{n}", tuple(o for o in group.operators if o in present), group.key)
-            for n, group in enumerate(groups)
-        )
-        together = fused_components(topology, inspection, wanted)
-        taken = {name for part in together for name in part.members}
-        ordered = [tuple(sorted(part.members, key=known.__getitem__)) for part in together]
-        fused = [Component(o[0], o, part.key) for o, part in zip(ordered, together, strict=True)]
+        fused = fused_groups(topology, inspection, groups, present)
+        taken = {name for part in fused for name in part.operators}
         rest = [
             replace(c, operators=tuple(o for o in c.operators if o not in taken))
             for c in query.components
@@ -144,6 +140,39 @@ def grouped(
         ]
         queries.append(replace(query, components=(*rest, *fused)))
     return TopologyPlan(tuple(queries), plan.reasons)
+
+
+def fused_groups(
+    topology: Topology, inspection: Inspection,
+    wanted: TopologyPlan | tuple[Group, ...] | None, present: Collection[str] | None = None,
+) -> tuple[Component, ...]:  # fmt: skip
+    """What is fused of the groups, or components, that are wanted; of operators that are present.
+
+    Each is named after its first operator.
+    """
+    if isinstance(wanted, TopologyPlan):
+        wanted = tuple(Group(c.operators, c.key) for q in wanted.queries for c in q.components)
+    place = {operator.name: n for n, operator in enumerate(topology.ordered())}
+    named: set[str] = set()
+    for group in wanted or ():
+        for name in group.operators:
+            if name not in place:
+                raise InvalidTopology(
+                    f"plan: operator {name!r} is unknown; known: {', '.join(place)}."
+                )
+            if name in named:
+                raise InvalidTopology(f"plan: operator {name!r} is in two components.")
+            named.add(name)
+    inside = place if present is None else present
+    parts = tuple(
+        Component(f"group{n}", tuple(o for o in group.operators if o in inside), group.key)
+        for n, group in enumerate(wanted or ())
+    )
+    made = []
+    for part in fused_components(topology, inspection, parts):
+        members = tuple(sorted(part.members, key=place.__getitem__))
+        made.append(Component(members[0], members, part.key))
+    return tuple(made)
 
 
 def unplanned(shape: Shape, fused: tuple[Fused, ...]) -> str | None:

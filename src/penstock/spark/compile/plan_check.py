@@ -95,11 +95,14 @@ def _check_component(topology: Topology, inspection: Inspection, component: Comp
             "columns that all of them group by."
         )
     for name in keyed:
-        if inspection.operators[name].joins:
-            raise InvalidTopology(
-                f"plan: component {component.name!r}: operator {name!r} joins two streams, which "
-                "Spark divides by exactly the join's columns; give it a component of its own."
-            )
+        for join in inspection.operators[name].joins:
+            if join.ordered(component.key) is None:
+                raise InvalidTopology(
+                    f"plan: component {component.name!r}: operator {name!r} joins two streams, "
+                    "which Spark divides by exactly the columns that the join sets equal "
+                    f"({', '.join(join.left) or 'none'}); let the component have that key, or give "
+                    "the operator one of its own."
+                )
         if inspection.operators[name].shuffles and not inspection.operators[name].keys:
             raise InvalidTopology(
                 f"plan: component {component.name!r}: operator {name!r} shuffles rows by no key; "

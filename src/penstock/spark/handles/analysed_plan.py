@@ -58,13 +58,29 @@ class Watermark:
 
 
 @dataclass(frozen=True)
+class JoinKey:
+    """Columns that a join of two streams sets equal, in the order in which Spark divides by them.
+
+    Spark divides either side by exactly these.
+    """
+
+    left: tuple[str, ...]
+    right: tuple[str, ...]
+
+    def ordered(self, key: Iterable[str]) -> tuple[str, ...] | None:
+        """A key in the join's order; None if it is not the whole key of either side."""
+        wanted = set(key)
+        return next((side for side in (self.left, self.right) if set(side) == wanted), None)
+
+
+@dataclass(frozen=True)
 class OperatorAnalysis:
     """`keys` has one entry for each keyed step of the operator, from its output backwards."""
 
     keys: tuple[frozenset[str], ...]
     stateful: bool
     shuffles: bool
-    joins: bool = False  # two streams; Spark divides both by exactly the join's columns
+    joins: tuple[JoinKey, ...] = ()  # of two streams
     opaque: bool = False  # runs code that Spark cannot look into
     columns: "Columns | None" = None  # of a step of projections and filters alone
     # Right on the rows of upstreams, by upstream.
@@ -79,7 +95,8 @@ class OperatorAnalysis:
 def analyse(frame: DataFrame) -> OperatorAnalysis:
     """Look at the part of the plan above the edges of the operator's upstreams."""
     keys: list[frozenset[str]] = []
-    stateful = shuffles = joins = opaque = state_function = state_ends = False
+    joins: list[JoinKey] = []
+    stateful = shuffles = opaque = state_function = state_ends = False
     named: frozenset[str] | None = None
     window_s = 0.0
     for node in _nodes(analysed(frame)):
@@ -103,11 +120,12 @@ def analyse(frame: DataFrame) -> OperatorAnalysis:
             named = None
             stateful = stateful or bool(node.isStreaming())
             shuffles = True
-            joins = joins or kind == "Join"
+            if kind == "Join":
+                joins.append(_join_key(node))
         elif kind in _SHUFFLES:
             shuffles = True
     return OperatorAnalysis(
-        tuple(keys), stateful, shuffles, joins, opaque, _columns(frame), _watermarks(frame),
+        tuple(keys), stateful, shuffles, tuple(joins), opaque, _columns(frame), _watermarks(frame),
         _state_text(frame, stateful), state_function, state_ends, window_s,
     )  # fmt: skip
 
@@ -228,7 +246,8 @@ def key_of(kind: str, node: Any) -> frozenset[str] | None:
     if kind in ("Deduplicate", "DeduplicateWithinWatermark"):
         return _names(node.keys())
     if kind == "Join" and node.left().isStreaming() and node.right().isStreaming():
-        return _equal_columns(node)
+        joined = _join_key(node)
+        return frozenset(joined.left) | frozenset(joined.right)
     if kind.startswith(_STATE_FUNCTIONS):
         return _grouping(node)
     return None
@@ -245,27 +264,32 @@ def _grouping(node: Any) -> frozenset[str]:
     return frozenset()
 
 
-def _equal_columns(join: Any) -> frozenset[str]:
-    """Columns that a join's condition sets equal, on either side."""
-    if not join.condition().isDefined():
-        return frozenset()
-    columns: set[str] = set()
-    pending = [join.condition().get()]
+def _join_key(join: Any) -> JoinKey:
+    """Columns that a join's condition sets equal, side by side."""
+    left: list[str] = []
+    right: list[str] = []
+    of_left = {column.exprId().id() for column in items(join.left().output())}
+    pending = [join.condition().get()] if join.condition().isDefined() else []
     while pending:
-        expression = pending.pop()
+        expression = pending.pop(0)
         kind = kind_of(expression)
         if kind == "And":
-            pending += [expression.left(), expression.right()]
+            pending = [expression.left(), expression.right(), *pending]
         elif kind in ("EqualTo", "EqualNullSafe"):
-            columns |= _names(expression.children())
-    return frozenset(columns)
+            one, other = items(expression.children())
+            used = {column.exprId().id() for column in items(one.references().toSeq())}
+            if not used <= of_left:
+                one, other = other, one
+            left.append(_name(one))
+            right.append(_name(other))
+    return JoinKey(tuple(left), tuple(right))
 
 
 def _names(expressions: Any) -> frozenset[str]:
     """Names of the columns among expressions; one that is computed goes by its alias or text."""
-    names = set()
-    for expression in items(expressions):
-        kind = kind_of(expression)
-        named = kind in ("AttributeReference", "Alias")
-        names.add(expression.name() if named else expression.sql())
-    return frozenset(names)
+    return frozenset(map(_name, items(expressions)))
+
+
+def _name(expression: Any) -> str:
+    named = kind_of(expression) in ("AttributeReference", "Alias")
+    return str(expression.name() if named else expression.sql())

@@ -90,7 +90,8 @@ class SlowLoop:
         edges = [(upstream, o.name) for o in operators for upstream in o.upstreams]
         stateful = frozenset(name for name, a in found.operators.items() if a.stateful)
         once = divided_once(found, keys, edges)
-        graph = measured_graph(tuple(self.window), keys, edges, stateful, once)
+        exact = frozenset(name for name, analysis in found.operators.items() if analysis.joins)
+        graph = measured_graph(tuple(self.window), keys, edges, stateful, once, exact)
         if graph is None:
             return None
         present = [
@@ -149,7 +150,7 @@ class SlowLoop:
         if not needs_division(self._topology, self._built.inspection, name):
             return None if found.opaque else ()
         own = (f"{name}'s own rows",)
-        if found.joins or (found.shuffles and not found.keys):
+        if found.shuffles and not found.keys:
             return own
         declared = self._topology.find_operator(name).key
         shared = frozenset.intersection(*found.keys) if found.keys else frozenset(declared or ())
@@ -160,6 +161,8 @@ class SlowLoop:
             for column in chosen
             if column in shared and (incoming is None or column in incoming)
         )
+        if any(join.ordered(columns) is None for join in found.joins):
+            return own
         return columns or own
 
 
