@@ -110,10 +110,16 @@ def test_a_run_the_simulator_does_not_reproduce_gets_no_advice(history: str) -> 
     assert penstock("plan", "--history", history, "--tolerance", "0.9").exit_code == 0
 
 
+def test_advice_keeps_the_share_that_is_asked_for(history: str) -> None:
+    result = penstock("plan", "--history", history, "--policy", "ds2", "--share", "0.5")
+    assert result.exit_code == 0
+    assert "the cheapest that keeps 50% of results within" in result.stdout
+
+
 def test_a_load_that_nothing_can_serve_is_infeasible(history: str) -> None:
     result = penstock("plan", "--history", history, "--rate", "x20", "--policy", "ds2")
     assert result.exit_code == 3
-    assert "nothing within 4 executors keeps 95% of results within 5 s" in result.stderr
+    assert "nothing within 4 executors keeps 99% of results within 5 s" in result.stderr
     assert "static 4" in result.stdout  # the best that can be had is shown all the same
 
 

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from penstock.model.observation import Observation
     from penstock.sim.replay import Candidate, Fidelity
 
-PROMISE = 0.95  # of results within the bound is what advice must keep
 MOST_RATE = 1_000.0
 MOST_TRIED = 20  # runs that are looked through for one that is long enough
 # The recorded run itself says how often was decided, and how large its executors were.
@@ -129,7 +128,7 @@ def plan(
     )  # fmt: skip
     sizes = sizes_between(scenario.cluster.min_executors, scenario.cluster.max_executors)
     found = [c for c, _ in candidates(scenario, settings, policies, sizes)]
-    advised = best(found, PROMISE)
+    advised = best(found, settings.share)
     figures: list[Path] = []
     if can_plot():
         from penstock.cli.plan_figure import save
@@ -141,7 +140,7 @@ def plan(
     answer = {
         "run": recorded.number, "topology": recorded.run.topology, "rate": factor,
         "skipped_s": _skipped_s(whole, recorded),
-        "max_latency_s": scenario.max_latency_s, "fidelity": _fidelity(fidelity),
+        "max_latency_s": scenario.max_latency_s, "share": settings.share, "fidelity": _fidelity(fidelity),
         "candidates": found, "advice": None if advised is None else advised.name,
         "figures": [str(figure) for figure in figures],
     }  # fmt: skip
@@ -153,7 +152,7 @@ def plan(
         nearest = max(found, key=lambda c: (c.in_time_share, -c.executor_seconds))
         kept = f"the nearest is {nearest.name} with {share_text(nearest.in_time_share)}"
         raise Infeasible(
-            f"nothing within {scenario.cluster.max_executors} executors keeps {PROMISE:.0%} of "
+            f"nothing within {scenario.cluster.max_executors} executors keeps {100 * settings.share:g}% of "
             f"results within {scenario.max_latency_s:g} s; "
             f"{kept if nearest.in_time_share > 0 else 'none brings any of them in time'}."
         )
@@ -307,7 +306,7 @@ def _print(
     Console(width=None if sys.stdout.isatty() else 120).print(table)
     if advised is not None:
         print(
-            f"advice: {advised.name}, the cheapest that keeps {PROMISE:.0%} of results within "
+            f"advice: {advised.name}, the cheapest that keeps {100 * answer['share']:g}% of results within "
             f"{answer['max_latency_s']:g} s"
         )
     if answer["figures"]:
