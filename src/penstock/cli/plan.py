@@ -128,7 +128,8 @@ def plan(
     )  # fmt: skip
     sizes = sizes_between(scenario.cluster.min_executors, scenario.cluster.max_executors)
     found = [c for c, _ in candidates(scenario, settings, policies, sizes)]
-    advised = best(found, settings.share)
+    share = scenario.limits.share if settings.share is None else settings.share
+    advised = best(found, share)
     figures: list[Path] = []
     if can_plot():
         from penstock.cli.plan_figure import save
@@ -140,7 +141,8 @@ def plan(
     answer = {
         "run": recorded.number, "topology": recorded.run.topology, "rate": factor,
         "skipped_s": _skipped_s(whole, recorded),
-        "max_latency_s": scenario.max_latency_s, "share": settings.share, "fidelity": _fidelity(fidelity),
+        "max_latency_s": scenario.max_latency_s, "share": share,
+        "fidelity": _fidelity(fidelity),
         "candidates": found, "advice": None if advised is None else advised.name,
         "figures": [str(figure) for figure in figures],
     }  # fmt: skip
@@ -152,8 +154,8 @@ def plan(
         nearest = max(found, key=lambda c: (c.in_time_share, -c.executor_seconds))
         kept = f"the nearest is {nearest.name} with {share_text(nearest.in_time_share)}"
         raise Infeasible(
-            f"nothing within {scenario.cluster.max_executors} executors keeps {100 * settings.share:g}% of "
-            f"results within {scenario.max_latency_s:g} s; "
+            f"nothing within {scenario.cluster.max_executors} executors keeps "
+            f"{100 * share:g}% of results within {scenario.max_latency_s:g} s; "
             f"{kept if nearest.in_time_share > 0 else 'none brings any of them in time'}."
         )
 
@@ -306,8 +308,8 @@ def _print(
     Console(width=None if sys.stdout.isatty() else 120).print(table)
     if advised is not None:
         print(
-            f"advice: {advised.name}, the cheapest that keeps {100 * answer['share']:g}% of results within "
-            f"{answer['max_latency_s']:g} s"
+            f"advice: {advised.name}, the cheapest that keeps {100 * answer['share']:g}% of "
+            f"results within {answer['max_latency_s']:g} s"
         )
     if answer["figures"]:
         print(f"figure: {answer['figures'][0]}")
