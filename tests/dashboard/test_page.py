@@ -12,10 +12,12 @@ pytest.importorskip("playwright", reason="playwright is not installed")
 
 from playwright.sync_api import Browser, expect
 
+from contract.fakes import observation
 from dashboard.browser import chromium, needs_chromium, opened, values
-from dashboard.histories import MARKUP, make, period, write
+from dashboard.histories import MARKUP, START_S, decision, make, period, write
+from penstock.control.act_costs import ActCosts
 from penstock.dashboard.server import Dashboard
-from penstock.model.observation import ComponentObservation
+from penstock.model.observation import ComponentObservation, NodeObservation
 
 pytestmark = needs_chromium
 PHONE = {"viewport": {"width": 390, "height": 844}, "is_mobile": True, "has_touch": True}
@@ -184,3 +186,25 @@ def test_a_history_without_a_run_waits_for_one(browser: Browser, tmp_path: Path)
         write(store.begin(RUN), 1)
         page.wait_for_selector("[data-figure=rate] data[value='101.5']")
         page.close()
+
+
+def test_what_was_foretold_is_drawn_beside_what_came(browser: Browser, tmp_path: Path) -> None:
+    store, run = make(tmp_path, periods=1)
+    numbers = {
+        "ahead_s": 1.0, "load_per_s": 140.0, "load_upper_per_s": 165.0, "latency_expected_s": 4.25,
+    }  # fmt: skip
+    made = decision(4)
+    run.observed(period(4))
+    run.decided(replace(made, decision=replace(made.decision, numbers=numbers)))
+    costs = ActCosts(slots=2, policy="promise")
+    costs.asked(START_S, 2, 6)
+    costs.saw(observation(START_S + 5, nodes=(NodeObservation("1", 6, 1.0),)))
+    (paid,) = costs.saw(observation(START_S + 10, nodes=(NodeObservation("1", 6, 1.0),)))
+    run.room_decided(paid)
+    run.flush()
+    with store, Dashboard(store) as site, opened(browser, site.url) as page:
+        assert "foreseen 140, at most 165" in page.inner_text("#chart-rate .readout")
+        assert "worst expected 4.25 s" in page.inner_text("#chart-latency .readout")
+        price = page.inner_text("#decisions [data-kind=price] >> nth=0")
+        assert "executors 1 -> 3 cost 10 executor-seconds and a pause of 0 s" in price
+        assert "40 and 0 s were foretold" in price

@@ -91,6 +91,7 @@ def test_a_run_is_told_with_the_numbers_of_the_history(site: Site) -> None:
     assert body["components"]["speeds"]["busy_processors"] == [0.7] * 3
     assert body["forecast"] == {
         "at_s": [START_S + 5 * n + 10 for n in (1, 2, 3)], "rate_per_s": [123.25] * 3,
+        "upper_per_s": [None] * 3, "latency_s": [None] * 3,
     }  # fmt: skip
     newest = body["newest"]["components"][0]["key_groups"]
     assert newest == {

@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.config import Settings
+from penstock.control.act_costs import ActCosts
 from penstock.control.experience import with_experience
 from penstock.control.history.store import HistoryStore
 from penstock.control.records import RunRecord
-from penstock.control.start_ups import StartUps
 from penstock.forecast.load_ahead import load_ahead, weighted_quantiles
 from penstock.forecast.paths import (
     USUAL_FORECASTERS,
@@ -24,12 +24,15 @@ from penstock.forecast.paths import (
     Seasonal,
     Trend,
     evenly,
-    season_of,
 )
-from penstock.model.decision import Limits, ScalingPlan
+from penstock.forecast.seasonal_regression import SeasonalRegression, left_out
+from penstock.forecast.seasons import season_of
+from penstock.model.decision import ActPrice, Limits, ScalingPlan
 from penstock.model.observation import (
+    BatchObservation,
     ComponentObservation,
     LaneObservation,
+    LatencyObservation,
     NodeObservation,
     Observation,
     SourceObservation,
@@ -45,36 +48,62 @@ from penstock.scaling.models.contention import learn_contention
 from penstock.scaling.models.microbatch import BatchOverhead
 from penstock.scaling.policies.policy import ScalingContext
 from penstock.scaling.policies.promise import Promise
-from penstock.scaling.policies.promise_plan import cheapest_course
+from penstock.scaling.policies.promise_inputs import planned_level
+from penstock.scaling.policies.promise_plan import Prices, cheapest_course
 
 # Forecasts
 
 
 def test_a_trend_is_followed_and_a_level_is_not() -> None:
     line = 10.0 + 2.0 * np.arange(200)
-    ahead = Trend(0.6, damping=1.0).paths(line, 3)[-1]
+    ahead = Trend(0.6, damping=1.0).paths(line, np.arange(1, 4))[-1]
     assert ahead == pytest.approx([line[-1] + 2, line[-1] + 4, line[-1] + 6], rel=1e-3)
-    assert Level(0.3).paths(np.full(50, 7.0), 2)[-1] == pytest.approx([7.0, 7.0])
+    assert Level(0.3).paths(np.full(50, 7.0), np.arange(1, 3))[-1] == pytest.approx([7.0, 7.0])
 
 
 def test_a_season_is_found_and_one_season_ago_is_expected() -> None:
     moments = np.arange(400)
     series = 100 + 50 * np.sin(2 * np.pi * moments / 48)
     assert season_of(series) == 48
-    assert Seasonal().paths(series, 4)[-1] == pytest.approx(
+    assert Seasonal().paths(series, np.arange(1, 5))[-1] == pytest.approx(
         100 + 50 * np.sin(2 * np.pi * (moments[-1] + np.arange(1, 5)) / 48), rel=0.02
     )
+
+
+def test_a_regression_finds_what_is_of_the_season_and_what_of_the_present() -> None:
+    moments = np.arange(480)
+    chance = np.random.default_rng(3)
+    level = 10 * np.cumsum(chance.normal(size=480)) / 5
+    series = 300 + 200 * (moments % 48 > 30) + level
+    steps = np.array([1, 4])
+    expected = SeasonalRegression().paths(series, steps)
+    known = np.isfinite(expected[:, 0]) & (moments < 470)
+    off = [np.abs(expected[known, c] - series[moments[known] + h]) for c, h in enumerate(steps)]
+    plain = Seasonal().paths(series, steps)
+    before = [np.abs(plain[known, c] - series[moments[known] + h]) for c, h in enumerate(steps)]
+    assert np.mean(off[0]) < 0.8 * np.mean(before[0])
+    assert np.mean(off[1]) < 0.9 * np.mean(before[1])
+
+
+def test_a_moment_of_the_past_is_left_out_of_its_own_forecast() -> None:
+    chance = np.random.default_rng(1)
+    features = chance.normal(size=(61, 5))
+    came = features[:60] @ np.arange(5.0) + chance.normal(size=60)
+    expected = left_out(features, came)
+    others = np.arange(60) != 7
+    again = np.concatenate([features[:60][others], features[[7]]])
+    assert expected[7] == pytest.approx(left_out(again, came[others])[-1], abs=0.02)
 
 
 @pytest.mark.parametrize("series", [np.full(200, 3.0), np.arange(200.0)])
 def test_what_has_no_season_gets_none(series: np.ndarray) -> None:
     assert season_of(series) is None
-    assert np.isnan(Seasonal().paths(series, 3)).all()
+    assert np.isnan(Seasonal().paths(series, np.arange(1, 4))).all()
 
 
 def test_the_calendar_brings_what_is_usual_to_the_present_level() -> None:
     usual = np.concatenate([np.full(100, 10.0), np.full(10, 40.0)])
-    expected = Calendar(tuple(usual)).paths(np.full(100, 20.0), 3)[-1]
+    expected = Calendar(tuple(usual)).paths(np.full(100, 20.0), np.arange(1, 4))[-1]
     assert expected == pytest.approx([80.0, 80.0, 80.0])
 
 
@@ -95,7 +124,10 @@ def test_what_admission_foresees_is_planned_for_and_nothing_else() -> None:
             for at in range(now + 1)
         )
         context = ScalingContext(
-            window, ScalingPlan({"a": 4}, 4), Limits(1, 64, 5.0), start_up_s=15.0
+            window,
+            ScalingPlan({"a": 4}, 4),
+            Limits(1, 64, 5.0),
+            act_price=ActPrice(15.0),
         )
         return Promise(step=2).decide(context).plan.processors
 
@@ -249,34 +281,65 @@ def test_the_share_of_late_rows_is_that_of_single_rows(seed: int) -> None:
 # The plan over the next steps
 
 
-def brute_force(now: int, needs: list[int], price: float, lasts: list[int]) -> float:
+def brute_force(now: int, needs: list[int], prices: Prices, lasts: list[int]) -> float:
     best = math.inf
-    for sizes in itertools.product(range(1, max(*needs, now) + 1), repeat=len(needs)):
+    for sizes in itertools.product(range(1, 5), repeat=len(needs)):
         if all(size >= need for size, need in zip(sizes, needs, strict=True)):
-            best = min(best, cost(now, sizes, price, lasts))
+            best = min(best, cost(now, sizes, prices, lasts))
     return best
 
 
-def cost(now: int, sizes: tuple[int, ...], price: float, lasts: list[int]) -> float:
-    changes = sum(a != b for a, b in itertools.pairwise((now, *sizes)))
-    return sum(s * n for s, n in zip(sizes, lasts, strict=True)) + price * changes
+def cost(now: int, sizes: tuple[int, ...], prices: Prices, lasts: list[int]) -> float:
+    steps = list(itertools.pairwise((now, *sizes)))
+    acts = prices.act * sum(a != b for a, b in steps)
+    starts = prices.start * sum(max(0, b - a) for a, b in steps)
+    return sum(s * n for s, n in zip(sizes, lasts, strict=True)) + acts + starts
 
 
 @given(
     now=st.integers(1, 4),
     steps=st.lists(st.tuples(st.integers(1, 4), st.integers(1, 3)), min_size=2, max_size=5),
-    price=st.floats(0, 6),
+    act=st.floats(0, 6),
+    start=st.floats(0, 4),
 )
-def test_no_course_is_cheaper(now: int, steps: list[tuple[int, int]], price: float) -> None:
-    needs, lasts = [need for need, _ in steps], [last for _, last in steps]
-    found = cheapest_course(now, np.array(needs), price, np.array(lasts))
+def test_no_course_is_cheaper(
+    now: int, steps: list[tuple[int, int]], act: float, start: float
+) -> None:
+    needs, lasts, prices = [n for n, _ in steps], [last for _, last in steps], Prices(act, start)
+    found = cheapest_course(now, np.array(needs), prices, np.array(lasts))
     assert all(size >= need for size, need in zip(found, needs, strict=True))
-    assert cost(now, tuple(found.tolist()), price, lasts) == pytest.approx(
-        brute_force(now, needs, price, lasts)
+    assert cost(now, tuple(found.tolist()), prices, lasts) == pytest.approx(
+        brute_force(now, needs, prices, lasts)
     )
 
 
+def test_an_executor_that_is_needed_again_within_its_start_up_is_kept() -> None:
+    soon, later = np.array([1, 1, 3]), np.array([1, 1, 1, 1, 1, 3])
+    assert cheapest_course(3, soon, Prices(act=0.0, start=2.5)).tolist() == [3, 3, 3]
+    assert cheapest_course(3, later, Prices(act=0.0, start=2.5))[0] == 1
+
+
+def test_a_need_that_wavers_changes_nothing_and_a_change_goes_all_the_way() -> None:
+    needs, free = np.array([4, 4]), Prices(act=0.0)
+    assert cheapest_course(3, needs, free, enough=np.array([3, 3])).tolist() == [3, 3]
+    assert cheapest_course(2, needs, free, enough=np.array([3, 3])).tolist() == [4, 4]
+
+
 # What a run teaches
+
+
+def served(in_time: float) -> Observation:
+    latency = LatencyObservation(1000, 1.0, 2.0, 3.0, in_time)
+    return replace(seen(4, 0.01), latency=latency)
+
+
+def test_the_level_of_the_load_follows_how_many_were_late() -> None:
+    assert planned_level([], 0.99) == pytest.approx(0.99)
+    assert planned_level([served(1.0)] * 6, 0.99) == pytest.approx(0.99, abs=0.005)
+    assert planned_level([served(1.0)] * 2000, 0.99) == pytest.approx(0.9, abs=0.006)
+    assert planned_level([served(0.99)] * 2000, 0.99) == pytest.approx(0.99)
+    assert planned_level([served(0.9)] * 2000, 0.99) == pytest.approx(0.995)
+    assert planned_level([served(1.0)] * 2000, 0.8) == 0.5
 
 
 def seen(processors: int, row_s: float, at_s: float = 0.0) -> Observation:
@@ -295,15 +358,39 @@ def test_contention_is_learnt_from_the_processors_a_run_has_had() -> None:
 
 
 def test_start_up_is_measured_from_the_request_to_the_first_sight() -> None:
-    starts = StartUps()
-    assert starts.expected_s is None
-    starts.asked(100.0, 2, 6)
-    starts.saw(seen(2, 0.01, 105.0))
-    starts.saw(seen(6, 0.01, 115.0))
-    assert starts.expected_s == 15.0
-    starts.asked(200.0, 6, 8)
-    starts.asked(205.0, 8, 4)  # given up before it came
-    starts.saw(seen(4, 0.01, 210.0))
-    starts.asked(300.0, 4, 8)
-    starts.saw(seen(8, 0.01, 310.0))
-    assert starts.expected_s == 15.0
+    costs = ActCosts(slots=2)
+    assert costs.expected == ActPrice()
+    costs.asked(100.0, 2, 6)
+    assert costs.saw(seen(2, 0.01, 105.0)) == ()
+    assert costs.saw(seen(6, 0.01, 115.0)) == ()
+    (paid,) = costs.saw(seen(6, 0.01, 120.0))
+    assert costs.expected.start_up_s == 15.0
+    assert paid.numbers["foretold_executor_seconds"] == 2 * 20.0  # nothing was known yet
+    assert paid.numbers["executor_seconds"] == 2 * 15.0
+    costs.asked(200.0, 6, 8)
+    costs.asked(205.0, 8, 4)  # given up before it came
+    costs.saw(seen(4, 0.01, 210.0))
+    costs.saw(seen(4, 0.01, 215.0))
+    costs.asked(300.0, 4, 8)
+    costs.saw(seen(8, 0.01, 310.0))
+    (paid,) = costs.saw(seen(8, 0.01, 315.0))
+    assert paid.numbers["foretold_executor_seconds"] == 2 * 15.0
+    assert paid.numbers["executor_seconds"] == 2 * 10.0
+    assert costs.expected.start_up_s == 15.0
+
+
+def test_a_pause_is_what_batches_take_longer_beside_their_rows() -> None:
+    def batch(processors: int, at_s: float, length_s: float, overhead_s: float) -> Observation:
+        batches = BatchObservation(4, length_s, overhead_s, 100.0)
+        return replace(seen(processors, 0.01, at_s), batches=batches)
+
+    costs = ActCosts(slots=1)
+    for period in range(12):
+        costs.saw(batch(4, 5.0 * period, 1.0, 0.3))
+    costs.asked(60.0, 4, 2)
+    costs.saw(batch(2, 65.0, 9.0, 0.9))  # twice the rows for each, and a pause of 0.6 s
+    (paid,) = costs.saw(batch(2, 70.0, 9.0, 0.3))
+    assert paid.numbers["pause_s"] == pytest.approx(0.6)
+    assert paid.numbers["executor_seconds"] == pytest.approx(2 * 5.0 + 4 * 0.6)
+    assert costs.expected == ActPrice(None, pytest.approx(0.6), 5.0)
+    assert "0.6" in paid.what

@@ -5,14 +5,14 @@ from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from penstock.control.act_costs import ActCosts
 from penstock.control.actions import MoveKeyGroups, SetExecutors
 from penstock.control.controlled import Controlled
 from penstock.control.guards.guard import GuardContext, apply_guards
 from penstock.control.ports import Actuator
 from penstock.control.records import DecisionRecord
 from penstock.control.rooms import Rooms
-from penstock.control.start_ups import StartUps
-from penstock.model.decision import Limits, ScalingPlan
+from penstock.model.decision import Limits, RoomDecision, ScalingPlan
 from penstock.model.observation import Observation
 from penstock.scaling.policies.policy import ScalingContext, ScalingPolicy
 
@@ -57,7 +57,9 @@ class Deciding:
         policies = (rooms.policy, *rooms.shadows)
         wanted = max(getattr(policy, "window_periods", 0) for policy in policies)
         self._window: deque[Observation] = deque(maxlen=max(window, wanted))
-        self._start_ups = StartUps()
+        slots = controlled.actuator.slots_per_executor()
+        self._costs = ActCosts(slots, rooms.policy.name)
+        self.paid: tuple[RoomDecision, ...] = ()  # for acts that the newest observation ended
         self._schedule = rooms.schedule
         self._suggested: deque[tuple[float, int]] = deque(maxlen=MOST_REMEMBERED)
         self._used: deque[tuple[float, float]] = deque(maxlen=MOST_REMEMBERED)
@@ -78,13 +80,13 @@ class Deciding:
     def saw(self, observation: Observation) -> None:
         """Keep an observation to decide on, and look ahead from it."""
         self._window.append(observation)
-        self._start_ups.saw(observation)
+        self.paid = self._costs.saw(observation)
         if self._foresight is not None:
             self._foreseen_per_s = self._foresight.rate_per_s(tuple(self._window))
 
     def asked(self, at_s: float, before: int, processors: int) -> None:
         """So many processors were asked for, where there were some before."""
-        self._start_ups.asked(at_s, before, processors)
+        self._costs.asked(at_s, before, processors)
 
     def acted(self, at_s: float, parallelism: Mapping[str, int] | None = None) -> None:
         """Something was changed; components have this parallelism now."""
@@ -110,7 +112,7 @@ class Deciding:
             limits,
             controlled.edges,
             controlled.sharing,
-            start_up_s=self._start_ups.expected_s,
+            act_price=self._costs.expected,
             changed_at_s=self._last_act_at_s,
         )
         decision = policy.decide(asked)
@@ -147,7 +149,7 @@ class Deciding:
         limits = self._controlled.limits
         if self._schedule is None:
             return limits
-        ahead_s = (self._start_ups.expected_s or 0.0) + self.newest.period_s
+        ahead_s = (self._costs.expected.start_up_s or 0.0) + self.newest.period_s
         least, most = self._schedule.between(at_s, at_s + ahead_s)
         low = max(limits.min_processors, (least or 0) * slots)
         high = limits.max_processors if most is None else min(limits.max_processors, most * slots)

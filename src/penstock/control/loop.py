@@ -74,7 +74,8 @@ class Loop:
             self._deciding.saw(observation)
             attempt("history", partial(self._history.observed, observation), at_s)
         cluster = attempt("actuator", partial(Cluster.seen_by, self._actuator), at_s)
-        step = Step(at_s, observation)
+        paid = self._deciding.paid if observation is not None else ()
+        step = Step(at_s, observation, paid=paid)
         # Without anything new a policy would only repeat its last answer, and repeat its act.
         if observation is not None and cluster is not None:
             policy = self._rooms.policy
@@ -114,7 +115,7 @@ class Loop:
             attempt("history", partial(self._history.decided, step.decision), step.at_s)
         if step.allocation is not None:
             attempt("history", partial(self._history.allocated, step.allocation), step.at_s)
-        for decided in step.room_decisions:
+        for decided in (*step.room_decisions, *step.paid):
             attempt("history", partial(self._history.room_decided, decided), step.at_s)
         for outcome in (step.moved, step.outcome, step.divided, *step.room_outcomes):
             if outcome is not None:

@@ -1,5 +1,6 @@
 """What a history keeps of each period beside the observation; written and read in the same form."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from penstock.control.actions import Move, Outcome
@@ -43,6 +44,11 @@ class DecisionRecord:
     dry_run: bool = False
     shadow: bool = False
     foreseen_rate_per_s: float | None = None  # None where nothing was foreseen
+
+    @property
+    def numbers(self) -> Mapping[str, float]:
+        """Of the forecast that the policy made itself."""
+        return self.decision.numbers
 
 
 @dataclass(frozen=True)

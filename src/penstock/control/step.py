@@ -26,6 +26,7 @@ class Step:
     moved: Outcome | None = None  # what came of its moves
     room_decisions: tuple[RoomDecision, ...] = ()  # the last resort, the interval
     room_outcomes: tuple[Outcome, ...] = ()  # what came of those
+    paid: tuple[RoomDecision, ...] = ()  # what acts of earlier periods really cost
 
     @property
     def carried_out(self) -> bool:

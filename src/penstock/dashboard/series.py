@@ -90,12 +90,20 @@ def component_columns(observations: Sequence[Observation]) -> dict[str, dict[str
 def forecast_columns(
     decisions: Sequence[DecisionRecord], ahead_s: float, most: int = MOST_POINTS
 ) -> dict[str, Column]:
-    """What the loop foresaw, at the time it foresaw it for."""
-    foreseen = [d for d in decisions if d.foreseen_rate_per_s is not None]
+    """What was foreseen, at the time it was foreseen for: by the policy itself, or by the loop."""
+    foreseen = [
+        d for d in decisions if d.foreseen_rate_per_s is not None or "load_per_s" in d.numbers
+    ]
     foreseen = foreseen[:: max(1, -(-len(foreseen) // most))]
+
+    def column(name: str, otherwise: Callable[[DecisionRecord], float]) -> Column:
+        return [float(d.numbers.get(name, otherwise(d))) for d in foreseen]
+
     return {
-        "at_s": [d.at_s + ahead_s for d in foreseen],
-        "rate_per_s": [float(d.foreseen_rate_per_s or 0.0) for d in foreseen],
+        "at_s": [d.at_s + d.numbers.get("ahead_s", ahead_s) for d in foreseen],
+        "rate_per_s": column("load_per_s", lambda d: d.foreseen_rate_per_s or 0.0),
+        "upper_per_s": column("load_upper_per_s", lambda _: math.nan),
+        "latency_s": column("latency_expected_s", lambda _: math.nan),
     }
 
 

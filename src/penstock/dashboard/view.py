@@ -217,7 +217,8 @@ def admission_values(record: AdmissionRecord) -> dict[str, Any]:
 
 def room_values(decision: RoomDecision) -> dict[str, Any]:
     """A decision that was taken elsewhere than in the loop."""
-    numbers = {name: [value] for name, value in decision.numbers.items()}
+    shown = {name: value for name, value in decision.numbers.items() if not name.endswith("_at_s")}
+    numbers = {name.replace("_", " "): [value] for name, value in shown.items()}
     return _event(decision, decision.room, decision.policy, numbers, what=decision.what)
 
 

@@ -2,8 +2,9 @@
 
 Each forecaster is judged by its own record: the quantile loss, at the level asked for, of what it
 expected `steps` ahead once its usual error is added. The errors of the best one, relative to what
-it expected, give the quantiles of what is to come (split conformal prediction, Vovk et al. 2005);
-recent errors weigh more, since loads change their nature.
+it expected or to the mean of the series where that is more (a jump from nearly nothing must not
+widen what is expected of high loads), give the quantiles of what is to come (split conformal
+prediction, Vovk et al. 2005); recent errors weigh more, since loads change their nature.
 """
 
 import math
@@ -15,13 +16,10 @@ import numpy as np
 from penstock.forecast.paths import PathForecaster
 from penstock.model.observation import Floats
 
-HALF_LIFE = 240  # steps after which an error weighs half
+HALF_LIFE = 480  # steps after which an error weighs half
 FEW = 12  # errors; with fewer the width is partly a guess
 FIRST_WIDTH = 0.3  # of the rate: the guess, before any error is known
 _GUESS_STEPS = 4  # after which the guess is no wider
-# Errors are measured against what was expected, but not against less than this share of the mean:
-# the second makes them all alike, whatever the rate. The better of both counts.
-ERROR_SCALES = (0.05, 1e9)
 
 
 @dataclass(frozen=True)
@@ -45,6 +43,18 @@ class LoadAhead:
         width = _width(self._errors, self._weights, level, self.steps)
         return np.maximum(0.0, self.expected_per_s + width * self._scale)
 
+    def planned_per_s(self, level: float, judged_at: int) -> Floats:
+        """What will be planned for at each step, as far as can be said now.
+
+        Until `judged_at`, what the rate stays below; beyond, what is expected and the width that
+        there will be by then, when it is as near: a plan that took the width of today, or none,
+        would be changed by a little in every period.
+        """
+        width = _width(self._errors, self._weights, level, self.steps)
+        near = self.steps.index(judged_at)
+        width[near + 1 :] = width[near]
+        return np.maximum(0.0, self.expected_per_s + width * self._scale)
+
 
 def load_ahead(
     series: Floats, steps: tuple[int, ...], level: float, forecasters: Sequence[PathForecaster],
@@ -54,22 +64,21 @@ def load_ahead(
     column = steps.index(judged_at)
     found: tuple[float, LoadAhead] | None = None
     for forecaster in forecasters:
-        paths = forecaster.paths(series, steps[-1])[:, np.array(steps) - 1]
+        paths = forecaster.paths(series, np.array(steps))
         if not np.isfinite(paths[-1]).all():
             continue  # it has nothing to say now
-        for floor in ERROR_SCALES:
-            record, scale = _record(series, paths, forecaster.name, steps, floor)
-            loss = _loss(record, level, column, scale)
-            if found is None or loss < found[0]:
-                found = loss, record
+        record, scale = _record(series, paths, forecaster.name, steps)
+        loss = _loss(record, level, column, scale)
+        if found is None or loss < found[0]:
+            found = loss, record
     assert found is not None, "one forecaster at least must always expect something"
     return found[1]
 
 
 def _record(
-    series: Floats, paths: Floats, name: str, steps: tuple[int, ...], floor: float
+    series: Floats, paths: Floats, name: str, steps: tuple[int, ...]
 ) -> tuple[LoadAhead, Floats]:
-    floor *= float(series.mean())
+    floor = float(series.mean())
     moments = np.arange(max(0, len(series) - steps[-1]))
     came, thought = series[moments[:, None] + np.array(steps)], paths[: len(moments)]
     known = np.isfinite(thought).all(axis=1)

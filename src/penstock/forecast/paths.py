@@ -1,6 +1,6 @@
 """Forecasts of one series from each of its moments, so that each can be judged by what came then.
 
-A forecaster of paths gives, for every moment of a series at once, the values 1 to `steps` later:
+A forecaster of paths gives, for every moment of a series at once, the values so many steps later:
 the rows of the past are its record, the last row is what it expects now.
 """
 
@@ -10,12 +10,11 @@ from typing import Protocol
 
 import numpy as np
 
-from penstock.model.observation import Floats
+from penstock.forecast.seasonal_regression import SeasonalRegression
+from penstock.forecast.seasons import season_of
+from penstock.model.observation import Floats, Ints
 
 _LEAST_WEIGHT = 1e-4  # of an old value; a filter ends where its weights fall below it
-_LEAST_SEASON = 8  # steps; what is shorter is noise
-_AS_ALIKE = 0.05
-_LEAST_LIKENESS = 0.5  # correlation of a series with itself one season before
 
 
 class PathForecaster(Protocol):
@@ -25,7 +24,7 @@ class PathForecaster(Protocol):
     def name(self) -> str:
         """How it is called in a reason."""
 
-    def paths(self, series: Floats, steps: int) -> Floats:
+    def paths(self, series: Floats, steps: Ints) -> Floats:
         """(moments, steps): what was expected at each moment; NaN where nothing could be said."""
 
 
@@ -33,7 +32,7 @@ class PathForecaster(Protocol):
 class LastValue:
     """As it is now, for every step.
 
-    >>> LastValue().paths(np.array([1.0, 3.0]), 2).tolist()
+    >>> LastValue().paths(np.array([1.0, 3.0]), np.array([1, 5])).tolist()
     [[1.0, 1.0], [3.0, 3.0]]
     """
 
@@ -41,9 +40,9 @@ class LastValue:
     def name(self) -> str:
         return "the last value"
 
-    def paths(self, series: Floats, steps: int) -> Floats:
+    def paths(self, series: Floats, steps: Ints) -> Floats:
         """Each value, repeated."""
-        return np.repeat(series[:, None], steps, axis=1)
+        return np.repeat(series[:, None], len(steps), axis=1)
 
 
 @dataclass(frozen=True)
@@ -63,12 +62,12 @@ class Trend:
     def name(self) -> str:
         return f"a trend (weight {self.weight:g})"
 
-    def paths(self, series: Floats, steps: int) -> Floats:
+    def paths(self, series: Floats, steps: Ints) -> Floats:
         """Level and damped trend at each moment, never below zero."""
         once = _smoothed(series, self.weight)
         twice = _smoothed(once, self.weight)
         level, trend = 2 * once - twice, self.weight / (1 - self.weight) * (once - twice)
-        ahead = np.cumsum(self.damping ** np.arange(1, steps + 1))
+        ahead = np.cumsum(self.damping ** np.arange(1, steps[-1] + 1))[steps - 1]
         return np.maximum(0.0, level[:, None] + trend[:, None] * ahead)
 
 
@@ -82,9 +81,9 @@ class Level:
     def name(self) -> str:
         return f"the level (weight {self.weight:g})"
 
-    def paths(self, series: Floats, steps: int) -> Floats:
+    def paths(self, series: Floats, steps: Ints) -> Floats:
         """Each smoothed value, repeated."""
-        return np.repeat(_smoothed(series, self.weight)[:, None], steps, axis=1)
+        return np.repeat(_smoothed(series, self.weight)[:, None], len(steps), axis=1)
 
 
 @dataclass(frozen=True)
@@ -95,18 +94,18 @@ class Seasonal:
     def name(self) -> str:
         return "its own season"
 
-    def paths(self, series: Floats, steps: int) -> Floats:
+    def paths(self, series: Floats, steps: Ints) -> Floats:
         """What followed a season before each moment, times level now over level then."""
         season = season_of(series)
-        expected = np.full((len(series), steps), np.nan)
-        if season is None or season < steps:
+        expected = np.full((len(series), len(steps)), np.nan)
+        if season is None or season < steps[-1]:
             return expected
         level = _smoothed(series, 0.5)
         moments = np.arange(season, len(series))
         then = moments - season
         with np.errstate(divide="ignore", invalid="ignore"):
             growth = np.where(level[then] > 0, level[moments] / level[then], 1.0)
-        following = series[then[:, None] + np.arange(1, steps + 1)]
+        following = series[then[:, None] + steps]
         expected[season:] = following * np.clip(growth, 0.5, 2.0)[:, None]
         return expected
 
@@ -115,8 +114,8 @@ class Seasonal:
 class Calendar:
     """What earlier runs saw at this time of the day or week, brought to the present level.
 
-    `usual` are the usual values at the moments of the series and at `steps` more, as looked up by
-    whoever knows the clock.
+    `usual` are the usual values at the moments of the series and at as many more as are asked for,
+    as looked up by whoever knows the clock.
     """
 
     usual: tuple[float, ...]
@@ -125,16 +124,16 @@ class Calendar:
     def name(self) -> str:
         return "the calendar"
 
-    def paths(self, series: Floats, steps: int) -> Floats:
+    def paths(self, series: Floats, steps: Ints) -> Floats:
         """Usual values of the steps ahead, times the present over what is usual now."""
         usual = np.asarray(self.usual)
-        if len(usual) < len(series) + steps:
-            return np.full((len(series), steps), np.nan)
+        if len(usual) < len(series) + steps[-1]:
+            return np.full((len(series), len(steps)), np.nan)
         moments = np.arange(len(series))
         now, level = _smoothed(usual[: len(series)], 0.5), _smoothed(series, 0.5)
         with np.errstate(divide="ignore", invalid="ignore"):
             growth = np.where(now > 0, level / now, np.nan)
-        ahead: Floats = usual[moments[:, None] + np.arange(1, steps + 1)]
+        ahead: Floats = usual[moments[:, None] + steps]
         expected: Floats = ahead * np.clip(growth, 0.2, 5.0)[:, None]
         return expected
 
@@ -154,12 +153,12 @@ class Announced:
     def name(self) -> str:
         return "what admission foresees"
 
-    def paths(self, series: Floats, steps: int) -> Floats:
+    def paths(self, series: Floats, steps: Ints) -> Floats:
         """From what is now to what was announced; NaN where nothing was."""
         announced = np.asarray(self.rates_per_s)
         if len(announced) != len(series):
-            return np.full((len(series), steps), np.nan)
-        since = np.maximum(0, self.steps_ahead - np.arange(1, steps + 1))
+            return np.full((len(series), len(steps)), np.nan)
+        since = np.maximum(0, self.steps_ahead - steps)
         moments = np.maximum(0, np.arange(len(series))[:, None] - since)
         expected: Floats = announced[moments]
         return expected
@@ -167,33 +166,8 @@ class Announced:
 
 USUAL_FORECASTERS: tuple[PathForecaster, ...] = (
     LastValue(), Level(0.3), Trend(0.3), Trend(0.6), Trend(0.8, 0.95), Seasonal(),
+    SeasonalRegression(),
 )  # fmt: skip
-
-
-def season_of(series: Floats) -> int | None:
-    """The lag, of at most half its length, at which a series is most like itself; None if none is.
-
-    A lag counts only where the likeness has a peak, so that a slow drift is not taken for one.
-    """
-    count = len(series)
-    if count < 3 * _LEAST_SEASON:
-        return None
-    centred = series - series.mean()
-    spectrum = np.fft.rfft(centred, 2 * count)
-    products = np.fft.irfft(spectrum * np.conj(spectrum))[:count]
-    squares = np.concatenate([[0.0], np.cumsum(centred**2)])
-    lags = np.arange(count // 2 + 1)
-    # Correlation over the pairs there are: of those that lead and those that follow.
-    norm = np.sqrt((squares[count - lags]) * (squares[count] - squares[lags]))
-    with np.errstate(divide="ignore", invalid="ignore"):
-        likeness = np.where(norm > 0, products[: len(lags)] / norm, 0.0)
-    inner = likeness[1:-1]
-    peaks = np.flatnonzero((inner >= likeness[:-2]) & (inner > likeness[2:])) + 1
-    peaks = peaks[(peaks >= _LEAST_SEASON) & (likeness[peaks] >= _LEAST_LIKENESS)]
-    if not len(peaks):
-        return None
-    # Twice a season is as alike as one: the shortest of those that are about as good.
-    return int(peaks[(likeness[peaks] >= likeness[peaks].max() - _AS_ALIKE).argmax()])
 
 
 def _smoothed(series: Floats, weight: float) -> Floats:

@@ -1,7 +1,7 @@
 """Decisions as data: what should be, why, and whether the request can be met at all."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
 from penstock.model.plan_document import PlanChange
@@ -16,12 +16,13 @@ class Decision(Generic[PlanT]):
 
     Each reason is one line for a person: what changes, from what, to what, because of which
     numbers. `infeasible` is a sentence when no plan satisfies the request; `plan` then holds the
-    best that can be had.
+    best that can be had. `numbers` are those of its forecast, where it makes one.
     """
 
     plan: PlanT
     reasons: tuple[str, ...] = ()
     infeasible: str | None = None
+    numbers: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -34,6 +35,33 @@ class ScalingPlan:
 
     parallelism: Mapping[str, int]
     processors: int
+
+
+USUAL_START_UP_S = 20.0  # of an executor, before any was seen to start
+
+
+@dataclass(frozen=True)
+class ActPrice:
+    """What a change of executors costs."""
+
+    start_up_s: float | None = None  # until a new one serves; None: none was seen to start
+    pause_s: float = 0.0  # by which batches are longer while it happens
+    drain_s: float = 0.0  # until one that is given up is gone
+
+    def executor_seconds(self, before: int, after: int) -> float:
+        """Going from the one number of executors to the other: what is paid and does no work.
+
+        >>> ActPrice(15.0, 0.5).executor_seconds(2, 4)
+        32.0
+        """
+        if before == after:
+            return 0.0
+        start_up_s = USUAL_START_UP_S if self.start_up_s is None else self.start_up_s
+        waits_s = start_up_s * max(0, after - before) + self.drain_s * max(0, before - after)
+        return waits_s + self.pause_s * max(before, after)
+
+
+UNKNOWN_PRICE = ActPrice()
 
 
 @dataclass(frozen=True)

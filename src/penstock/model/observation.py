@@ -266,7 +266,7 @@ class Observation:
         held = {one.name: one.key_groups for one in self.components if one.key_groups is not None}
         return held | {one.name: one.key_groups for one in self.state}
 
-    @property
+    @cached_property
     def offered_load(self) -> float:
         """Processors that what arrives keeps busy; NaN when some component's is not known."""
         return sum(
@@ -275,7 +275,7 @@ class Observation:
             if component.arrival_rate_per_s != 0
         )
 
-    @property
+    @cached_property
     def processors(self) -> int:
         """Slots of the nodes that are not draining."""
         return sum(node.slots for node in self.nodes if not node.draining)

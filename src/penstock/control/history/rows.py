@@ -149,6 +149,7 @@ def decision_row(record: DecisionRecord, run_id: int) -> dict[str, Any]:
     """The row of a decision."""
     row = record_row(record, run_id)
     row |= row.pop("decision")
+    row["numbers"] = _json.unstructure(dict(record.decision.numbers))
     row["suggested"] = row.pop("plan")
     for name in _PLANS:
         row |= {f"{name}_{what}": value for what, value in row.pop(name).items()}
@@ -160,7 +161,7 @@ def read_decision(row: Row) -> DecisionRecord:
     current, suggested, guarded = (
         {what: row[f"{name}_{what}"] for what in ("parallelism", "processors")} for name in _PLANS
     )
-    decision = {**row, "plan": suggested}
+    decision = {**row, "plan": suggested, "numbers": row.get("numbers") or {}}
     whole = {**row, "current": current, "decision": decision, "guarded": guarded}
     return read_record(whole, DecisionRecord)
 

@@ -299,7 +299,8 @@ def _fetch(
     order = table.c.seq if "seq" in table.c else table.c.id
     if table is t.allocations and not inspect(connection).has_table(table.name):
         return []  # written before there were any
-    columns = t.columns_of(connection, table) if table is t.room_decisions else table.c
+    later = table in {column.table for column in t.LATER_COLUMNS}
+    columns = t.columns_of(connection, table) if later else table.c
     query: Select[Any] = select(*columns).where(table.c.run_id == run).order_by(order)
     if within.since_s is not None:
         query = query.where(table.c.at_s >= within.since_s)

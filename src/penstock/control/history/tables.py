@@ -43,10 +43,10 @@ from sqlalchemy.schema import CreateColumn
 from penstock.errors import InvalidInput, Unavailable
 from penstock.masking import masked_url
 
-SCHEMA_VERSION = 5
+SCHEMA_VERSION = 6
 # Forms that are read as they are, and become ours when they are opened to be written: form 4 has
-# no plans of room decisions.
-OLDER_VERSIONS = (4,)
+# no plans of room decisions, and form 5 no numbers of decisions.
+OLDER_VERSIONS = (4, 5)
 SQLITE_BUSY_S = 5.0  # readers never block in WAL mode; this is for a second writer
 
 CREATION_ATTEMPTS = 12  # several programs may find the same database empty at once
@@ -155,6 +155,7 @@ decisions = _event(
     Column("dry_run", Boolean, nullable=False),
     Column("shadow", Boolean, nullable=False),
     _float("foreseen_rate_per_s"),
+    Column("numbers", JSON(none_as_null=True)),
 )
 allocations = _event(
     "allocations",
@@ -194,6 +195,7 @@ failures = _event(
 )
 
 
+LATER_COLUMNS = (room_decisions.c.plan, decisions.c.numbers)  # that older forms lack
 PARENTS_FIRST = tuple(metadata.sorted_tables)  # the order in which rows can be written
 
 
@@ -293,7 +295,8 @@ def _make(engine: Engine) -> None:
                 if found is None:
                     connection.execute(insert(version), {"version": SCHEMA_VERSION})
                 if found in OLDER_VERSIONS:
-                    _add_column(connection, room_decisions.c.plan)
+                    for column in LATER_COLUMNS:
+                        _add_column(connection, column)
                     connection.execute(update(version), {"version": SCHEMA_VERSION})
             return
         except DatabaseError:

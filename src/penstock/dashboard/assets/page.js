@@ -25,9 +25,10 @@ const chosenSpan = (from, to) => { span = { since: from, until: to, last: null }
 const chart = (id, options) => new Chart(byId(id), options, chosenSpan);
 const charts = {
   rate: chart("chart-rate", { title: "Rows a second", format: number, lines: [
-    { label: "arriving", look: "s1" }, { label: "foreseen", look: "s2 dashed" }] }),
+    { label: "arriving", look: "s1" }, { label: "foreseen", look: "s2 dashed" }, { label: "at most", look: "s2 dotted" }] }),
   latency: chart("chart-latency", { title: "Latency", format: seconds, bridge: true, lines: [
-    { label: "mean", look: "s1" }, { label: "95%", look: "s2" }, { label: "worst", look: "s3 dotted" }, { label: "bound", look: "bound" }] }),
+    { label: "mean", look: "s1" }, { label: "95%", look: "s2" }, { label: "worst", look: "s3 dotted" }, { label: "bound", look: "bound" },
+    { label: "worst expected", look: "s3 dashed" }] }),
   lag: chart("chart-lag", { title: "Lag: rows waiting", format: number, lines: [{ label: "rows", look: "s1" }] }),
   executors: chart("chart-executors", { title: "Executors", format: number, step: true, lines: [
     { label: "there", look: "s1" }, { label: "busy", look: "s2" }, { label: "most allowed", look: "bound dashed" }] }),
@@ -180,8 +181,9 @@ function draw() {
   const marks = state.decisions.filter((d) => d.changes && d.processors !== d.guarded).map((d) => d.at_s);
   const mine = state.components[component];
   const times = series.at_s;
-  charts.rate.draw(times, [mine ? mine.arrival_rate_per_s : series.arrival_rate_per_s, mine ? null : { at_s: state.forecast.at_s, points: state.forecast.rate_per_s }], marks);
-  charts.latency.draw(times, [series.latency_mean_s, series.latency_p95_s, series.latency_max_s, run.max_latency_s], marks);
+  const foreseen = (name) => ({ at_s: state.forecast.at_s, points: state.forecast[name] });
+  charts.rate.draw(times, [mine ? mine.arrival_rate_per_s : series.arrival_rate_per_s, ...["rate_per_s", "upper_per_s"].map((name) => (mine ? null : foreseen(name)))], marks);
+  charts.latency.draw(times, [series.latency_mean_s, series.latency_p95_s, series.latency_max_s, run.max_latency_s, foreseen("latency_s")], marks);
   charts.lag.draw(times, [mine && mine.backlog_rows.some((v) => v > 0) ? mine.backlog_rows : series.backlog_rows], marks);
   charts.executors.draw(times, [series.executors, series.load.map((load, i) => (load === null ? null : load * series.executors[i])), run.executors_max], marks);
   for (const id of ["chart-component-work", "chart-component-cost"]) byId(id).hidden = !mine;

@@ -8,7 +8,7 @@ from typing import Literal, Protocol
 import numpy as np
 
 from penstock.model.component_columns import PARALLELISM
-from penstock.model.decision import Decision, Limits, ScalingPlan
+from penstock.model.decision import UNKNOWN_PRICE, ActPrice, Decision, Limits, ScalingPlan
 from penstock.model.observation import Observation
 
 
@@ -25,7 +25,7 @@ class ScalingContext:
     limits: Limits
     edges: tuple[tuple[str, str], ...] = ()
     sharing: Literal["time", "space"] = "time"
-    start_up_s: float | None = None  # until a new executor serves, as measured
+    act_price: ActPrice = UNKNOWN_PRICE  # of a change of executors, as the last ones cost
     changed_at_s: float | None = None  # when `current` came into force; None: look in the window
 
     @property

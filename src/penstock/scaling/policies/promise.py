@@ -20,7 +20,7 @@ from penstock.scaling.policies.policy import ScalingContext
 from penstock.scaling.policies.promise_apart import decide_apart
 from penstock.scaling.policies.promise_inputs import PromiseInputs, read_promise_inputs
 from penstock.scaling.policies.promise_needs import Needs, find_needs
-from penstock.scaling.policies.promise_plan import cheapest_course
+from penstock.scaling.policies.promise_plan import Prices, cheapest_course
 
 
 @dataclass(frozen=True)
@@ -28,22 +28,17 @@ class Promise:
     """Keeps the share within the bound, at the least executor-seconds it can foresee."""
 
     looks_ahead: ClassVar[bool] = True
-    window_periods: ClassVar[int] = 720
+    window_periods: ClassVar[int] = 1440
 
     keep: float = option(
         0.9, "Share of the bound that the slowest results are planned for.",
         least=0.1, greatest=1,
     )  # fmt: skip
     act_price_s: float = option(
-        100.0, "Executor-seconds that a change must save to be worth making.", least=0.001,
-        greatest=86_400, off=0.0,
+        100.0, "Executor-seconds that a change must save, beside what changes have cost so far.",
+        least=0.001, greatest=86_400, off=0.0,
     )  # fmt: skip
     look_ahead_s: float = option(300.0, "How far ahead it plans changes.", least=1, greatest=86_400)
-    later_level: float = option(
-        0.7, "Probability with which the load stays below what is planned for later, beyond the "
-        "start-up of an executor.",
-        least=0.01, greatest=0.999,
-    )  # fmt: skip
     step: int = option(
         1, "Processors added or removed at once.", least=1, greatest=1024,
         shown="one executor's slots",
@@ -68,10 +63,12 @@ class Promise:
             return self._unmeasured(context)
         if context.sharing == "space":
             return decide_apart(context, inputs, self.trigger_interval_s)
-        needs = find_needs(context, inputs, self.step, self.keep, self.later_level)
+        needs = find_needs(context, inputs, self.step, self.keep)
         now = max(1, -(-context.current.processors // self.step))
-        price = self.act_price_s / inputs.period_s
-        planned = int(cheapest_course(now, needs.executors, price, needs.lasts)[0])
+        pause_s = context.act_price.pause_s * now
+        act_s = self.act_price_s + pause_s
+        prices = Prices(act_s / inputs.period_s, inputs.start_up_s / inputs.period_s)
+        planned = int(cheapest_course(now, needs.executors, prices, needs.lasts, needs.enough)[0])
         plan = shared_plan(context, planned * self.step)
         gaps = gaps_of(context.newest)
         if plan.processors < context.current.processors and gaps:
@@ -79,9 +76,10 @@ class Promise:
                 context, f"no scale-in while not measured: {', '.join(gaps)}",
                 infeasible=needs.infeasible,
             )  # fmt: skip
-        because = self._because(context, inputs, needs, plan)
+        numbers = self._numbers(context, inputs, needs, plan)
+        because = self._because(context, inputs, needs, numbers)
         line = change("processors", context.current.processors, plan.processors, because)
-        return Decision(plan, (line, *needs.notes), needs.infeasible)
+        return Decision(plan, (line, *needs.notes), needs.infeasible, numbers)
 
     def _unmeasured(self, context: ScalingContext) -> Decision[ScalingPlan]:
         newest = context.newest
@@ -92,11 +90,36 @@ class Promise:
             return Decision(plan, (line,))
         return hold(context, "no change: load or cost of a row was not measured yet")
 
-    def _because(
+    def _numbers(
         self, context: ScalingContext, inputs: PromiseInputs, needs: Needs, plan: ScalingPlan
+    ) -> dict[str, float]:
+        """The forecast that the decision rests on, as the history keeps it."""
+        before, after = context.current.processors, plan.processors
+        price = context.act_price
+        return {
+            "share": context.limits.share,
+            "processors": after,
+            "latency_expected_s": needs.worst_at(after),
+            "latency_without_s": needs.worst_at(before),
+            "ahead_s": inputs.lead * inputs.period_s,
+            "load_per_s": float(inputs.ahead.expected_per_s[inputs.lead - 1]),
+            "load_upper_per_s": needs.upper_per_s,
+            "load_level": inputs.level,
+            "price_executor_seconds": price.executor_seconds(
+                -(-before // self.step), -(-after // self.step)
+            ),
+            "price_pause_s": price.pause_s if before != after else 0.0,
+        }
+
+    def _because(
+        self,
+        context: ScalingContext,
+        inputs: PromiseInputs,
+        needs: Needs,
+        numbers: dict[str, float],
     ) -> str:
         """Why first, then the numbers: latency with and without, load ahead, price of an act."""
-        now, after = context.current.processors, plan.processors
+        now, after = context.current.processors, numbers["processors"]
         least = needs.first * self.step
         if after > now:
             why = "the load ahead needs them"
@@ -106,16 +129,20 @@ class Promise:
             why = f"{least} would do for now, but not for long enough to pay for the change"
         else:
             why = "right for the load ahead"
-        share = f"{context.limits.share * 100:g}%"
-        ahead_s = inputs.lead * inputs.period_s
-        latency = f"{share} of results within {_seconds(needs.worst_at(after))}"
+        latency = f"{numbers['share'] * 100:g}% of results within "
+        latency += _seconds(numbers["latency_expected_s"])
         if after != now:
-            latency += f", {_seconds(needs.worst_at(now))} without the change"
+            latency += f", {_seconds(numbers['latency_without_s'])} without the change"
         load = (
-            f"{inputs.rate_per_s:.4g} rows/s now, with {share} certainty at most "
-            f"{needs.upper_per_s:.4g} within {ahead_s:.0f} s by {inputs.ahead.forecaster}"
+            f"{inputs.rate_per_s:.4g} rows/s now, with {inputs.level * 100:.3g}% certainty at most "
+            f"{needs.upper_per_s:.4g} within {numbers['ahead_s']:.0f} s by "
+            f"{inputs.ahead.forecaster}"
         )
-        price = f"a change is priced at {self.act_price_s:g} executor-seconds"
+        if after == now:
+            return f"{why}: expects {latency}; {load}"
+        price = f"the change costs {numbers['price_executor_seconds']:.3g} executor-seconds"
+        if pause_s := numbers["price_pause_s"]:
+            price += f" and a pause of {pause_s:.2g} s"
         return f"{why}: expects {latency}; {load}; {price}"
 
 

@@ -9,6 +9,7 @@ import numpy as np
 from penstock.forecast.calendar import RateCalendar
 from penstock.forecast.load_ahead import LoadAhead, load_ahead
 from penstock.forecast.paths import USUAL_FORECASTERS, Announced, Calendar, evenly
+from penstock.model.decision import USUAL_START_UP_S
 from penstock.model.observation import Observation
 from penstock.scaling.models.batch_course import Work
 from penstock.scaling.models.batch_work import learn_work
@@ -18,8 +19,10 @@ from penstock.scaling.policies.policy import ScalingContext
 
 _RECENT = 60  # observations that say what batches cost
 _ROWS_OF = 12  # observations that say what a row costs
-_USUAL_START_UP_S = 10.0  # of an executor, before any was seen to start
 _FIRST_OVERHEAD = BatchOverhead(0.25)
+_PROVES = 120  # periods
+_MOST_MISSED = 10.0  # loads above what was planned for, over results that may be late
+_LEAST_LEVEL = 0.5
 _MOST_STRETCH = 2.0  # a larger one is a disturbance, not what batches take
 
 
@@ -37,6 +40,7 @@ class PromiseInputs:
     start_up_s: float
     waiting_rows: float
     behind: bool  # whether more waits than the bound allows
+    level: float  # probability with which the load stays below what is planned for
 
 
 def read_promise_inputs(
@@ -55,7 +59,8 @@ def read_promise_inputs(
     )
     if math.isnan(row_s) or len(series) == 0 or not math.isfinite(newest.arrival_rate_per_s):
         return None
-    start_up_s = context.start_up_s if context.start_up_s is not None else _USUAL_START_UP_S
+    known_s = context.act_price.start_up_s
+    start_up_s = USUAL_START_UP_S if known_s is None else known_s
     lead = max(1, math.ceil((start_up_s + period_s) / period_s - 1e-9))
     steps = planned_steps(lead, look_ahead_s / period_s)
     moments_s = np.arange(1.0 - len(series), steps[-1] + 1.0) * period_s + newest.at_s
@@ -64,7 +69,8 @@ def read_promise_inputs(
         Calendar(tuple(calendar.usual_per_s(moments_s))),
         _announced(window, len(series), period_s),
     )
-    ahead = load_ahead(series, steps, context.limits.share, forecasters, lead)
+    level = planned_level(window, context.limits.share)
+    ahead = load_ahead(series, steps, level, forecasters, lead)
     asked_s = context.last_change_s
     pending_s = max(0.0, asked_s + start_up_s - newest.at_s) if math.isfinite(asked_s) else 0.0
     waiting = newest.backlog_rows if newest.backlog_rows > 0 else 0.0
@@ -72,7 +78,27 @@ def read_promise_inputs(
         ahead, _work(window, row_s, interval_s), period_s, lead, float(series[-1]),
         newest.processors or context.current.processors, pending_s, start_up_s, waiting,
         waiting > newest.arrival_rate_per_s * context.limits.max_latency_s,
+        level,
     )  # fmt: skip
+
+
+def planned_level(window: Sequence[Observation], share: float) -> float:
+    """The load's quantile to plan for: lower where fewer were late than may be, and conversely.
+
+    A load above its quantile makes only some results late, or none where executors are whole; so
+    the level goes down while lateness stays below what the share allows (the feedback of adaptive
+    conformal inference, Gibbs and Candes 2021), and up where more was late.
+    """
+    allowed = 1 - share
+    seen = [one.latency for one in window if one.latency is not None and one.latency.count > 0]
+    rows = np.array([float(one.count) for one in seen])
+    late = np.array([1 - one.in_time_share for one in seen])
+    # As if this many periods had been just as late as they may be: a few in time prove nothing.
+    before = _PROVES * float(rows.mean()) if seen else 1.0
+    late_share = (float((rows * late).sum()) + before * allowed) / (float(rows.sum()) + before)
+    spare = max(-1.0, 1 - late_share / allowed)
+    factor = 1 + (_MOST_MISSED - 1) * spare if spare >= 0 else 1 / (1 - spare)
+    return max(_LEAST_LEVEL, 1 - allowed * factor)
 
 
 def _announced(window: Sequence[Observation], count: int, period_s: float) -> Announced:

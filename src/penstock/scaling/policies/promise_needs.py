@@ -17,6 +17,8 @@ from penstock.scaling.policies.policy import ScalingContext
 from penstock.scaling.policies.promise_inputs import PromiseInputs
 
 _LITTLE_S = 0.5  # by which the rows that may be late may be so in the mean
+_WAVERS = 3.0  # loads above what there is, over loads above what is asked for, before it changes
+_LEAST_LEVEL = 0.5
 _LEAST_GAIN = 0.02  # of the rows a second that one more executor must bring
 
 
@@ -25,6 +27,7 @@ class Needs:
     """Executors needed in each planned step, for how many periods, and what was expected."""
 
     executors: Ints
+    enough: Ints  # to go on with, where that is what there is
     lasts: Ints
     upper_per_s: float  # the highest rate planned for until new executors serve
     infeasible: str | None
@@ -43,29 +46,46 @@ class Needs:
         return float(self._worst_s[near])
 
 
-def find_needs(
-    context: ScalingContext, inputs: PromiseInputs, step: int, keep: float, later_level: float
-) -> Needs:
+def find_needs(context: ScalingContext, inputs: PromiseInputs, step: int, keep: float) -> Needs:
     """What keeps the promise, of the executors that may be had."""
     sizes, notes = _sizes(context, inputs, step)
     processors = sizes.astype(np.float64) * step
     bound_s = keep * context.limits.max_latency_s
-    upper = inputs.ahead.upper_per_s(context.limits.share)[: inputs.lead]
-    course = _followed(context, inputs, processors, upper, bound_s)
-    first = _first(context, inputs, course, sizes, step)
-    likely = inputs.ahead.upper_per_s(later_level)[inputs.lead :]
-    worst = steady_worst_s(inputs.work, likely[:, None], processors[None, :])
-    kept = worst <= bound_s
-    later = np.where(kept.any(axis=1), kept.argmax(axis=1), len(sizes) - 1)
+    asked = _Asked(context, inputs, sizes, step, bound_s)
+    sure = inputs.ahead.upper_per_s(context.limits.share)[: inputs.lead]
     return Needs(
-        np.concatenate([np.full(inputs.lead, first), sizes[later]]),
+        asked.at(inputs.level),
+        asked.at(max(_LEAST_LEVEL, 1 - _WAVERS * (1 - inputs.level))),
         np.diff(np.array(inputs.ahead.steps), prepend=0),
-        float(upper.max()),
+        float(inputs.ahead.upper_per_s(inputs.level)[: inputs.lead].max()),
         _infeasible(context, inputs, processors),
         notes,
         processors,
-        course.worst_s,
+        _followed(context, inputs, processors, sure, bound_s).worst_s,
     )
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """Which of some numbers of executors is the fewest that do, by how sure one wants to be."""
+
+    context: ScalingContext
+    inputs: PromiseInputs
+    sizes: Ints
+    step: int
+    bound_s: float
+
+    def at(self, level: float) -> Ints:
+        """Of each planned step: the same until what is asked for now could serve, then its own."""
+        inputs, processors = self.inputs, self.sizes.astype(np.float64) * self.step
+        load = inputs.ahead.planned_per_s(level, inputs.lead)
+        upper, likely = load[: inputs.lead], load[inputs.lead :]
+        course = _followed(self.context, inputs, processors, upper, self.bound_s)
+        first = _first(self.context, inputs, course, self.sizes, self.step, float(upper.max()))
+        worst = steady_worst_s(inputs.work, likely[:, None], processors[None, :])
+        kept = worst <= self.bound_s
+        later = np.where(kept.any(axis=1), kept.argmax(axis=1), len(self.sizes) - 1)
+        return np.concatenate([np.full(inputs.lead, first), self.sizes[later]])
 
 
 def _sizes(
@@ -105,8 +125,9 @@ def _followed(
 
 
 def _first(
-    context: ScalingContext, inputs: PromiseInputs, course: Course, sizes: Ints, step: int
-) -> int:
+    context: ScalingContext, inputs: PromiseInputs, course: Course, sizes: Ints, step: int,
+    rate_per_s: float,
+) -> int:  # fmt: skip
     """The fewest that keep the share on the way, and work off what is behind.
 
     Rows that wait cost the same processor-seconds at any pace, so they are worked off within the
@@ -120,18 +141,19 @@ def _first(
     now = min(int(sizes[-1]), -(-context.current.processors // step))
     least_late = course.late_row_s <= course.late_row_s.min() + allowed * _LITTLE_S
     soon = max(int(sizes[least_late.argmax()]), int(sizes[in_time.argmax()]))
-    return max(now, min(soon, _catching_up(context, inputs, sizes, step)))
+    return max(now, min(soon, _catching_up(context, inputs, sizes, step, rate_per_s)))
 
 
-def _catching_up(context: ScalingContext, inputs: PromiseInputs, sizes: Ints, step: int) -> int:
+def _catching_up(
+    context: ScalingContext, inputs: PromiseInputs, sizes: Ints, step: int, rate_per_s: float
+) -> int:
     """What works off, within the time of a start-up, all that will wait by then."""
     serves = inputs.work.rows_per_s(sizes.astype(np.float64) * step)
-    rate = float(inputs.ahead.upper_per_s(context.limits.share)[: inputs.lead].max())
     live = np.array([float(max(1, inputs.live))])
-    falls_behind = max(0.0, rate - float(inputs.work.rows_per_s(live)[0]))
+    falls_behind = max(0.0, rate_per_s - float(inputs.work.rows_per_s(live)[0]))
     waiting = inputs.waiting_rows + falls_behind * inputs.start_up_s
     within_s = max(inputs.start_up_s, context.limits.max_latency_s)
-    enough = serves >= rate + waiting / within_s
+    enough = serves >= rate_per_s + waiting / within_s
     return int(sizes[enough.argmax()] if enough.any() else sizes[-1])
 
 
