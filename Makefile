@@ -7,7 +7,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
 
-.PHONY: help setup lock demo test test-kafka soak check bench bench-elastic arena reproduce docs clean
+.PHONY: help setup lock demo test test-kafka soak fuzz check bench bench-elastic arena reproduce docs clean
 
 help: ## Show what there is
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -35,6 +35,10 @@ test-kafka: $(STAMP) ## Tests against a real Kafka broker, whose jars are fetche
 MINUTES ?= 30
 soak: $(STAMP) ## Kill everything at random for MINUTES (30), then compare: nothing lost, nothing twice; SEED=n to repeat
 	@PYTHONPATH=tests $(BIN)/python -m soak.runner --minutes $(MINUTES) $(if $(SEED),--seed $(SEED)) $(ARGS)
+
+CASES ?= 10000
+fuzz: $(STAMP) ## Malformed documents, options, meta-data, records and requests, CASES (10000) in all
+	PENSTOCK_FUZZ_CASES=$(CASES) $(BIN)/pytest tests/fuzz $(ARGS)
 
 check: $(STAMP) ## Lint, types and import rules
 	$(BIN)/ruff check .

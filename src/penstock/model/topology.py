@@ -441,6 +441,8 @@ def _read_forms(operator: str, given: Any) -> tuple[tuple[str, Callable[..., Any
 
 
 def _names(value: Names, field: str) -> tuple[str, ...]:
+    if not isinstance(value, str | Iterable):
+        raise InvalidTopology(f"{field} is {value!r}; give a name or several.")
     names: Sequence[str] = [value] if isinstance(value, str) else list(value)
     if not names:
         raise InvalidTopology(f"{field} is empty; name at least one.")
