@@ -32,6 +32,7 @@ from penstock.spark.handles.common_watermarks import (
 )
 from penstock.spark.handles.exchange_insertion import divide_inputs
 from penstock.spark.handles.plan_nodes import METRIC, PATH
+from penstock.spark.routes.inside import dealt
 from penstock.spark.sources.batch_choice import COLUMN
 
 
@@ -106,6 +107,8 @@ class Assembler:
         alone = node not in self.division.members
         if alone and operator.key is not None and not self.inspection.operators[node].shuffles:
             inputs = [_partitioned(frame, operator.key) for frame in inputs]
+        if operator.route is not None:
+            inputs = [dealt(inputs[0], node, operator.route)]
         made = apply_operator(operator, inputs)
         done = frozenset(operator.upstreams) & self.division.watermarks.keys()
         return self._entering(operator, without_watermarks(made, done) if done else made)
