@@ -1,4 +1,4 @@
-"""The toll road of the demo under several policies and fixed sizes, side by side.
+"""The toll road of the demo under every policy and fixed sizes, side by side.
 
 Each run has a cluster of its own in a process of its own. What it published is compared with a
 batch recomputation of the same rows, so a policy cannot be quick by being wrong.
@@ -22,10 +22,11 @@ from pyspark.sql import DataFrame, SparkSession
 from penstock.cli.demo_road import demo_gantries, demo_settings, directed, road
 from penstock.model.sinks import Files
 from penstock.model.topology import Topology
+from penstock.scaling.policies.registry import names
 from penstock.spark.run.elastic import ElasticRun
 from penstock.spark.run.place import Place
 
-POLICIES = ("drs", "autoscale_plus", "ds2", "incremental")
+POLICIES = tuple(name for name in names() if name != "static")
 LIMIT_S = 600
 
 

@@ -61,10 +61,10 @@ class Probe:
 
 
 def going_round(probe: Probe, wait_s: float = 0.0) -> Topology:
-    """A row goes through the middle component once, twice or three times, with its time."""
+    """A row goes through the middle component once or more often, by chance, with its time."""
     made = Topology("round", max_latency="20s")
     made.source("rows", Generator(constant(RATE), keys=5, seed=2, lanes=2))
-    made.feedback("again", "pass_on", "row BIGINT, at TIMESTAMP, left BIGINT")
+    made.feedback("again", "back", "row BIGINT, at TIMESTAMP, passes BIGINT, done BOOLEAN")
 
     def waiting(batches: Iterator[Any]) -> Iterator[Any]:
         for batch in batches:
@@ -73,16 +73,17 @@ def going_round(probe: Probe, wait_s: float = 0.0) -> Topology:
 
     @made.operator("rows", separate=True)
     def begin(rows: Any) -> Any:
-        wanted = rows.selectExpr("row", "at", "row % 3 AS left")
+        wanted = rows.selectExpr("row", "at", "0L AS passes", "false AS done")
         return wanted.mapInArrow(waiting, wanted.schema) if wait_s else wanted
 
     made.add(
         "pass_on",
-        "SELECT row, at, left - 1 AS left FROM begin UNION ALL "
-        "SELECT row, at, left - 1 FROM again WHERE left >= 0",
+        "SELECT row, at, passes + 1 AS passes, pmod(xxhash64(row, passes), 3) > 0 AS done "
+        "FROM (SELECT * FROM begin UNION ALL SELECT * FROM again)",
         ["begin", "again"],
     )
-    made.add("report", "SELECT row, at FROM pass_on WHERE left < 0", "pass_on", separate=True)
+    made.add("back", "SELECT * FROM pass_on WHERE NOT done", "pass_on")
+    made.add("report", "SELECT row, at FROM pass_on WHERE done", "pass_on", separate=True)
     made.sink("probe", "report", ForeachBatch(probe))
     return made
 

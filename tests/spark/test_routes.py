@@ -1,6 +1,7 @@
 """Routed sources in a running topology: rows obey, state does not care, costs are learnt."""
 
 import json
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -25,6 +26,7 @@ from penstock.spark.compile.inspection import Reading
 from penstock.spark.measure.together import SparkMeasurer
 from penstock.spark.routes.by_cost import sketch_of
 from penstock.spark.routes.costed import costed
+from penstock.spark.routes.exchange import RouteExchange
 from penstock.spark.run.together import Pace, RunningTopology
 from penstock.workloads.generator import Generator
 from penstock.workloads.profiles import constant
@@ -195,3 +197,41 @@ def test_what_is_refused(session: SparkSession) -> None:
     rate = lambda session: session.readStream.format("rate").load()  # noqa: E731
     said = refused(rate, Route("hash", key="value"))
     assert "source 'rows': route is given, but only lanes" in said
+
+
+def test_rows_behind_a_shuffle_are_dealt_by_cost_and_each_is_answered_once(
+    session: SparkSession, tmp_path: Path
+) -> None:
+    """Counts by key go to a stateless step whose costs differ by key."""
+    made = Topology("inside", max_latency="20s")
+    made.source("rows", Generator(constant(400.0), keys=40, seed=2, rows=2_000, max_rows=400))
+    made.add("counts", "SELECT key, count(*) AS n FROM rows GROUP BY key", "rows")
+
+    def answer(batches: Iterator[Any]) -> Iterator[Any]:
+        context = TaskContext.get()
+        assert context is not None
+        task = context.partitionId()
+        for batch in batches:
+            keys = batch.column("key").to_pylist()
+            time.sleep(sum(0.02 if key == 3 else 0.001 for key in keys))
+            tasks = pa.array([task] * batch.num_rows, pa.int32())
+            yield pa.RecordBatch.from_arrays(
+                [*batch.columns, tasks], names=[*batch.schema.names, "task"]
+            )
+
+    @made.operator("counts", route=Route("osg", key="key", partitions=3, period="1s"))
+    def answers(counts: Any) -> Any:
+        function = costed(answer, by="key", source="answers")
+        return counts.mapInArrow(function, "key BIGINT, n BIGINT, task INT")
+
+    made.sink("out", "answers", Memory(), mode="update")
+    with RunningTopology(made, session, tmp_path / "inside", Pace(once=True)) as running:
+        assert running.wait(90)
+        found = running.rows("out")
+        exchange = RouteExchange(running.routes_folder / "answers")
+        named = [exchange.named(batch) for batch in range(5)]
+    last = {row.key: row.n for row in sorted(found, key=lambda row: row.n)}
+    assert sum(last.values()) == 2_000
+    assert {row.task for row in found} == {0, 1, 2}
+    assert all(version is not None for version in named)
+    assert len(found) == len({(row.key, row.n) for row in found}), "no row came twice"

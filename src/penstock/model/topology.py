@@ -42,6 +42,7 @@ class Operator:
     function uses, and those it adds, changes or drops: only then may another order be proposed.
     `cheaper` is a form of the step that costs less and answers less well; it is a last resort.
     `forms` are further forms of the step by name, which answer alike and cost more or less.
+    `route` says how the rows of a stateless step are spread over tasks behind a shuffle.
     `cpu` is the share of a CPU that each of its tasks has reserved and `memory` the bytes for the
     state of each, for policies that plan by them.
     """
@@ -58,6 +59,7 @@ class Operator:
     cpu: float | None = None
     memory: float | None = None
     forms: tuple[tuple[str, Callable[..., Any] | str], ...] = ()
+    route: Route | None = None
 
     @property
     def has_forms(self) -> bool:
@@ -232,17 +234,19 @@ class Topology:
         cpu: float | None = None,
         memory: float | None = None,
         forms: Mapping[str, Callable[..., Any] | str] | None = None,
+        route: Route | None = None,
     ) -> Callable[[Function], Function]:
         """Declare a function of the upstreams' DataFrames as an operator (a decorator).
 
-        `cheaper`, `cpu`, `memory` and `forms` are as in `add`. `reads` and `writes` name the
-        columns of a Python step that Spark cannot look into.
+        `cheaper`, `cpu`, `memory`, `forms` and `route` are as in `add`. `reads` and `writes` name
+        the columns of a Python step that Spark cannot look into.
         """
 
         def declare(function: Function) -> Function:
             called = self.add(
                 name or function.__name__, function, upstream, key=key, separate=separate,
                 cheaper=cheaper, cpu=cpu, memory=memory, forms=forms,
+                route=route,
             )  # fmt: skip
             if reads is not None or writes is not None:
                 self._operators[called] = replace(
@@ -266,6 +270,7 @@ class Topology:
         cpu: float | None = None,
         memory: float | None = None,
         forms: Mapping[str, Callable[..., Any] | str] | None = None,
+        route: Route | None = None,
     ) -> str:
         """Declare an operator given as a function, or as SQL text that names its upstreams.
 
@@ -274,13 +279,19 @@ class Topology:
         CPU reserved for each of its tasks, which `autoscale_plus` plans by, `memory` the bytes
         reserved for the state of each; `allocation=resource-aware` places key groups by both.
         `forms` are further forms by name that give the same rows, such as one with an index: the
-        loop tries each and uses the one that costs least at the present rate.
+        loop tries each and uses the one that costs least at the present rate. `route` spreads the
+        rows of a stateless operator over tasks behind a shuffle, as that of a source does before.
         """
         self._claim(name, "operator")
         if not (cheaper is None or callable(cheaper) or isinstance(cheaper, str)):
             raise InvalidTopology(
                 f"operator {name!r}: cheaper is {cheaper!r}; give a function DataFrame -> "
                 "DataFrame or SQL text, as for the operator itself."
+            )
+        if route is not None and not isinstance(route, Route):
+            raise InvalidTopology(
+                f"operator {name!r}: route is {route!r}; give a Route, as in "
+                "Route('osg', key='vehicle')."
             )
         further = _read_forms(name, forms or {})
         if cpu is not None and not (isinstance(cpu, int | float) and 0 < cpu <= 1):
@@ -297,7 +308,7 @@ class Topology:
         keys = None if key is None else _names(key, f"operator {name!r}: key")
         declared = Operator(
             name, upstreams, key=keys, separate=separate, cheaper=cheaper, cpu=cpu, memory=memory,
-            forms=further,
+            forms=further, route=route,
         )  # fmt: skip
         if isinstance(step, str):
             self._operators[name] = replace(declared, sql=step)

@@ -10,16 +10,16 @@ from penstock.model.observation import Floats, Observation
 
 def stacked(periods: Sequence[Observation], names: tuple[str, ...]) -> Floats:
     """Periods x fields x components, NaN where a component was not measured."""
-    places: dict[tuple[str, ...], list[int]] = {}
     whole = np.full((len(periods), len(FIELDS), len(names)), np.nan)
+    place = {name: i for i, name in enumerate(names)}
+    alike: dict[tuple[str, ...], list[int]] = {}
     for row, observation in enumerate(periods):
-        columns = observation.columns
-        if columns.names == names:
-            whole[row] = columns.table
-            continue
-        if columns.names not in places:
-            place = {name: i for i, name in enumerate(names)}
-            places[columns.names] = [place.get(name, -1) for name in columns.names]
-        there = np.array(places[columns.names], dtype=np.int64)
-        whole[row][:, there[there >= 0]] = columns.table[:, there >= 0]
+        alike.setdefault(observation.columns.names, []).append(row)
+    for measured, rows in alike.items():
+        tables = np.array([periods[row].columns.table for row in rows])
+        if measured == names and len(rows) == len(periods):
+            return tables
+        to = [place[name] for name in measured if name in place]
+        taken = [i for i, name in enumerate(measured) if name in place]
+        whole[np.ix_(rows, range(len(FIELDS)), to)] = tables[:, :, taken]
     return whole

@@ -33,6 +33,7 @@ from penstock.spark.handles.common_watermarks import (
 from penstock.spark.handles.exchange_insertion import divide_inputs
 from penstock.spark.handles.plan_nodes import METRIC, PATH
 from penstock.spark.routes.by_value import routed_by_value
+from penstock.spark.routes.inside import dealt
 from penstock.spark.sources.batch_choice import COLUMN
 
 
@@ -107,6 +108,8 @@ class Assembler:
         alone = node not in self.division.members
         if alone and operator.key is not None and not self.inspection.operators[node].shuffles:
             inputs = [_partitioned(frame, operator.key) for frame in inputs]
+        if operator.route is not None:
+            inputs = [dealt(inputs[0], node, operator.route)]
         made = apply_operator(operator, inputs)
         for source in self.topology.sources:
             if source.route is not None and source.route.after == node:

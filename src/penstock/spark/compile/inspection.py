@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Any
 
+import networkx as nx
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
@@ -19,6 +20,8 @@ from penstock.spark.handles.analysed_plan import (
 )
 from penstock.spark.handles.keyed_steps import KeyedStep, columns_kept, keyed_step
 from penstock.spark.handles.messages import first_line
+from penstock.spark.routes.frames import check_route
+from penstock.spark.routes.inside import check_inside
 from penstock.spark.sources.control import Controls
 from penstock.spark.sources.running.foreign import kind_of
 from penstock.spark.sources.running.kinds import running_source
@@ -80,12 +83,14 @@ def inspect_topology(
         _check_key(operator, operators[operator.name], frames)
         if inferred:
             steps[operator.name], kept[operator.name] = keyed_step(frame), columns_kept(frame)
+        _check_route(operator, operators[operator.name], frames)
         for form, other in operator.other_forms.items():
             made = apply_operator(other, [frames[name] for name in operator.upstreams])
             check_form(topology, operator.name, form, operators, frame, made)
         frames[operator.name] = at_edge(frame, operator.name)
     schemas = {name: frames[name].schema.simpleString() for name in operators}
     watermarked = frozenset(name for name, frame in frames.items() if has_watermark(frame))
+    _check_watermarks_behind_routes(topology, operators, watermarked)
     types = {name: frame.schema for name, frame in frames.items()}
     return Inspection(operators, schemas, watermarked, types, sources, steps, kept)
 
@@ -139,6 +144,46 @@ def run_sql(text: str, views: dict[str, DataFrame]) -> DataFrame:
     finally:
         for name in views:
             session.catalog.dropTempView(name)
+
+
+def _check_route(
+    operator: Operator, analysis: OperatorAnalysis, frames: dict[str, DataFrame]
+) -> None:
+    """Refuse a route of rows that Spark, or another choice, already puts somewhere."""
+    if operator.route is None:
+        return
+    for wrong, why in (
+        (analysis.stateful or analysis.shuffles, "it has state or a shuffle of its own"),
+        (operator.key is not None, "it has a key"),
+        (operator.has_forms, "it has other forms"),
+        (len(operator.upstreams) > 1, f"it has the upstreams {', '.join(operator.upstreams)}"),
+    ):
+        if wrong:
+            raise InvalidTopology(
+                f"operator {operator.name!r}: route is given, but {why}; routes are for stateless "
+                "operators with one upstream."
+            )
+    check_inside(operator.name, operator.route, frames[operator.upstreams[0]].schema)
+    columns = frames[operator.upstreams[0]].columns
+    check_route(f"operator {operator.name!r}", operator.route, columns)
+
+
+def _check_watermarks_behind_routes(
+    topology: Topology, operators: dict[str, OperatorAnalysis], watermarked: frozenset[str]
+) -> None:
+    """Rows that were dealt have no watermark any more, so state behind them would have none."""
+    graph = topology.graph()
+    for operator in topology.operators:
+        if operator.route is None or operator.upstreams[0] not in watermarked:
+            continue
+        behind = nx.descendants(graph, operator.name)
+        state = [name for name in behind if name in operators and operators[name].stateful]
+        if state:
+            raise InvalidTopology(
+                f"operator {operator.name!r}: route is given, and operator {state[0]!r} behind it "
+                "keeps state by a watermark that was defined before it; define the watermark "
+                "between the two."
+            )
 
 
 def _check_key(

@@ -51,6 +51,19 @@ class RouteExchange:
         """The table of a version; None where it is gone or damaged."""
         return _read(str(self._table(version)))
 
+    def name(self, batch_id: int, version: str) -> None:
+        """Say by which table a batch is dealt; of a batch that is repeated, the same."""
+        file = self.path / "tables" / f"batch-{batch_id}"
+        if not file.exists():
+            write_atomically(file, {"version": version})
+            with suppress(OSError):
+                (self.path / "tables" / f"batch-{batch_id - KEPT_TABLES}").unlink()
+
+    def named(self, batch_id: int) -> str | None:
+        """The table by which a batch is dealt; None where nobody said."""
+        found = _read(str(self.path / "tables" / f"batch-{batch_id}"))
+        return None if found is None else str(found["version"])
+
     def prune(self) -> None:
         """Forget tables no batch can ask for any more, and reports everyone had time to read."""
         for file in sorted((self.path / "tables").glob("*.json"))[:-KEPT_TABLES]:

@@ -36,38 +36,38 @@ def route_options(session: SparkSession, source: str, route: Route) -> dict[str,
     return {"route": route.to_json(), "routes_at": str(Path(folder) / source)}
 
 
-def check_route(source: str, route: Route, columns: list[str]) -> None:
-    """Refuse a route by columns the source does not have."""
+def check_route(whose: str, route: Route, columns: list[str]) -> None:
+    """Refuse a route by columns that its rows do not have."""
     for column in route.columns:
         if column not in columns:
             raise InvalidTopology(
-                f"source {source!r}: route column {column!r} is not in its schema; columns: "
+                f"{whose}: route column {column!r} is not in its schema; columns: "
                 f"{', '.join(columns)}."
             )
 
 
-def check_types(source: str, route: Route, schema: StructType) -> None:
+def check_types(whose: str, route: Route, schema: StructType) -> None:
     """Refuse keys that have no hash, and times that are none."""
     for name in route.columns:
         kind = schema[name].dataType
         timed = isinstance(kind, TimestampType | TimestampNTZType | IntegralType)
         if name == route.time and not timed:
             raise InvalidTopology(
-                f"source {source!r}: route column {name!r} is of type {kind.simpleString()}; "
+                f"{whose}: route column {name!r} is of type {kind.simpleString()}; "
                 "Route(time) must be a timestamp or a whole number of microseconds."
             )
         if not isinstance(kind, AtomicType):
             raise InvalidTopology(
-                f"source {source!r}: route column {name!r} is of type {kind.simpleString()}; "
+                f"{whose}: route column {name!r} is of type {kind.simpleString()}; "
                 "Route(key) must be of numbers, text, binary, booleans, dates or times."
             )
 
 
-def obeyed(frame: DataFrame, source: str, route: Route) -> DataFrame:
+def obeyed(frame: DataFrame, name: str, route: Route, kind: str = "source") -> DataFrame:
     """Each row in the task its route names, without the column."""
-    column = COLUMN + source
-    check_route(source, route, [name for name in frame.columns if name != column])
-    check_types(source, route, frame.schema)
+    column, whose = COLUMN + name, f"{kind} {name!r}"
+    check_route(whose, route, [name for name in frame.columns if name != column])
+    check_types(whose, route, frame.schema)
     return frame.repartitionById(route.partitions, F.col(f"`{column}`")).drop(column)
 
 

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
@@ -29,7 +30,9 @@ from penstock.spark.measure.batch_arrivals import BatchArrivals
 from penstock.spark.measure.consumption import Consumption
 from penstock.spark.measure.ledger import Ledger, LedgerEntry, WrittenLedger
 from penstock.spark.measure.progress import Reports
+from penstock.spark.routes.exchange import RouteExchange
 from penstock.spark.routes.frames import announce
+from penstock.spark.routes.table_versions import RouteTableVersions
 from penstock.spark.run.query_restarts import QueryRestarts, query_failure
 from penstock.spark.sinks.batch_writer import (
     BatchCalls,
@@ -56,6 +59,12 @@ class Pace:
 
     interval_s: float = 0.0
     once: bool = False
+
+
+def _name_table(
+    exchange: RouteExchange, tables: RouteTableVersions, _query: str, batch_id: int
+) -> None:
+    exchange.name(batch_id, tables.version(None))
 
 
 class RunningTopology:
@@ -125,6 +134,7 @@ class RunningTopology:
             self._plan_in_part(reading, reason)
         for looks in self.when_built:
             looks(self.built)
+        self._deal_inside()
         self._checkpoint.mark_stopped(None)
         self._consumption = Consumption(self.inputs, self.built, lambda: self.queries)
         self.ledger = self._ledger()
@@ -135,6 +145,15 @@ class RunningTopology:
             self._writers.append(writer)
             self.queries.append(self._start_query(query, writer))
         self._restarts.start()
+
+    def _deal_inside(self) -> None:
+        """Name the table of each batch for operators whose rows are dealt behind a shuffle."""
+        for operator in self.topology.operators:
+            if operator.route is not None:
+                exchange = RouteExchange(self._checkpoint.routes / operator.name)
+                tables = RouteTableVersions(operator.route, exchange)
+                tables.version(None)
+                self.before_batch.insert(0, partial(_name_table, exchange, tables))
 
     def _plan_in_part(self, reading: Reading, refused: InvalidTopology) -> None:
         """Build what is possible of a proposal that was refused as a whole."""
