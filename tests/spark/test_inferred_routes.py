@@ -18,6 +18,7 @@ from penstock.model.topology import Topology
 from penstock.spark.compile.builder import build
 from penstock.spark.compile.inspection import Reading
 from penstock.spark.measure.together import SparkMeasurer
+from penstock.spark.run.explain import routes_in_words
 from penstock.spark.run.together import Pace, RunningTopology
 from penstock.workloads.generator import Generator
 from penstock.workloads.profiles import constant
@@ -135,6 +136,10 @@ def test_the_papers_query_is_routed_by_the_area_that_its_map_computes(
     city = traffic(constant(1_000), Memory(), rows=1_000, route=Route("auto", partitions=2))
     built = build(city, session, Reading(0.0))
     assert built.topology.sources[0].route == Route(key="area", after="areas", partitions=2)
+    assert routes_in_words(city, built.topology)["input"].startswith(
+        "frequency-aware by area of areas over 2 tasks"
+    )
+    assert routes_in_words(city, built.topology)["input"].endswith("(inferred from the query)")
 
 
 @pytest.mark.parametrize(

@@ -78,7 +78,7 @@ def explain(
             built.plan,
             built.schemas,
             tuple(sorted(shared)),
-            _routes(topology, built.topology),
+            routes_in_words(topology, built.topology),
             {query.plan.name: _shuffles(query) for query in built.queries},
             built.topology.edges,
             built.notes,
@@ -87,7 +87,7 @@ def explain(
         session.stop()
 
 
-def _routes(declared: Topology, built: Topology) -> dict[str, str]:
+def routes_in_words(declared: Topology, built: Topology) -> dict[str, str]:
     """Routes of sources, and which of them follow from the query."""
     given = {source.name: source.route for source in declared.sources}
     return {
