@@ -51,6 +51,9 @@ def test_one_three_one_under_a_running_query(
     assert actuator.unavailable() == {}
     assert (actuator.executors(), actuator.slots_per_executor()) == (1, 1)
     until(lambda: len(handles.executors(session)) == 1)
+    (first,) = handles.executors(session)
+    assert first.gc_ms <= first.busy_ms or first.busy_ms == 0
+    assert first.gc_ms >= 0
 
     query = (
         session.readStream.format("rate").option("rowsPerSecond", 200)

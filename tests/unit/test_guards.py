@@ -18,12 +18,19 @@ from penstock.control.guards.limits import (
     Cooldown,
     ExcludedTimes,
     LargestStep,
+    MemoryFirst,
     NeedsObservation,
 )
 from penstock.control.guards.stability import UtilisationBand
 from penstock.control.guards.standard import standard_guards
 from penstock.model.decision import Limits, ScalingPlan
-from penstock.model.observation import ComponentObservation, Observation
+from penstock.model.observation import (
+    ComponentObservation,
+    KeyGroups,
+    NodeObservation,
+    Observation,
+    StateObservation,
+)
 from penstock.scaling.models.jackson import MMK
 from penstock.scaling.models.network import network
 
@@ -198,3 +205,33 @@ def test_all_guards_together_keep_what_each_promises(
     if got != current and last_s is not None:
         assert NOW_S - last_s >= (10 if got > current else 30)
     assert apply_guards(standard_guards(settings, 1), plan(wanted), where) == guarded
+
+
+def keeping(state_mb: float, memory_mb: float | None, gc_s: float | None = None) -> Observation:
+    """Four executors of one slot with so much state in all, and memory and collection each."""
+    memory = None if memory_mb is None else memory_mb * 1e6
+    nodes = tuple(NodeObservation(n, 1, 4.0, False, memory, gc_s) for n in "abcd")
+    groups = KeyGroups(np.ones(2), np.array([state_mb * 1e6, np.nan]), np.array(["a", "b"]))
+    return replace(observation(NOW_S), nodes=nodes, state=(StateObservation("s", groups),))
+
+
+@pytest.mark.parametrize(
+    ("seen", "allowed"),
+    [(keeping(180, 100), 2), (keeping(220, 100), 4), (keeping(220, None), 2),
+     (keeping(0, None, 0.1), 2), (keeping(0, None, 0.5), 4)],
+)  # fmt: skip
+def test_nothing_scales_in_where_memory_is_short(seen: Observation, allowed: int) -> None:
+    guarded = MemoryFirst().check(plan(2), context(4, newest=seen))
+    assert guarded.plan.processors == allowed
+    assert MemoryFirst().check(plan(6), context(4, newest=seen)).plan.processors == 6
+
+
+def test_what_is_short_of_memory_is_said() -> None:
+    def reasons(seen: Observation) -> tuple[str, ...]:
+        return apply_guards(
+            standard_guards(Settings(), 1), plan(2), context(4, newest=seen)
+        ).reasons
+
+    state, collects = reasons(keeping(220, 100)), reasons(keeping(0, None, 0.5))
+    assert "state of 220 MB would not fit the 200 MB of the 2 executors that would stay" in state[0]
+    assert "garbage collection takes 12% of the time of tasks" in collects[0]

@@ -35,6 +35,8 @@ def entries(contest: Contest, with_seed: bool) -> Iterator[dict[str, Any]]:
             "static_max_executor_seconds": references.static_max.executor_seconds,
             "static_max_in_time_share": references.static_max.in_time_share,
             "dominated_by": dominated_by(score, contest.scores),
+            "foretold_periods": score.foretold.foretold,
+            "foretold_kept_share": score.foretold.kept_share,
         }
 
 

@@ -27,6 +27,7 @@ class LoadAhead:
     """The rate at some steps ahead: what is expected, and how far off that was in the past."""
 
     forecaster: str
+    recurs: bool  # whether that one knows when a load will come again
     steps: tuple[int, ...]
     expected_per_s: Floats
     _errors: Floats  # (moments, steps), relative to _scale
@@ -67,7 +68,7 @@ def load_ahead(
         paths = forecaster.paths(series, np.array(steps))
         if not np.isfinite(paths[-1]).all():
             continue  # it has nothing to say now
-        record, scale = _record(series, paths, forecaster.name, steps)
+        record, scale = _record(series, paths, forecaster, steps)
         loss = _loss(record, level, column, scale)
         if found is None or loss < found[0]:
             found = loss, record
@@ -76,7 +77,7 @@ def load_ahead(
 
 
 def _record(
-    series: Floats, paths: Floats, name: str, steps: tuple[int, ...]
+    series: Floats, paths: Floats, by: PathForecaster, steps: tuple[int, ...]
 ) -> tuple[LoadAhead, Floats]:
     floor = float(series.mean())
     moments = np.arange(max(0, len(series) - steps[-1]))
@@ -87,7 +88,7 @@ def _record(
         errors = np.where(scale > 0, (came[known] - thought[known]) / scale, 0.0)
     weights = 0.5 ** ((len(series) - moments)[known] / HALF_LIFE)
     now = np.maximum(paths[-1], floor)
-    return LoadAhead(name, steps, paths[-1], errors, weights, now), scale
+    return LoadAhead(by.name, by.recurs, steps, paths[-1], errors, weights, now), scale
 
 
 def _width(errors: Floats, weights: Floats, level: float, steps: tuple[int, ...]) -> Floats:

@@ -6,7 +6,7 @@ the rows of the past are its record, the last row is what it expects now.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 import numpy as np
 
@@ -24,6 +24,10 @@ class PathForecaster(Protocol):
     def name(self) -> str:
         """How it is called in a reason."""
 
+    @property
+    def recurs(self) -> bool:
+        """Whether it knows when a load that went will come again."""
+
     def paths(self, series: Floats, steps: Ints) -> Floats:
         """(moments, steps): what was expected at each moment; NaN where nothing could be said."""
 
@@ -35,6 +39,8 @@ class LastValue:
     >>> LastValue().paths(np.array([1.0, 3.0]), np.array([1, 5])).tolist()
     [[1.0, 1.0], [3.0, 3.0]]
     """
+
+    recurs: ClassVar[bool] = False
 
     @property
     def name(self) -> str:
@@ -58,6 +64,8 @@ class Trend:
     weight: float
     damping: float = 0.9
 
+    recurs: ClassVar[bool] = False
+
     @property
     def name(self) -> str:
         return f"a trend (weight {self.weight:g})"
@@ -77,6 +85,8 @@ class Level:
 
     weight: float
 
+    recurs: ClassVar[bool] = False
+
     @property
     def name(self) -> str:
         return f"the level (weight {self.weight:g})"
@@ -89,6 +99,8 @@ class Level:
 @dataclass(frozen=True)
 class Seasonal:
     """One season ago, brought to the present level; the season is found in the series itself."""
+
+    recurs: ClassVar[bool] = True
 
     @property
     def name(self) -> str:
@@ -120,6 +132,8 @@ class Calendar:
 
     usual: tuple[float, ...]
 
+    recurs: ClassVar[bool] = True
+
     @property
     def name(self) -> str:
         return "the calendar"
@@ -148,6 +162,8 @@ class Announced:
 
     rates_per_s: tuple[float, ...]
     steps_ahead: int
+
+    recurs: ClassVar[bool] = True
 
     @property
     def name(self) -> str:

@@ -11,6 +11,7 @@ its errors are those of forecasts and not of a fit (the jackknife of Barber et a
 """
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -27,6 +28,8 @@ _MOST_LEVERAGE = 0.9
 @dataclass(frozen=True)
 class SeasonalRegression:
     """Weighs the present against earlier seasons as they were worth it so far."""
+
+    recurs: ClassVar[bool] = True
 
     @property
     def name(self) -> str:

@@ -117,6 +117,7 @@ class NodeObservation:
     busy_s: float
     draining: bool = False
     state_memory_bytes: float | None = None  # for state that is kept in memory; None: no limit
+    gc_s: float | None = None  # of `busy_s` that garbage collection took; None: not measured
 
 
 @dataclass(frozen=True)

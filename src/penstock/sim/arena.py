@@ -12,6 +12,7 @@ from penstock.control.from_settings import policy_of
 from penstock.errors import InvalidInput
 from penstock.sim.clairvoyant import Clairvoyant
 from penstock.sim.following import Followed, follow, periods
+from penstock.sim.foretold import NOTHING_FORETOLD, Calibration, calibration
 from penstock.sim.run import simulate
 from penstock.sim.scenario import Scenario
 
@@ -31,6 +32,7 @@ class Score:
     executor_seconds: float
     reconfigurations: int
     failures: tuple[str, ...] = ()  # of stages of the loop
+    foretold: Calibration = NOTHING_FORETOLD
 
 
 @dataclass(frozen=True)
@@ -83,7 +85,7 @@ def run_policy(scenario: Scenario, settings: Settings) -> Score:
     return Score(
         scenario.name, scenario.seed, result.policy, result.in_time_share,
         result.results.quantile_s(0.99), result.paid_executor_seconds, len(result.changes),
-        tuple(failures),
+        tuple(failures), calibration(result),
     )  # fmt: skip
 
 
@@ -165,6 +167,9 @@ def _mean(scores: Sequence[Score]) -> Score:
         latency_p99_s=float(np.mean([s.latency_p99_s for s in scores])),
         executor_seconds=float(np.mean([s.executor_seconds for s in scores])),
         reconfigurations=round(float(np.mean([s.reconfigurations for s in scores]))),
+        foretold=Calibration(
+            sum(s.foretold.foretold for s in scores), sum(s.foretold.kept for s in scores)
+        ),
     )
 
 

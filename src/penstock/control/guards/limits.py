@@ -7,8 +7,11 @@ import math
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+import numpy as np
+
 from penstock.control.guards.guard import GuardContext, Guarded, changes, fitted, held, splits_anew
 from penstock.model.decision import ScalingPlan
+from penstock.model.observation import Observation
 
 
 @dataclass(frozen=True)
@@ -119,6 +122,50 @@ class BacklogFirst:
             context,
             f"no scaling in: too many rows wait (backlog {newest.backlog_rows:.0f}; the bound of "
             f"{context.limits.max_latency_s:g} s allows {allowed_rows:.0f})",
+        )
+
+
+@dataclass(frozen=True)
+class MemoryFirst:
+    """Nothing scales in where those that stay would have too little memory for what is kept.
+
+    That is where the state in memory would not fit, and where garbage collection takes a tenth of
+    the time of tasks already: with fewer executors it would take more, and results with it.
+    """
+
+    most_gc_share: float = 0.1
+
+    def check(self, suggested: ScalingPlan, context: GuardContext) -> Guarded:
+        if suggested.processors >= context.current.processors or context.newest is None:
+            return Guarded(suggested)
+        reason = self._too_small(suggested.processors, context.newest) or self._collects(
+            context.newest
+        )
+        return Guarded(suggested) if reason is None else held(context, f"no scaling in: {reason}")
+
+    def _too_small(self, processors: int, newest: Observation) -> str | None:
+        serving = [node for node in newest.nodes if not node.draining]
+        limits = [node.state_memory_bytes for node in serving]
+        known = sorted(limit for limit in limits if limit is not None)
+        if len(known) < len(serving) or not serving:
+            return None
+        held_bytes = sum(float(np.nansum(one.state_bytes)) for one in newest.key_groups.values())
+        stay = max(1, round(len(serving) * processors / max(1, newest.processors)))
+        if held_bytes <= sum(known[:stay]):
+            return None
+        return (
+            f"state of {held_bytes / 1e6:.0f} MB would not fit the {sum(known[:stay]) / 1e6:.0f} "
+            f"MB of the {stay} executors that would stay"
+        )
+
+    def _collects(self, newest: Observation) -> str | None:
+        serving = [n for n in newest.nodes if not n.draining and n.gc_s is not None]
+        busy_s, gc_s = (sum(getattr(n, name) for n in serving) for name in ("busy_s", "gc_s"))
+        if not (busy_s > 0 and gc_s >= self.most_gc_share * busy_s):
+            return None
+        return (
+            f"garbage collection takes {gc_s / busy_s:.0%} of the time of tasks "
+            f"({self.most_gc_share:.0%} are too much)"
         )
 
 

@@ -11,6 +11,7 @@ from penstock.control.guards.limits import (
     Cooldown,
     ExcludedTimes,
     LargestStep,
+    MemoryFirst,
     NeedsObservation,
     Quota,
 )
@@ -31,6 +32,7 @@ def standard_guards(settings: Settings, slots_per_executor: int) -> tuple[Guard,
         Cooldown(out_s=settings.cooldown_out_s or 0.0, in_s=settings.cooldown_in_s or 0.0),
         NeedsObservation(stale_after_s=settings.stale_after_periods * settings.period_s),
         BacklogFirst(),
+        MemoryFirst(),
         *_agreed(settings, slots_per_executor),
     )
 

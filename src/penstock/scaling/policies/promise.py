@@ -63,7 +63,7 @@ class Promise:
             return self._unmeasured(context)
         if context.sharing == "space":
             return decide_apart(context, inputs, self.trigger_interval_s)
-        needs = find_needs(context, inputs, self.step, self.keep)
+        needs = find_needs(context, inputs, self.step, self.keep, self.act_price_s)
         now = max(1, -(-context.current.processors // self.step))
         pause_s = context.act_price.pause_s * now
         act_s = self.act_price_s + pause_s

@@ -10,7 +10,7 @@ from penstock.forecast.calendar import RateCalendar
 from penstock.forecast.load_ahead import LoadAhead, load_ahead
 from penstock.forecast.paths import USUAL_FORECASTERS, Announced, Calendar, evenly
 from penstock.model.decision import USUAL_START_UP_S
-from penstock.model.observation import Observation
+from penstock.model.observation import Floats, Observation
 from penstock.scaling.models.batch_course import Work
 from penstock.scaling.models.batch_work import learn_work
 from penstock.scaling.models.contention import learn_contention
@@ -34,13 +34,18 @@ class PromiseInputs:
     work: Work
     period_s: float
     lead: int  # periods until what is asked for in the next period could serve
-    rate_per_s: float  # now
+    rates_per_s: Floats  # so far, the last one is of now
     live: int  # processors that take work now
     pending_s: float  # until those serve that were asked for before
     start_up_s: float
     waiting_rows: float
     behind: bool  # whether more waits than the bound allows
     level: float  # probability with which the load stays below what is planned for
+
+    @property
+    def rate_per_s(self) -> float:
+        """Now."""
+        return float(self.rates_per_s[-1])
 
 
 def read_promise_inputs(
@@ -75,7 +80,7 @@ def read_promise_inputs(
     pending_s = max(0.0, asked_s + start_up_s - newest.at_s) if math.isfinite(asked_s) else 0.0
     waiting = newest.backlog_rows if newest.backlog_rows > 0 else 0.0
     return PromiseInputs(
-        ahead, _work(window, row_s, interval_s), period_s, lead, float(series[-1]),
+        ahead, _work(window, row_s, interval_s), period_s, lead, series,
         newest.processors or context.current.processors, pending_s, start_up_s, waiting,
         waiting > newest.arrival_rate_per_s * context.limits.max_latency_s,
         level,

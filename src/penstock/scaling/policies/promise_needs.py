@@ -46,12 +46,14 @@ class Needs:
         return float(self._worst_s[near])
 
 
-def find_needs(context: ScalingContext, inputs: PromiseInputs, step: int, keep: float) -> Needs:
+def find_needs(
+    context: ScalingContext, inputs: PromiseInputs, step: int, keep: float, act_price_s: float
+) -> Needs:
     """What keeps the promise, of the executors that may be had."""
     sizes, notes = _sizes(context, inputs, step)
     processors = sizes.astype(np.float64) * step
     bound_s = keep * context.limits.max_latency_s
-    asked = _Asked(context, inputs, sizes, step, bound_s)
+    asked = _Asked(context, inputs, sizes, step, bound_s, act_price_s + inputs.start_up_s)
     sure = inputs.ahead.upper_per_s(context.limits.share)[: inputs.lead]
     return Needs(
         asked.at(inputs.level),
@@ -74,6 +76,7 @@ class _Asked:
     sizes: Ints
     step: int
     bound_s: float
+    break_even_s: float  # for which one that is not needed costs as much as to start it again
 
     def at(self, level: float) -> Ints:
         """Of each planned step: the same until what is asked for now could serve, then its own."""
@@ -82,10 +85,29 @@ class _Asked:
         upper, likely = load[: inputs.lead], load[inputs.lead :]
         course = _followed(self.context, inputs, processors, upper, self.bound_s)
         first = _first(self.context, inputs, course, self.sizes, self.step, float(upper.max()))
-        worst = steady_worst_s(inputs.work, likely[:, None], processors[None, :])
+        first = max(first, self._kept(float(upper.max() - inputs.ahead.expected_per_s[0])))
+        return np.concatenate([np.full(inputs.lead, first), self._steady(likely)])
+
+    def _steady(self, rates_per_s: Floats) -> Ints:
+        """The fewest for rates that stay."""
+        processors = self.sizes.astype(np.float64) * self.step
+        worst = steady_worst_s(self.inputs.work, rates_per_s[:, None], processors[None, :])
         kept = worst <= self.bound_s
-        later = np.where(kept.any(axis=1), kept.argmax(axis=1), len(self.sizes) - 1)
-        return np.concatenate([np.full(inputs.lead, first), self.sizes[later]])
+        found = np.where(kept.any(axis=1), kept.argmax(axis=1), len(self.sizes) - 1)
+        return self.sizes[found]
+
+    def _kept(self, width_per_s: float) -> int:
+        """Of those there are, the ones that were needed within the time of the break-even.
+
+        Where no forecaster knows when the load comes again, that is never much dearer than to know
+        it (the ski rental of Karlin et al. 1988); where one does, none is kept without need.
+        """
+        if self.inputs.ahead.recurs:
+            return 0
+        periods = max(1, round(self.break_even_s / self.inputs.period_s))
+        lately = self.inputs.rates_per_s[-periods:] + max(0.0, width_per_s)
+        now = -(-self.context.current.processors // self.step)
+        return min(now, int(self._steady(lately).max()))
 
 
 def _sizes(

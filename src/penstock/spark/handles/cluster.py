@@ -17,6 +17,7 @@ class ExecutorInfo:
     cores: int
     active: bool  # takes tasks: neither draining nor excluded
     busy_ms: int  # task time since it was added
+    gc_ms: int  # of it, for garbage collection
     memory_bytes: int  # of its heap, for tasks and what they keep
 
 
@@ -60,6 +61,7 @@ def executors(spark: SparkSession) -> tuple[ExecutorInfo, ...]:
                 cores=row["totalCores"],
                 active=bool(backend.isExecutorActive(row["id"])),
                 busy_ms=row["totalDuration"],
+                gc_ms=row["totalGCTime"],
                 memory_bytes=row["maxMemory"],
             )
             for row in sorted(rows, key=lambda row: (row["addTime"], row["id"]))

@@ -14,7 +14,7 @@ class NodeReader:
 
     def __init__(self, session: SparkSession) -> None:
         self._session = session
-        self._busy_ms: dict[str, int] = {}
+        self._before: dict[str, handles.ExecutorInfo] = {}
         self.take([])  # what was done before (a warm-up, say) is no work of the first period
 
     def take(self, missing: list[str]) -> tuple[NodeObservation, ...]:
@@ -27,16 +27,22 @@ class NodeReader:
         except Unavailable as reason:
             missing.append(f"executors: {reason}")
             return ()
-        before, self._busy_ms = self._busy_ms, {one.id: one.busy_ms for one in found}
+        before, self._before = self._before, {one.id: one for one in found}
         # RocksDB keeps state on disk; any other provider in the heap of the executor.
         in_memory = "RocksDB" not in str(self._session.conf.get(_PROVIDER, ""))
         return tuple(
             NodeObservation(
                 one.id,
                 one.cores,
-                max(0, one.busy_ms - before.get(one.id, 0)) / 1e3,
+                _since(one.busy_ms, before[one.id].busy_ms if one.id in before else 0),
                 not one.active,
                 float(one.memory_bytes) if in_memory else None,
+                _since(one.gc_ms, before[one.id].gc_ms if one.id in before else 0),
             )
             for one in found
         )
+
+
+def _since(now_ms: int, before_ms: int) -> float:
+    """Seconds that a count of milliseconds has grown by."""
+    return max(0, now_ms - before_ms) / 1e3
