@@ -61,6 +61,7 @@ reproduce: $(STAMP) ## A paper's experiments, and which of its claims hold: NAME
 docs: $(STAMP) ## Make the pages that are made from code
 	$(BIN)/python -m penstock.cli.options_page > docs/options.md
 	$(BIN)/python scripts/architecture.py
+	$(BIN)/python scripts/licences.py
 
 clean: ## Remove the environment and what runs left behind
 	rm -rf $(VENV) runs figures .mypy_cache .ruff_cache .pytest_cache .hypothesis
