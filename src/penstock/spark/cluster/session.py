@@ -106,6 +106,10 @@ def settings(
         # Over TCP, what a Python task is to do comes in two small packets, and the second waits
         # 40 ms until the first is acknowledged.
         "spark.python.unix.domain.socket.enabled": "true",
+        # What executors say, however long they live: four files of 32 MB each.
+        "spark.executor.logs.rolling.strategy": "size",
+        "spark.executor.logs.rolling.maxSize": str(32 * 2**20),
+        "spark.executor.logs.rolling.maxRetainedFiles": "4",
         # Names of secrets beyond Spark's own list.
         "spark.redaction.regex": SPARK_REDACTION,
     }
