@@ -134,6 +134,8 @@ class Streams:
     discover: bool = True
     discovery_period: str | float = "1s"
     dead_letters: str | None = None  # beside the checkpoint when not given
+    dead_letter_age: str | float = "30d"  # older ones go, and the oldest beyond this size
+    dead_letter_mb: int = 256
     admission: Admission = field(default_factory=Admission)
     options: Mapping[str, Any] = field(default_factory=dict)
 
@@ -164,6 +166,12 @@ class Streams:
                 "schema='device STRING, value DOUBLE'."
             )
         parse_duration_s(self.discovery_period, "Streams(discovery_period)")
+        parse_duration_s(self.dead_letter_age, "Streams(dead_letter_age)")
+        most = self.dead_letter_mb
+        if isinstance(most, bool) or not isinstance(most, int) or most < 1:
+            raise InvalidTopology(
+                f"Streams(dead_letter_mb) is {most!r}; it must be a whole number of at least 1."
+            )
 
     @property
     def kind(self) -> str:

@@ -2,14 +2,25 @@
 
 A lane's file is named after the log entry it belongs to. The same entry holds the same ranges
 whenever it is read, so a task that is repeated replaces its file by an equal one.
+
+They are kept for a time and up to a size. What goes is counted first, in a file that says up to
+which entry everything has gone, so that a program killed in between neither forgets nor counts
+anything twice.
 """
 
+import json
 from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import pyarrow as pa
 
-from penstock.spark.checkpoint.durable_files import make_directory, replacing
+from penstock.spark.checkpoint.durable_files import (
+    make_directory,
+    remove,
+    replacing,
+    write_atomically,
+)
 from penstock.spark.sources.backends.backend import Malformed
 
 SCHEMA = pa.schema(
@@ -20,6 +31,14 @@ SCHEMA = pa.schema(
         ("raw", pa.binary()),
     ]
 )
+
+
+@dataclass(frozen=True)
+class Gone:
+    """How many records of a log are no longer kept, and up to which entry."""
+
+    upto: int = -1
+    records: int = 0
 
 
 def letter_file(folder: Path, log: int, seq: int, lane: int) -> Path:
@@ -63,3 +82,37 @@ def count_letters(file: Path) -> int:
             )
     except FileNotFoundError:
         return 0
+
+
+def read_gone(folder: Path, log: int) -> Gone:
+    """What is no longer kept of a log."""
+    try:
+        return Gone(**json.loads(_gone_file(folder, log).read_text(encoding="utf-8")))
+    except FileNotFoundError:
+        return Gone()
+
+
+def forget_letters(folder: Path, log: int, seq: int, oldest_s: float, most_bytes: int) -> Gone:
+    """Remove letters of entries up to `seq` that are from before a time, or too many."""
+    found = sorted((entry, file) for entry, file in letter_files(folder, log) if entry <= seq)
+    before = read_gone(folder, log)
+    kept_bytes, upto = 0, before.upto
+    for entry, file in reversed(found):
+        told = file.stat()
+        kept_bytes += told.st_size
+        if kept_bytes > most_bytes or told.st_mtime < oldest_s:
+            upto = max(upto, entry)
+            break
+    going = [(entry, file) for entry, file in found if entry <= upto]
+    if not going:
+        return before
+    new = sum(count_letters(file) for entry, file in going if entry > before.upto)
+    gone = Gone(upto, before.records + new)
+    write_atomically(_gone_file(folder, log), asdict(gone))
+    for _, file in going:
+        remove(file)
+    return gone
+
+
+def _gone_file(folder: Path, log: int) -> Path:
+    return folder / f"{log}-gone.json"

@@ -18,7 +18,13 @@ from penstock.model.observation import Floats, Ints
 from penstock.spark.checkpoint.advisory_files import AdvisoryFiles
 from penstock.spark.sources.arrivals import grouped
 from penstock.spark.sources.backends.backend import Backend, Latest, Positions
-from penstock.spark.sources.dead_letters import count_letters, letter_file, letter_files
+from penstock.spark.sources.dead_letters import (
+    count_letters,
+    forget_letters,
+    letter_file,
+    letter_files,
+    read_gone,
+)
 from penstock.spark.sources.entry import Batch
 from penstock.spark.sources.fair import fair_shares
 from penstock.spark.sources.log import AdmissionLog
@@ -34,6 +40,7 @@ log = logging.getLogger(__name__)
 
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.5, 15.0  # between two attempts at a backend that is away
 STATUS_PERIOD_S = 0.5  # while nothing is admitted
+FORGET_PERIOD_S = 60.0  # between two looks at the dead letters
 
 
 @dataclass(frozen=True)
@@ -73,6 +80,7 @@ class Gate:
         self._batch_rows = 0
         self._malformed = self._malformed_before()
         self._expires_s = np.inf
+        self._forget_s = -np.inf
         self._untold = False  # positions, to the system that holds the streams
         self._behind = False  # what is wanted has changed and could not be followed yet
 
@@ -131,9 +139,19 @@ class Gate:
                     self._malformed += count_letters(
                         letter_file(folder, self._log_number, known, lane)
                     )
+        self._forget_letters(seq)
         self._tell_positions(seq)
         with self._advisory.attempt("removing the log's old segments"):
             self._log.committed(seq)
+
+    def _forget_letters(self, seq: int) -> None:
+        if time.monotonic() < self._forget_s:
+            return
+        self._forget_s = time.monotonic() + FORGET_PERIOD_S
+        oldest_s, most = time.time() - self._settings.letters_age_s, self._settings.letters_bytes
+        with self._advisory.attempt("removing old dead letters"):
+            folder = Path(self._settings.dead_letters)
+            forget_letters(folder, self._log_number, seq, oldest_s, most)
 
     def _tell_positions(self, seq: int) -> None:
         """Show the system how far its streams are read; nobody but lookers-on depends on it."""
@@ -159,8 +177,13 @@ class Gate:
     def _malformed_before(self) -> int:
         """Dead letters of batches that the log no longer holds."""
         folder, later = Path(self._settings.dead_letters), self._log.recent
+        gone = read_gone(folder, self._log_number)
         files = letter_files(folder, self._log_number)
-        return sum(count_letters(f) for seq, f in files if seq <= self.seq and seq not in later)
+        return gone.records + sum(
+            count_letters(file)
+            for seq, file in files
+            if gone.upto < seq <= self.seq and seq not in later
+        )
 
     def _follow(self, now_s: float, steady_s: float) -> None:
         """Streams join and leave."""

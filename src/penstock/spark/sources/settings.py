@@ -39,6 +39,8 @@ class SourceSettings:
     backend: str
     options: dict[str, Any]
     dead_letters: str
+    letters_age_s: float = 30 * 86_400.0
+    letters_bytes: int = 256 * 2**20
     stream_column: str | None = None
     declared: str | None = None
     discover: bool = True
@@ -93,6 +95,8 @@ def settings_of(
         dead_letters=os.path.abspath(
             streams.dead_letters or Path(directory or "") / "dead-letters"
         ),
+        letters_age_s=parse_duration_s(streams.dead_letter_age, "dead_letter_age"),
+        letters_bytes=streams.dead_letter_mb * 2**20,
         stream_column=streams.stream_column,
         declared=None if streams.declared is None else os.path.abspath(streams.declared),
         discover=streams.discover,
