@@ -26,7 +26,7 @@ CLAIMS = {
     "allocation": ("L1", "L2", "L3", "L4", "L5", "L6"),
 }
 ON_SPARK = {
-    "admission": {"A1", "A2", "A5"}, "routing": {"R4", "R5"}, "drs": {"D2"},
+    "admission": {"A1", "A2", "A5"}, "routing": {"R1", "R4", "R5"}, "drs": {"D2"},
     "allocation": {"L3", "L6"},
 }  # fmt: skip
 Answers = dict[str, Claim]

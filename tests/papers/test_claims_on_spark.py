@@ -10,6 +10,7 @@ import pytest
 
 from experiments.admission.on_spark import a1, a2, a5
 from experiments.admission.on_spark.race import Lap, Race
+from experiments.admission.on_spark.whole import Outcome
 from experiments.admission.workloads.streams import WORKLOADS
 from experiments.allocation.on_spark import l3, l6
 from experiments.allocation.on_spark.rounds import Course
@@ -21,6 +22,11 @@ from penstock.scaling.models.correction import Correction
 
 def lap(moved: int, late_s: float, lanes: int) -> Lap:
     return Lap([10 * moved] * 2, [late_s] * 2, [lanes] * 2, [0, moved], [(5, 1.0 + late_s)])
+
+
+def outcome(share: float, executor_s: float) -> Outcome:
+    summary: Any = SimpleNamespace(in_time_share=share, executor_seconds=executor_s)
+    return Outcome(summary, [1, 2, 4], [2, 3, 4], 5)
 
 
 def race(**laps: Lap) -> Race:
@@ -51,9 +57,13 @@ def test_strategies_are_compared_on_every_workload(tmp_path: Path) -> None:
 
 def test_static_lanes_are_early_and_many(tmp_path: Path) -> None:
     rising = race(drf_m=lap(1, 0.5, 3), ard=lap(1, 2.0, 3), static=lap(0, 0.0, 8))
-    claim = a5.claim([rising], tmp_path)
+    whole = {"drf-m": outcome(0.99, 200.0), "ard": outcome(0.9, 190.0)}
+    claim = a5.claim([rising], [{**whole, "static 4": outcome(1.0, 400.0)}], tmp_path)
     answered(claim, tmp_path)
     assert claim.holds
+    assert claim.numbers["whole"]["drf-m"]["executor_s"] == 200.0
+    worse = a5.claim([rising], [{**whole, "static 4": outcome(0.95, 400.0)}], tmp_path)
+    assert "not so: with executors: static keeps most in time." in worse.reason
     assert claim.numbers["late_share"] == {"drf-m": 0.0, "ard": 1.0, "static": 0.0}
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from experiments.routing.on_spark import dealing, lanes, r4, r5
+from experiments.routing.on_spark import dealing, lanes, panes, r1, r4, r5
 from experiments.routing.on_spark.dealing import DealtRun, Phase
 from experiments.routing.on_spark.lanes import LaneCost
 from penstock.model.route import Route
@@ -54,3 +54,22 @@ def test_r5_sees_even_tasks_and_shorter_latency(
     assert claim.numbers["busy_deviation"]["zipf osg"][0] == 0.0
     assert claim.numbers["busy_deviation"]["zipf round-robin"][0] > 1.0
     assert (tmp_path / "routing-R5-spark.svg").exists()
+
+
+def test_r1_compares_what_tasks_are_dealt_over_a_round(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def loads(_: Any, method: str, seed: int, seconds: int) -> np.ndarray[Any, Any]:
+        if method == "rate-aware-panes":
+            return np.ones((seconds, 16))
+        dealt = np.zeros((seconds, 16))
+        second = np.arange(seconds)
+        dealt[second, second % 16] = np.where(second % 16 == seed, 5.0, 1.0)
+        return dealt
+
+    monkeypatch.setattr(panes, "pane_loads", loads)
+    claim = r1.claim(NO_SESSION, tmp_path, [1, 2], 120, lambda _: None)
+    assert claim.numbers["rate_aware"] == [0.0, 0.0]
+    assert claim.numbers["plain"][0] == pytest.approx(np.std([1] * 15 + [5]) / 1.25)
+    assert "not so: plain about 60%" in claim.reason
+    assert (tmp_path / "routing-R1-spark.png").exists()

@@ -26,7 +26,7 @@ from penstock.spark.sources.status import read_status
 SCHEMA = pa.schema([("seq", pa.int64())])
 BOUND_S = PERIOD_S = 5.0
 KILLED = 0.08  # of moments at which it may be; a gate forgets what it has learnt of rates
-TURNS = 5  # streams write every so many seconds, in turn
+TURNS = 3  # streams write every so many seconds, in turn
 Append = Callable[[dict[str, tuple[int, int]]], None]  # from and up to which number, by stream
 Read = dict[str, list[int]]
 

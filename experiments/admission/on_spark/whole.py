@@ -1,0 +1,207 @@
+"""Fig. 14 with all layers on the embedded cluster: inputs, lanes, routes, windows, executors.
+
+The traffic query of the paper over cabs that are growing files: each comes, bursts and goes, its
+lane is admission's, the route follows from the query, and executors are scaled by what admission
+foresees. One way at a time, since each has the cluster to itself, over the same arrivals.
+"""
+
+import json
+import tempfile
+import threading
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from examples.traffic import AGGREGATES, AREAS, Areas
+from penstock.config import Settings
+from penstock.control.step import Step
+from penstock.control.summary import RunSummary
+from penstock.model.route import Route
+from penstock.model.sinks import ForeachBatch
+from penstock.model.sources import Admission, Streams
+from penstock.model.topology import Topology
+from penstock.spark.run.elastic import ElasticRun
+from penstock.spark.run.place import Place
+from penstock.spark.windows.operator import window_aggregate
+
+MOST, BOUND_S, PERIOD_S = 4, 5.0, 2.0
+ROW_S = 0.004  # that a report keeps a processor busy, and no core
+SEED_CABS, LATE_CABS = 8, 16
+CALM_PER_S, BURST_PER_S = 15.0, 32.0  # reports of a cab
+TICK_S = 0.25
+START_S = 15.0  # until a run has its first executor and batch, about
+SCHEMA = "at BIGINT, longitude DOUBLE, latitude DOUBLE, speed DOUBLE"
+
+
+@dataclass(frozen=True)
+class Course:
+    """When things happen, as shares of the run."""
+
+    duration_s: float
+    join: float = 0.2
+    burst: tuple[float, float] = (0.35, 0.6)
+    leave: float = 0.7
+
+    def rates_per_s(self, at_s: float) -> np.ndarray[Any, np.dtype[np.float64]]:
+        """Reports a second of each cab."""
+        share = at_s / self.duration_s
+        high = self.burst[0] <= share < self.burst[1]
+        rates = np.full(SEED_CABS + LATE_CABS, BURST_PER_S if high else CALM_PER_S)
+        if not self.join <= share < self.leave:
+            rates[SEED_CABS:] = 0.0
+        return rates
+
+    def declared(self) -> str:
+        """Meta-data as an operator of the fleet would write it: when its cabs are busy."""
+        length_s = self.duration_s * (self.burst[1] - self.burst[0])
+        text = ""
+        for cab in range(SEED_CABS + LATE_CABS):
+            joined_s = self.duration_s * (0.0 if cab < SEED_CABS else self.join)
+            phase_s = (joined_s - self.duration_s * self.burst[0]) % self.duration_s
+            text += (
+                f'[streams."cab{cab}.json"]\nleast_rate = {CALM_PER_S}\n'
+                f"greatest_rate = {BURST_PER_S}\nperiod = {self.duration_s}\n"
+                f'phase = {phase_s}\nburst = {length_s}\ntransition = "jump"\n'
+            )
+        return text
+
+
+@dataclass(frozen=True)
+class Way:
+    """A way to run it: how streams are assigned, who scales, and from how many executors."""
+
+    strategy: str
+    policy: str
+    executors: int
+
+
+WAYS = {
+    "drf-m": Way("drf-m", "admission-led", 1),
+    "ard": Way("ard", "admission-led", 1),
+    f"static {MOST}": Way("drf-m", "static", MOST),
+}
+
+
+@dataclass
+class Outcome:
+    """What one way came to; samples are those of the loop's periods."""
+
+    summary: RunSummary
+    executors: list[int] = field(default_factory=list)
+    lanes: list[int] = field(default_factory=list)
+    redirected: int = 0
+
+
+class Waiting:
+    """Areas of reports, each of which takes its time."""
+
+    def __init__(self, row_s: float) -> None:
+        self._row_s, self._areas = row_s, Areas(1_000.0)
+
+    def __call__(self, batches: Iterable[Any]) -> Iterator[Any]:
+        for batch in batches:
+            time.sleep(self._row_s * batch.num_rows)
+            yield from self._areas([batch])
+
+
+def query(folder: Path, way: Way, declared: Path) -> Topology:
+    """The traffic query over files; its route follows from the query."""
+    city = Topology("city", max_latency=BOUND_S)
+    admission = Admission(strategy=way.strategy, period=PERIOD_S, lanes_max=2 * MOST, horizon=3)
+    cabs = Streams(
+        files=str(folder), pattern="*.json", schema=SCHEMA, declared=str(declared),
+        discovery_period="0.5s", admission=admission,
+    )  # fmt: skip
+    city.source("cabs", cabs, route=Route("auto", partitions=MOST))
+    city.add(
+        "reports",
+        "SELECT timestamp_micros(at) AS time, longitude, latitude, speed FROM cabs",
+        upstream="cabs",
+    )
+
+    @city.operator("reports")
+    def areas(reports: Any) -> Any:
+        return reports.mapInArrow(Waiting(ROW_S), AREAS)
+
+    @city.operator("areas")
+    def queues(areas: Any) -> Any:
+        timed = areas.withWatermark("time", "2 seconds")
+        return window_aggregate(
+            timed, by="area", window="6s", slide="1s", aggregates=AGGREGATES, buckets=MOST
+        )
+
+    city.sink("out", "queues", ForeachBatch(lambda batch, number: batch.count() and None))
+    return city
+
+
+def run_way(way: Way, course: Course, seed: int) -> Outcome:
+    """The whole course by one way."""
+    with tempfile.TemporaryDirectory(prefix="penstock-", ignore_cleanup_errors=True) as made:
+        folder = Path(made)
+        (folder / "in").mkdir()
+        declared = folder / "streams.toml"
+        declared.write_text(course.declared(), encoding="utf-8")
+        settings = Settings(
+            policy=way.policy, executors_min=way.executors, executors_max=MOST, slots=1,
+            period_s=PERIOD_S, key_groups=MOST, executor_memory_mb=512, cooldown_in_s=10.0,
+            cooldown_out_s=4.0, history=str(folder / "history.sqlite"),
+        )  # fmt: skip
+        place = Place("embedded", folder / "checkpoint", folder / "spark.log")
+        seen: list[Step] = []
+        with ElasticRun(
+            query(folder / "in", way, declared), settings, place, seen.append
+        ) as run:  # fmt: skip
+            stop = threading.Event()
+            writer = threading.Thread(target=_write, args=(folder / "in", course, seed, stop))
+            writer.start()
+            try:
+                run.wait(course.duration_s + BOUND_S)
+            finally:
+                stop.set()
+                writer.join()
+            summary = run.finish()
+    return _outcome(summary, seen)
+
+
+def _outcome(summary: RunSummary, seen: list[Step]) -> Outcome:
+    found = Outcome(summary)
+    for step in seen:
+        if step.observation is not None:
+            found.executors.append(len(step.observation.nodes))
+            for source in step.observation.sources:
+                found.lanes.append(len(source.lanes))
+                found.redirected = max(found.redirected, source.redirected)
+    return found
+
+
+def _write(folder: Path, course: Course, seed: int, stop: threading.Event) -> None:
+    """Reports as the course has them; those of a tick appear together."""
+    rng = np.random.default_rng(seed)
+    places = rng.zipf(1.6, 4_096) % 200
+    began_s = last_s = time.time()
+    due = np.zeros(SEED_CABS + LATE_CABS)
+    row = 0
+    while (now_s := time.time()) - began_s < course.duration_s and not stop.wait(TICK_S):
+        due += course.rates_per_s(now_s - began_s) * (now_s - last_s)
+        last_s = now_s
+        for cab in np.flatnonzero(due >= 1).tolist():
+            lines = []
+            for _ in range(int(due[cab])):
+                place = int(places[row % len(places)])
+                lines.append(
+                    json.dumps(
+                        {
+                            "at": round(now_s * 1e6), "speed": float(20 + row % 60),
+                            "longitude": -122.5 + 0.0005 * (place * 7919 % 211),
+                            "latitude": 37.7 + 0.0005 * (place * 104_729 % 197),
+                        }
+                    )
+                )  # fmt: skip
+                row += 1
+            due[cab] -= len(lines)
+            with (folder / f"cab{cab}.json").open("a", encoding="utf-8") as file:
+                file.write("\n".join(lines) + "\n")
