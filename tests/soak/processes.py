@@ -18,6 +18,7 @@ from spark.killed_program import processes_below
 TESTS = Path(__file__).parent.parent
 EXECUTOR = b"CoarseGrainedExecutorBackend"
 RUNNER = b"pyspark.sql.streaming.python_streaming_source_runner"
+WORKER = b"pyspark.worker"
 END_LIMIT_S = 60.0
 
 

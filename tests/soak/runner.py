@@ -1,6 +1,6 @@
-"""Kill at random, under a random load, until the time is over; then compare everything.
+"""Kill and stop at random, under a random load, until the time is over; then compare everything.
 
-Run: make soak [MINUTES=30] [SEED=n]. The seed decides the load, the order of kills and the pauses
+Run: make soak [MINUTES=30] [SEED=n]. The seed decides the load, the order of faults and the pauses
 between them.
 """
 
@@ -19,13 +19,23 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
+import numpy as np
+
 from penstock.control.history.store import HistoryStore, Within
 from penstock.spark.sources.program import StreamsProgram
 from soak import load
-from soak.processes import EXECUTOR, RUNNER, Page, Soaked, await_true
+from soak.processes import EXECUTOR, RUNNER, WORKER, Page, Soaked, await_true
 from soak.verify import Verdict, verify
 
 KINDS = ("executor", "source runner", "controller", "page", "driver")
+# Faults of the long form besides those: a worker of the executors killed, and processes that hang
+# for some seconds as they do on a machine that swaps.
+MORE_KINDS = ("Python worker", "executor stopped", "source runner stopped", "driver stopped")
+LONGEST_STOP_S = 8.0
+WORDS = {
+    "executor": EXECUTOR, "executor stopped": EXECUTOR, "source runner": RUNNER,
+    "source runner stopped": RUNNER, "Python worker": WORKER,
+}  # fmt: skip
 RECOVERY_LIMIT_S = 120.0
 FINISH_LIMIT_S = 300.0
 
@@ -51,7 +61,7 @@ class Soak:
         self._history = directory / "history.sqlite"
         self._page: Page | None = None
         self.kills: Counter[str] = Counter()
-        self.slowest_s = 0.0
+        self.recoveries_s: list[float] = []
 
     def run(self, end_s: float, pause_s: float) -> Verdict:
         """Kill in rounds of every kind, as long as it is not yet `end_s` seconds after the start.
@@ -70,7 +80,7 @@ class Soak:
             self._page = Page(self._history)
             self._round(KINDS if end_s > 0 else KINDS[:-1], math.inf, pause_s)
             while self._now_s() < end_s:
-                self._round(KINDS, end_s, pause_s)
+                self._round((*KINDS, *MORE_KINDS), end_s, pause_s)
         finally:
             self._ended.set()
             self._joiner.join()
@@ -133,8 +143,12 @@ class Soak:
             self._page = Page(self._history)
         elif kind == "controller":
             self._program.signal(signal.SIGUSR1)
+        elif kind == "driver stopped":
+            self._stop(self._program.process.pid)
+        elif kind.endswith("stopped"):
+            self._stop(self._victim(WORDS[kind]))
         else:
-            os.kill(self._victim(EXECUTOR if kind == "executor" else RUNNER), signal.SIGKILL)
+            os.kill(self._victim(WORDS[kind]), signal.SIGKILL)
         took_s = await_true(
             f"two more batches after the {kind} was killed",
             lambda: self._lives() and self._program.batches >= seen + 2,
@@ -149,8 +163,16 @@ class Soak:
         if self._page.newest_run() != self._newest_run():
             raise RuntimeError("the page does not know the newest run")
         self.kills[kind] += 1
-        self.slowest_s = max(self.slowest_s, took_s)
-        self._report(f"{self._now_s():6.0f} s  {kind} killed, all well {took_s:.1f} s later")
+        self.recoveries_s.append(took_s)
+        done = kind if kind.endswith("stopped") else f"{kind} killed"
+        self._report(f"{self._now_s():6.0f} s  {done}, all well {took_s:.1f} s later")
+
+    def _stop(self, pid: int) -> None:
+        """Let a process hang for a while; it may be gone when it is to go on."""
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGSTOP)
+            time.sleep(self._moments.uniform(1.0, LONGEST_STOP_S))
+            os.kill(pid, signal.SIGCONT)
 
     def _lives(self) -> bool:
         if not self._program.alive:
@@ -195,7 +217,11 @@ def main() -> int:
         soak = Soak(Path(folder), seed, length_s, lambda line: print(line, flush=True))
         verdict = soak.run(length_s, given.pause)
     kills = ", ".join(f"{kind} {count}" for kind, count in sorted(soak.kills.items()))
-    print(f"kills: {kills}; slowest recovery {soak.slowest_s:.1f} s; seed {seed}")
+    took_s = np.asarray(soak.recoveries_s)
+    print(
+        f"faults: {kills}; recovery: median {np.median(took_s):.1f} s, 99% within "
+        f"{np.percentile(took_s, 99):.1f} s, slowest {took_s.max():.1f} s; seed {seed}"
+    )
     print(verdict.line())
     return 1 if verdict.faults else 0
 
