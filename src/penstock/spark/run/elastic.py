@@ -52,7 +52,7 @@ class ElasticRun:
         topology.check()
         check_last_resort(topology, settings, place.apart)
         if place.apart:
-            check_apart(place.plan, settings.allocation)
+            check_apart(place.apply, settings.allocation)
         self.topology = topology
         self.settings = settings
         self.place = place
@@ -153,6 +153,7 @@ class ElasticRun:
         return RunningApart(
             self.topology, self.session, checkpoint, pace, processors=self.place.processors,
             max_rows=self.settings.channel_rows, accept_changes=self.place.accept_changes,
+            choice=choice,
         )  # fmt: skip
 
     def _controlled(self) -> Controlled:
