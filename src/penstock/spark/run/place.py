@@ -57,7 +57,7 @@ def choose_plan(
             return PlanChoice(None, apply)
         return PlanChoice(
             found.groups, apply, if_possible=True, orders=found.orders,
-            expected_gains=found.expected_gains,
+            expected=found.expected,
         )  # fmt: skip
     return PlanChoice(read_plan_file(Path(wanted)), apply)
 
