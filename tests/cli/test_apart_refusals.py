@@ -20,9 +20,7 @@ made.sink("out", "all", Memory())
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("--plan", "plan.json"), "plan is 'plan.json', but components are to run apart"),
-        (("--plan", "auto"), "plan is 'auto', but components are to run apart"),
-        (("--plan", "auto", "--explain"), "plan is 'auto', but components are to run apart"),
+        (("--plan", "plan.json", "--apply"), "apply is set, but components are to run apart"),
         (("--allocation", "milp"), "allocation is 'milp', but components are to run apart"),
     ],
 )

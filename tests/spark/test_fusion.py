@@ -16,10 +16,12 @@ from penstock.model.observation import Observation, OperatorObservation
 from penstock.model.plan_document import Fusion, Group
 from penstock.model.sinks import Memory
 from penstock.model.topology import Topology
+from penstock.spark.compile.apart import build_apart
 from penstock.spark.compile.builder import build
 from penstock.spark.compile.fused import PlanChoice
 from penstock.spark.compile.inspection import Reading
 from penstock.spark.handles.driver import STRICT
+from penstock.spark.run.apart import RunningApart
 from penstock.spark.run.slow_loop import SlowLoop
 from penstock.spark.run.together import Pace, RunningTopology
 from penstock.workloads.generator import Generator
@@ -309,3 +311,46 @@ def test_a_fusion_of_a_join_is_proposed(session: SparkSession) -> None:
     (group,) = proposal.plan.groups
     assert set(group.operators) == set(MEMBERS)
     assert shuffles(diamond(Memory()), session, (group,)) == ["direction, segment into 3"] * 2
+
+
+def test_fused_operators_are_one_query_where_components_run_apart(
+    session: SparkSession, tmp_path: Path
+) -> None:
+    made = chain([("a", "b"), ("b",)], stateless=True)
+    groups = (Group(("step0", "step1"), ("b",)),)
+    found = build_apart(made, session, Reading(0.0), tmp_path.joinpath, wanted=groups).built
+    shapes = {query.plan.name: query.shape for query in found.queries}
+    assert shapes.keys() == {"chain-rows", "chain-step0"}
+    assert shapes["chain-step0"] is not None
+    assert shapes["chain-step0"].texts == ("b into 3",)
+
+
+@pytest.mark.long
+def test_fused_operators_run_apart_from_others_as_one_query(
+    session: SparkSession, tmp_path: Path
+) -> None:
+    made = chain([("a", "b"), ("b",)], stateless=True)
+    choice = PlanChoice((Group(("step0", "step1"), ("b",)),))
+    folder = tmp_path / "c"
+    for one in (choice, PlanChoice()):  # the second goes on with what the checkpoint knows
+        with RunningApart(made, session, folder, Pace(once=True), choice=one) as running:
+            run_to(running, None)
+            queries = {query.plan.name: query.shape for query in running.built.queries}
+        if one is choice:
+            rows = Counter(running.rows("out"))
+    assert queries.keys() == {"chain-rows", "chain-step0"}
+    assert queries["chain-step0"] is not None
+    assert queries["chain-step0"].texts == ("b into 3",)
+    found = Counter({(row.b, row.window.start.timestamp(), row.n): n for row, n in rows.items()})
+    assert found == batch_counts(("b",), _epoch_s(folder))
+
+
+def test_a_group_that_rows_leave_and_come_back_to_cannot_run_apart(
+    session: SparkSession, tmp_path: Path
+) -> None:
+    made = chain([("a", "b"), ("a", "b"), ("b",)], stateless=False)
+    groups = (Group(("step0", "step2"), ("b",)),)
+    with pytest.raises(
+        InvalidTopology, match="'step0' would get back rows that it sent to 'step1'"
+    ):
+        build_apart(made, session, Reading(0.0), tmp_path.joinpath, wanted=groups)

@@ -145,6 +145,23 @@ def test_collocation_is_measured_and_albic_raises_it() -> None:
     assert record.planned_collocation > 0.4
 
 
+@pytest.mark.parametrize(
+    ("remote_byte_s", "joined"), [(float("nan"), True), (1e-6, True), (0.0, False), (1e-12, False)]
+)
+def test_albic_joins_only_what_repays_its_move(remote_byte_s: float, joined: bool) -> None:
+    """A megabyte a batch, and a tenth of a second for a move: a microsecond a byte repays that."""
+    traffic = GroupTraffic("a", "b", np.arange(4), np.arange(4), np.full(4, 1e6), remote_byte_s)
+    parts = (
+        component("a", [1.0] * 4, ["1", "2", "1", "2"]),
+        component("b", [1.0] * 4, ["2", "1", "2", "1"]),
+    )
+    seen = observation(components=parts, nodes=nodes("1", "2"), traffic=(traffic,))
+    record = Allocating(AllocationRules("albic")).plan(seen, 2, dry_run=False)
+    assert record is not None
+    assert record.collocation == 0.0
+    assert bool(record.moves) == joined
+
+
 class Scene:
     """A loop over fakes that allocates."""
 

@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from penstock.spark.checkpoint.carried_state import _add_batch, _forget_after, next_directory
+from penstock.spark.checkpoint.carried_state import _add_batch, forget_after, next_directory
 from penstock.spark.handles.driver import STRICT
 
 
@@ -16,7 +16,7 @@ def offsets(folder: Path, *batches: int) -> None:
 
 def test_a_batch_that_was_only_planned_is_forgotten_with_its_checksum(tmp_path: Path) -> None:
     offsets(tmp_path, 3, 4, 5)
-    _forget_after(tmp_path, 4)
+    forget_after(tmp_path, 4)
     assert sorted(file.name for file in tmp_path.iterdir()) == [".3.crc", ".4.crc", "3", "4"]
 
 

@@ -7,12 +7,20 @@ from pathlib import Path
 import pytest
 from pyspark.sql.types import StringType, StructField, StructType, TimestampType
 
+from penstock.control.history.digest import room_changes
 from penstock.control.history.store import HistoryStore
 from penstock.control.records import RunRecord
 from penstock.errors import InvalidTopology
 from penstock.fusion.order import StatelessOperator, swapped_unduly
+from penstock.fusion.price import Price
 from penstock.model.decision import RoomDecision
-from penstock.model.observation import ComponentObservation, Observation, OperatorObservation
+from penstock.model.observation import (
+    BatchObservation,
+    ComponentObservation,
+    Observation,
+    OperatorObservation,
+    Shuffles,
+)
 from penstock.model.plan import Component, QueryPlan, TopologyPlan
 from penstock.model.plan_document import Fusion, Group, Order
 from penstock.model.sinks import Memory
@@ -26,6 +34,7 @@ from penstock.spark.run import slow_loop
 from penstock.spark.run.place import choose_plan
 from penstock.spark.run.slow_loop import (
     HORIZON_S,
+    MEASURED,
     ORDER,
     PERIODS,
     SlowLoop,
@@ -104,16 +113,35 @@ def test_the_gain_expected_is_told_of_what_a_start_takes_up() -> None:
     )  # fmt: skip
     taken = replace(made, queries=(query,), orders=(("right", "left"),))
     gains = {
-        Fusion((Group(("left", "one", "two"), ("a",)),)): 0.9,
-        Order(("right", "left")): 0.3,
+        Fusion((Group(("left", "one", "two"), ("a",)),)): {"expected_gain": 0.9},
+        Order(("right", "left")): {"expected_gain": 0.3},
     }
     decisions = [(d.room, d.what, d.numbers) for d in carried_out(taken, gains)]
     assert decisions == [
         ("fusion", "fuse one + two by (a)", {"expected_gain": 0.9}),
         ("order", "right > left", {"expected_gain": 0.3}),
     ]
-    other = {Fusion((Group(("one", "two"), ("b",)),)): 0.9}
+    other = {Fusion((Group(("one", "two"), ("b",)),)): {"expected_gain": 0.9}}
     assert [d.numbers for d in carried_out(taken, other)] == [{}, {}]
+
+
+def test_a_price_foretold_is_told_beside_the_one_measured() -> None:
+    fused = Fusion((Group(("left", "right"), ("a",)),))
+    foretold = {"expected_gain": 0.5, **Price(900.0, 9e4, 0.8).numbers("present"),
+                **Price(600.0, 6e4, 0.5).numbers("foretold")}  # fmt: skip
+    kept: list[RoomDecision] = []
+    loop = SlowLoop(built(), kept.append, foretold=(fused, foretold))
+    for number in range(2 * PERIODS):
+        seen = period(1000.0 + number, 1.0, 1.0)
+        batches = BatchObservation(2, 0.6, 0.1, 500.0)
+        loop.look(replace(seen, batches=batches, shuffles=Shuffles(650.0, 6.5e4)))
+    (told,) = [decision for decision in kept if decision.policy == MEASURED]
+    assert told.reasons == (
+        "rows of a batch: 900 before, foretold 600, measured 650",
+        "bytes of a batch: 9e+04 before, foretold 6e+04, measured 6.5e+04",
+        "seconds of a batch: 0.8 before, foretold 0.5, measured 0.6",
+    )
+    assert not room_changes(told)
 
 
 RUN = RunRecord("steps", "static", 1000.0, 5.0, 5.0)
@@ -145,7 +173,7 @@ def test_a_proposal_comes_back_from_the_history_as_it_was_made(tmp_path: Path) -
         found = proposed(store, "steps")
         choice = choose_plan("auto", False, store, "steps", tmp_path)
     assert found.groups == (Group(("left", "right"), (ODD,)),)
-    assert found.expected_gains == {made.plan: made.numbers["expected_gain"]}
+    assert found.expected == {made.plan: made.numbers}
     assert choice.plan == found.groups
 
 
@@ -159,7 +187,7 @@ def test_what_was_proposed_last_holds_though_it_was_proposed_before(tmp_path: Pa
         run.flush()
         found = proposed(store, "steps")
     assert found.groups == fused.groups
-    assert found.expected_gains == {fused: 0.2}
+    assert {plan: n["expected_gain"] for plan, n in found.expected.items()} == {fused: 0.2}
 
 
 def test_a_proposal_that_is_only_text_is_said_to_be_old_and_left(

@@ -18,6 +18,7 @@ from penstock.cli.demo import demo
 from penstock.cli.doctor import doctor
 from penstock.cli.exit_codes import ExitCodeGroup
 from penstock.cli.history import app as history
+from penstock.cli.key_groups import key_groups
 from penstock.cli.plan import plan
 from penstock.cli.plan_graph import plan_graph
 from penstock.cli.prepare import prepare
@@ -72,6 +73,7 @@ app.command(epilog="Example: penstock plan --history runs/demo/history.sqlite --
 app.command(epilog="Example: penstock plan-graph road.py:road --plan auto --out road.svg")(
     plan_graph
 )
+app.command("key-groups", epilog="Example: penstock key-groups runs/road/checkpoint 32")(key_groups)
 app.command(epilog="Example: penstock doctor --spark")(doctor)
 app.command(epilog="Example: penstock prepare --anew")(prepare)
 app.add_typer(history)

@@ -82,7 +82,7 @@ class Settings:
     )  # fmt: skip
     key_groups: int = _option(
         8, "key-groups", "integer",
-        "Partitions of each component's state; fixed for the life of a checkpoint.",
+        "Partitions of each component's state; `penstock key-groups` changes a checkpoint's.",
         least=1, greatest=100_000,
     )  # fmt: skip
     batch_interval_s: float | None = _option(

@@ -41,6 +41,7 @@ NEWEST_WEIGHT = 0.5  # of the newest load in the running mean: single tasks are 
 LEAST_GAIN = 0.1  # of the load distance; less is not worth a move
 LEAST_COLLOCATED = 0.02  # share of traffic; less is not worth a move
 COLLOCATING = ("albic", "cola", "resource-aware")  # policies that move for less traffic alone
+REPAID_S = 600.0  # within which waiting less for remote bytes has to repay loading state elsewhere
 UNEVEN_OTHER = 25.0  # points of a processor that other work may differ between nodes by chance
 HEAVY_LOAD = 80.0  # points; a node above it is what scaling out is meant to relieve
 
@@ -72,7 +73,9 @@ class Allocating:
 
     def plan(self, observation: Observation, wanted: int, dry_run: bool) -> AllocationRecord | None:
         """What to move now, given how many executors scaling wants; None without key groups."""
-        table = self._smoothed(key_group_table(observation))
+        measured = self._smoothed(key_group_table(observation))
+        move_s = self.cost.seconds(measured.state_bytes)
+        table = measured.worth_joining(move_s, REPAID_S)
         if not len(table) or not table.nodes:
             return None
         if observation.batches is None or not observation.batches.count:
@@ -94,8 +97,8 @@ class Allocating:
             load_distance=distance(cluster.problem, table.home).load_distance,
             planned_distance=decided.plan.distance.load_distance,
             bound=decided.plan.bound,
-            collocation=table.collocation,
-            planned_collocation=_planned_collocation(table, moves),
+            collocation=measured.collocation,
+            planned_collocation=_planned_collocation(measured, moves),
             leaving=self._leaving,
             left_on_leaving=_left(table, self._leaving, moves),
             holds_scaling=crowded or (held[0] if held and moves else None),

@@ -1,7 +1,7 @@
 """The key groups of all components as one table, in the form that an allocation is decided on."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -29,6 +29,7 @@ class KeyGroupTable:
     home: Ints  # position in `nodes`; NOWHERE when its node is gone or not known
     traffic: Traffic
     other_load: Floats  # of each node, in the same points: work that is no key group's
+    remote_price: Floats  # seconds a second that each pair of the traffic costs if it is apart
     reserved_cpu: Floats  # share of a CPU declared for each; NaN where none is
     reserved_memory_bytes: Floats  # declared for the state of each; NaN where none is
 
@@ -40,6 +41,19 @@ class KeyGroupTable:
         """A name for each key group, for reasons."""
         pairs = zip(self.component, self.key_group.tolist(), strict=True)
         return [f"{component}-{group}" for component, group in pairs]
+
+    def worth_joining(self, move_s: Floats, within_s: float) -> "KeyGroupTable":
+        """The table without traffic that would not repay, in some time, the cheaper end's move.
+
+        What is not known to cost anything or nothing counts.
+        """
+        traffic = self.traffic
+        cheaper_s = np.minimum(move_s[traffic.source], move_s[traffic.target])
+        kept = ~(self.remote_price * within_s < cheaper_s)
+        fewer = Traffic(
+            traffic.source[kept], traffic.target[kept], traffic.rate[kept], traffic.operator
+        )
+        return replace(self, traffic=fewer, remote_price=self.remote_price[kept])
 
     @property
     def collocation(self) -> float:
@@ -76,6 +90,7 @@ def key_group_table(observation: Observation) -> KeyGroupTable:
         homes,
         _traffic(observation, first, component),
         _other_load(observation, loads, homes),
+        _remote_price(observation, first),
         *_reserved(observation, component),
     )
 
@@ -114,6 +129,14 @@ def _traffic(observation: Observation, first: dict[str, int], component: list[st
         np.concatenate([one.size_bytes for one in known] or [np.empty(0)]),
         np.array([number[name] for name in component], dtype=np.int64),
     )
+
+
+def _remote_price(observation: Observation, first: dict[str, int]) -> Floats:
+    """What is sent is that of a batch, so it comes as often as batches do."""
+    batches = observation.batches.count if observation.batches is not None else 1
+    known = [one for one in observation.traffic if one.source in first and one.target in first]
+    paid = [one.size_bytes * one.remote_byte_s for one in known]
+    return np.concatenate([*paid, np.empty(0)]) * batches / observation.period_s
 
 
 @dataclass(frozen=True)

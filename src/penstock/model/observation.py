@@ -44,13 +44,17 @@ class KeyGroups:
 
 @dataclass(frozen=True)
 class GroupTraffic:
-    """Bytes from the key groups of a component to those of the next, one entry for each pair."""
+    """Bytes from the key groups of a component to those of the next, one entry for each pair.
+
+    `remote_byte_s` is how long a task waits for a byte from another node; NaN where nothing shows.
+    """
 
     source: str
     target: str
     from_group: Ints
     to_group: Ints
     size_bytes: Floats
+    remote_byte_s: float = float("nan")
 
 
 @dataclass(frozen=True)
@@ -139,6 +143,14 @@ class BatchObservation:
     mean_duration_s: float
     mean_overhead_s: float  # duration less the work divided by the processors that shared it
     mean_rows: float
+
+
+@dataclass(frozen=True)
+class Shuffles:
+    """What tasks sent each other: means of a batch."""
+
+    rows: float
+    size_bytes: float
 
 
 @dataclass(frozen=True)
@@ -242,6 +254,7 @@ class Observation:
     state: tuple[StateObservation, ...] = ()  # beside that of components
     decided: tuple[RoomDecision, ...] = ()  # since the observation before; kept as decisions
     flows: Flows = Flows()  # where they are counted; not kept in the history
+    shuffles: Shuffles | None = None  # likewise
     foreseen: bool = False  # rates are those expected soon; all else is what was measured
 
     @cached_property

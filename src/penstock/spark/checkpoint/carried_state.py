@@ -43,8 +43,8 @@ def carry_over(
     if the last run ended in good order.
     """
     remove_tree(new)  # of an attempt that did not come to be recorded
-    batches = _numbers(old / "commits")
-    planned = _numbers(old / "offsets")
+    batches = numbered(old / "commits")
+    planned = numbered(old / "offsets")
     if not batches:
         if planned and _may_be_written(query, commits, planned[-1], written):
             raise _unfinished(query, planned[-1])
@@ -68,7 +68,7 @@ def carry_over(
 def copy_checkpoint(old: Path, new: Path, last: int, strict: bool) -> None:
     """Copy a checkpoint as it is after its last finished batch, with an empty batch behind it."""
     copy_tree(old, new)
-    _forget_after(new / "offsets", last)
+    forget_after(new / "offsets", last)
     _add_batch(new / "offsets", last, strict)
     _name_alike(new / "state")
 
@@ -101,15 +101,16 @@ def _unfinished(query: PlannedQuery, batch: int) -> InvalidTopology:
     )
 
 
-def _numbers(folder: Path) -> list[int]:
+def numbered(folder: Path) -> list[int]:
+    """The batches that a log of Spark's has entries for, in order."""
     if not folder.is_dir():
         return []
     return sorted(int(file.name) for file in folder.iterdir() if file.name.isdigit())
 
 
-def _forget_after(folder: Path, last: int) -> None:
+def forget_after(folder: Path, last: int) -> None:
     """Drop batches that were planned and never written: their rows come in the next one."""
-    for batch in _numbers(folder):
+    for batch in numbered(folder):
         if batch > last:
             remove(folder / str(batch))
             remove(folder / f".{batch}.crc")

@@ -15,6 +15,7 @@ from penstock.errors import InvalidInput, InvalidTopology, Unavailable
 from penstock.spark.checkpoint.durable_files import (
     make_directory,
     remove_leftovers,
+    remove_tree,
     write_atomically,
 )
 from penstock.spark.checkpoint.operators import refuse_changes
@@ -85,6 +86,27 @@ class Checkpoint:
     def record_plan(self, record: dict[str, Any]) -> None:
         """Replace what is recorded of the plan, whole or not at all."""
         write_atomically(self._ours / "plan.json", record)
+
+    def note_key_groups(self, count: int) -> None:
+        """Let later runs have another number of key groups than the first."""
+        identity = self._remembered("identity", {})
+        write_atomically(self._ours / "identity.json", {**identity, "key_groups": count})
+
+    def supersede(self, directories: dict[str, str]) -> None:
+        """Remember directories of queries that have moved, until those have gone on elsewhere."""
+        write_atomically(self._ours / "superseded.json", {**self.superseded(), **directories})
+
+    def superseded(self) -> dict[str, str]:
+        """The directory of each query that is kept until its next batch has committed."""
+        file = self._ours / "superseded.json"
+        return self._remembered("superseded", {}) if file.exists() else {}
+
+    def forget_superseded(self, query: str) -> None:
+        """Remove what a query has left behind."""
+        left = self.superseded()
+        directory = left.pop(query)
+        write_atomically(self._ours / "superseded.json", left)
+        remove_tree(self.directory / "queries" / directory)
 
     def mark_stopped(self, batches: dict[str, int] | None) -> None:
         """Remember the last batch that each query wrote; None while a run may write more."""

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 from penstock.errors import InvalidTopology
 from penstock.model.plan import Orders, QueryPlan, TopologyPlan
-from penstock.model.plan_document import plan_document, read_plan
+from penstock.model.plan_document import Group, plan_document, read_plan
 from penstock.model.topology import SinkBinding
 from penstock.spark.handles.physical_plan import Shape
 
@@ -103,6 +103,14 @@ class PlanRecord:
         orders = tuple(tuple(order) for order in document.get("orders", ()))
         return cls(plan, document["fingerprints"], document["directories"], orders)
 
+    def fused_groups(self) -> tuple[Group, ...]:
+        """The components that are fused."""
+        return tuple(
+            Group(tuple(members), tuple(key))
+            for found in self.fingerprints.values()
+            for _, key, members in found["components"]
+        )
+
     def moved(self, query: str, directory: str) -> "PlanRecord":
         """The record once a query is kept elsewhere."""
         return replace(self, directories={**self.directories, query: directory})
@@ -155,12 +163,13 @@ def refusal(query: PlannedQuery, before: PlanRecord | None, directory: object) -
     old = before.fingerprints.get(query.plan.name, {}) if before is not None else {}
     return InvalidTopology(
         f"query {query.plan.name!r}: checkpoint {directory} was created with "
-        f"{_described(old)}, and would now run with {_described(fingerprint(query))}; go on "
+        f"{described(old)}, and would now run with {described(fingerprint(query))}; go on "
         "without --plan, add --apply to carry its state over, or choose another checkpoint."
     )
 
 
-def _described(found: dict[str, Any]) -> str:
+def described(found: dict[str, Any]) -> str:
+    """A fingerprint for a person."""
     if not found:
         return "no fused components"
     parts = [

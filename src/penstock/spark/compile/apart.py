@@ -9,6 +9,7 @@ from pyspark.sql import SparkSession
 
 from penstock.errors import InvalidTopology
 from penstock.model.plan import QueryPlan, TopologyPlan
+from penstock.model.plan_document import Group
 from penstock.model.route import Route
 from penstock.model.topology import Topology
 from penstock.spark.channels.log import Channel
@@ -16,6 +17,7 @@ from penstock.spark.channels.publishing import schema_json
 from penstock.spark.compile.apart_split import Part, Splitter
 from penstock.spark.compile.builder import BuiltQuery, BuiltTopology, build
 from penstock.spark.compile.components import apart_components
+from penstock.spark.compile.fused import fused_groups
 from penstock.spark.compile.inspection import Inspection, Reading, inspect_topology
 
 
@@ -56,14 +58,18 @@ def build_apart(
     reading: Reading,
     place: Callable[[str], Path],
     max_rows: int | None = None,
+    wanted: TopologyPlan | tuple[Group, ...] | None = None,
 ) -> BuiltApart:
     """Check a topology, make its channels and build a query for each component.
 
-    `place` says where the channel of an operator is kept.
+    `place` says where the channel of an operator is kept. Operators that `wanted` fuses are one
+    component, with one shuffle, and processors of its own like any other.
     """
     inspection = inspect_topology(topology, session, Reading(reading.epoch_s))
-    components = apart_components(topology, inspection)
+    fused = {part.name: part for part in fused_groups(topology, inspection, wanted)}
+    components = apart_components(topology, inspection, tuple(fused.values()))
     splitter = Splitter(topology, inspection, components, place, max_rows)
+    splitter.check_circles()
     splitter.check_feedback()
     channels = splitter.channels()
     for operator, readers in channels.items():
@@ -77,7 +83,9 @@ def build_apart(
         own = replace(reading, reuse=True)
         if reading.controls is not None:
             own = replace(own, controls=replace(reading.controls, component=part.component.name))
-        made = build(part.topology, session, own)
+        own_group = (Group(part.component.operators, part.component.key),)
+        groups = own_group if part.component.name in fused else None
+        made = build(part.topology, session, own, groups)
         queries.append(_one_query(part, made))
         routes |= {source.name: source.route for source in made.topology.sources if source.route}
     reasons = tuple(

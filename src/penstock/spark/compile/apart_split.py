@@ -82,6 +82,21 @@ class Splitter:
         """One for each component, upstreams first."""
         return [self._part(component) for component in self._ordered()]
 
+    def check_circles(self) -> None:
+        """Rows that leave a component must not come back to it, but by a declared loop."""
+        graph: nx.DiGraph[str] = nx.DiGraph(
+            (self._home[upstream], self._home[operator.name])
+            for operator in self._topology.operators
+            for upstream in operator.upstreams
+            if self._home.get(upstream, self._home[operator.name]) != self._home[operator.name]
+        )
+        if not nx.is_directed_acyclic_graph(graph):
+            circle = [one for one, _ in nx.find_cycle(graph)]
+            raise InvalidTopology(
+                f"plan: run apart, component {circle[0]!r} would get back rows that it sent to "
+                f"{', '.join(map(repr, circle[1:]))}; fuse these too, or less."
+            )
+
     def check_feedback(self) -> None:
         """A loop's declared schema must be that of the operator it comes from."""
         for name, feedback in self._topology.feedbacks.items():

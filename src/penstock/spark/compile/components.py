@@ -25,11 +25,13 @@ def default_components(
     return _components(inspection, sources, operators, begins)
 
 
-def apart_components(topology: Topology, inspection: Inspection) -> tuple[Component, ...]:
+def apart_components(
+    topology: Topology, inspection: Inspection, groups: tuple[Component, ...] = ()
+) -> tuple[Component, ...]:
     """A component begins where rows are shuffled, where it is declared, or where streams meet.
 
-    All other operators belong to the component of their upstream. So a component has its inputs at
-    its first operator only, and components form a graph without cycles but for declared feedback.
+    All other operators belong to the component of their upstream, and those of a group to one. So
+    components form a graph without cycles but for declared feedback, unless a group closes one.
     """
     sent = {binding.upstream for binding in topology.sinks}  # a source may go to one as it is
     sources = [source.name for source in topology.sources if source.name in sent]
@@ -42,7 +44,7 @@ def apart_components(topology: Topology, inspection: Inspection) -> tuple[Compon
             return True
         return len({home.get(upstream, upstream) for upstream in operator.upstreams}) > 1
 
-    return _components(inspection, sources, topology.ordered(), begins)
+    return _components(inspection, sources, topology.ordered(), begins, groups)
 
 
 def _components(
@@ -50,12 +52,17 @@ def _components(
     sources: Iterable[str],
     operators: Iterable[Operator],
     begins: Callable[[Operator, Homes], bool],
+    groups: tuple[Component, ...] = (),
 ) -> tuple[Component, ...]:
+    group_of = {name: group for group in groups for name in group.operators}
     members: dict[str, list[str]] = {name: [] for name in sources}
     keys: dict[str, tuple[str, ...]] = {}
     home: Homes = {}
     for operator in operators:
-        if begins(operator, home):
+        group = group_of.get(operator.name)
+        if group is not None:
+            name, keys[group.name] = group.name, group.key
+        elif begins(operator, home):
             name = operator.name
             analysis = inspection.operators[name]
             inferred = tuple(sorted(analysis.keys[0])) if analysis.keys else ()

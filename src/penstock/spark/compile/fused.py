@@ -51,7 +51,7 @@ class PlanChoice:
     if_possible: bool = False  # stay with the checkpoint's plan where state cannot be carried over
     orders: tuple[tuple[str, ...], ...] = ()
     as_declared: bool = False
-    expected_gains: Mapping[PlanChange, float] = field(default_factory=dict)
+    expected: Mapping[PlanChange, Mapping[str, float]] = field(default_factory=dict)
 
 
 def possible_part(

@@ -107,6 +107,7 @@ def can_rewrite_state(spark: SparkSession) -> None:
     with asking("divide state anew"):
         require_constructor(spark, CHECKPOINT_LOGS, 3)
         require_constructor(spark, REWRITER, 8)
+        spark._streamingCheckpointManager  # noqa: B018 - says so itself where there is none
 
 
 def can_follow_queries(spark: SparkSession) -> None:

@@ -23,6 +23,7 @@ from penstock.spark.handles import (
     plans,
     probes,
     queries,
+    state_reading,
     state_rewriting,
     state_stores,
     work,
@@ -89,7 +90,14 @@ PROBES: Mapping[Family, Probe] = {
             state_stores.StoreLocations,
         ),
     ),
-    Family.REWRITE_STATE: Probe(probes.can_rewrite_state, (state_rewriting.rewrite_state,)),
+    Family.REWRITE_STATE: Probe(
+        probes.can_rewrite_state,
+        (
+            state_rewriting.rewrite_state,
+            state_rewriting.repartition_state,
+            state_reading.state_digests,
+        ),
+    ),
     Family.FOLLOW_QUERIES: Probe(
         probes.can_follow_queries,
         (

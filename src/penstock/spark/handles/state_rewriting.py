@@ -49,6 +49,12 @@ def rewrite_state(spark: SparkSession, checkpoint: str, last_batch: int, divide:
         raise Unavailable(f"batch {last_batch + 1} of {checkpoint} was committed by somebody else.")
 
 
+@asking("divide state into other key groups")
+def repartition_state(spark: SparkSession, checkpoint: str, key_groups: int) -> None:
+    """Divide the state of a checkpoint anew, by its whole keys, in a batch that is added to it."""
+    spark._streamingCheckpointManager.repartition(checkpoint, key_groups)
+
+
 def _said(error: Exception) -> str:
     inner = getattr(error, "java_exception", None)
     if inner is None:

@@ -46,6 +46,7 @@ class StageInfo:
     input_records: int
     shuffle_records_read: int
     shuffle_records_written: int
+    shuffle_bytes_written: int
     completed_ms: int | None
     rdd_ids: frozenset[int]
 
@@ -67,6 +68,7 @@ class TaskColumns:
     shuffle_local_bytes: Ints
     shuffle_remote_bytes: Ints
     shuffle_written_bytes: Ints
+    fetch_wait_ms: Ints  # for blocks of other hosts
 
     def __len__(self) -> int:
         return len(self.partition)
@@ -129,6 +131,7 @@ def stages(spark: SparkSession, stage_ids: tuple[int, ...]) -> tuple[StageInfo, 
                 input_records=row["inputRecords"],
                 shuffle_records_read=row["shuffleReadRecords"],
                 shuffle_records_written=row["shuffleWriteRecords"],
+                shuffle_bytes_written=row["shuffleWriteBytes"],
                 completed_ms=row.get("completionTime"),
                 rdd_ids=frozenset(row["rddIds"]),
             )
@@ -167,6 +170,7 @@ def stage_tasks(spark: SparkSession, stage_id: int, attempt: int = 0) -> TaskCol
         shuffle_local_bytes=metric("shuffleReadMetrics", "localBytesRead"),
         shuffle_remote_bytes=metric("shuffleReadMetrics", "remoteBytesRead"),
         shuffle_written_bytes=metric("shuffleWriteMetrics", "bytesWritten"),
+        fetch_wait_ms=metric("shuffleReadMetrics", "fetchWaitTime"),
     )
 
 

@@ -47,6 +47,13 @@ class _Followed:
     new: list[AttachedBatch] = field(default_factory=list)
 
 
+def state_partitions(query: StreamingQuery) -> int:
+    """The key groups of a query's state; 0 where it keeps none, or has not said so yet."""
+    progress = query.lastProgress
+    stateful = progress.stateOperators if progress is not None else []
+    return max((int(operator.numShufflePartitions) for operator in stateful), default=0)
+
+
 class AttachedMeasurer:
     """The loop's Measurer over queries that come and go."""
 

@@ -13,7 +13,7 @@ import numpy as np
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from penstock.model.observation import Floats, Ints
+from penstock.model.observation import Floats, Ints, Shuffles
 from penstock.model.plan import QueryPlan
 from penstock.spark import handles
 from penstock.spark.handles import (
@@ -64,6 +64,9 @@ class QueryWork:
     batches: frozenset[int]
     routes: dict[str, RouteLoad] = field(default_factory=dict)  # by source
     nodes: dict[str, NodeTime] = field(default_factory=dict)  # of the newest batch
+    remote_bytes: int = 0  # that tasks of the newest batch read from other hosts
+    remote_wait_s: float = 0.0  # for them
+    shuffles: Shuffles = field(default_factory=lambda: Shuffles(0.0, 0.0))  # of all batches
 
     @property
     def total_busy_s(self) -> float:
@@ -213,7 +216,16 @@ class WorkReader:
             frozenset(job.batch_id for job in known if job.batch_id is not None),
             routes,
             node_times(tasks.values()),
+            sum(int(stage.shuffle_remote_bytes.sum()) for stage in tasks.values()),
+            sum(int(stage.fetch_wait_ms.sum()) for stage in tasks.values()) / 1e3,
+            _shuffles([stages[job.id] for job in known]),
         )
+
+
+def _shuffles(batches: Sequence[tuple[StageInfo, ...]]) -> Shuffles:
+    rows = sum(stage.shuffle_records_written for batch in batches for stage in batch)
+    size = sum(stage.shuffle_bytes_written for batch in batches for stage in batch)
+    return Shuffles(rows / len(batches), size / len(batches))
 
 
 def _first_jobs(jobs: Sequence[JobInfo]) -> list[JobInfo]:

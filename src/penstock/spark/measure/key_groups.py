@@ -8,6 +8,7 @@ import threading
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
@@ -49,6 +50,7 @@ class KeyGroupReader:
         self._begun: BatchExecution | None = None
         self._ended: BatchExecution | None = None
         self._traffic: dict[tuple[str, str], Floats] = {}
+        self._remote_bytes = self._remote_wait_s = 0.0  # running means over batches
         self.held: dict[str, HeldGroups] = {}
         self.newest: int | None = None  # the batch they were seen in
 
@@ -64,6 +66,8 @@ class KeyGroupReader:
             work = self._work.take()
             if work is None:
                 return
+            self._remote_bytes += NEWEST_WEIGHT * (work.remote_bytes - self._remote_bytes)
+            self._remote_wait_s += NEWEST_WEIGHT * (work.remote_wait_s - self._remote_wait_s)
             held = dict(self.held)
             for name, load in work.groups.items():
                 named = self._prefix + name
@@ -91,7 +95,27 @@ class KeyGroupReader:
             pair = self._prefix + one.component, self._prefix + feeds
             before = self._traffic.get(pair, newest)
             self._traffic[pair] = (1 - NEWEST_WEIGHT) * before + NEWEST_WEIGHT * newest
-        return tuple(_traffic(*pair, sizes) for pair, sizes in self._traffic.items())
+        price_s = self._remote_byte_s()
+        return tuple(_traffic(*pair, sizes, price_s) for pair, sizes in self._traffic.items())
+
+    def _remote_byte_s(self) -> float:
+        """What tasks wait for a byte of another host; NaN while all that is sent stays at home.
+
+        Executors of one host read each other's files, for which Spark counts no remote byte.
+        """
+        if self._remote_bytes >= 1:
+            return self._remote_wait_s / self._remote_bytes
+        crosses = any(
+            bool((sizes[self._apart(*pair, sizes)] > 0).any())
+            for pair, sizes in self._traffic.items()
+        )
+        return 0.0 if crosses else float("nan")
+
+    def _apart(self, source: str, target: str, sizes: Floats) -> NDArray[np.bool_]:
+        """Pairs of key groups on two executors."""
+        if source not in self.held or target not in self.held:
+            return np.zeros(sizes.shape, dtype=bool)
+        return np.not_equal.outer(self.held[source].executor, self.held[target].executor)
 
     def state_bytes(self, component: str) -> Floats:
         """Bytes that each key group of a component would load elsewhere."""
@@ -108,9 +132,9 @@ class KeyGroupReader:
         return new
 
 
-def _traffic(source: str, target: str, sizes: Floats) -> GroupTraffic:
+def _traffic(source: str, target: str, sizes: Floats, price_s: float) -> GroupTraffic:
     sender, receiver = np.nonzero(sizes)
-    return GroupTraffic(source, target, sender, receiver, sizes[sender, receiver])
+    return GroupTraffic(source, target, sender, receiver, sizes[sender, receiver], price_s)
 
 
 def _held(load: GroupLoad, before: HeldGroups | None) -> HeldGroups:

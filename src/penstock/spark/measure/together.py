@@ -23,6 +23,7 @@ from penstock.model.observation import (
     NodeObservation,
     Observation,
     RouteObservation,
+    Shuffles,
 )
 from penstock.model.plan import Component
 from penstock.spark.checkpoint.state_size import state_bytes
@@ -138,6 +139,7 @@ class SparkMeasurer:
             sources=running.sources.observe(),
             missing=tuple(missing),
             traffic=traffic,
+            shuffles=_shuffles(works),
             decided=(
                 *self._tables.take(routes, now_s),
                 *self._shed.take(running.shed_rows(), arrival_rate_per_s * period_s, now_s),
@@ -219,6 +221,14 @@ class SparkMeasurer:
             reserved_memory_bytes=self._running.topology.reserved_memory_bytes(component.operators),
             key_groups=learnt.groups,
         )
+
+
+def _shuffles(works: dict[str, QueryWork]) -> Shuffles | None:
+    """Of a batch of all queries; None in a period in which none ended."""
+    if not works:
+        return None
+    sent = [work.shuffles for work in works.values()]
+    return Shuffles(sum(one.rows for one in sent), sum(one.size_bytes for one in sent))
 
 
 def _input_rows(report: BatchReport, component: Component, query: BuiltQuery) -> int:

@@ -1,5 +1,6 @@
 """A topology whose components run apart: its queries, its channels, and how it ends."""
 
+import logging
 import threading
 import time
 from collections.abc import Mapping
@@ -14,12 +15,16 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from penstock.errors import InvalidInput, InvalidTopology
+from penstock.model.plan import TopologyPlan
+from penstock.model.plan_document import Group
 from penstock.model.topology import Topology
 from penstock.spark.channels.entries import Entry
 from penstock.spark.channels.log import Channel
+from penstock.spark.checkpoint.plan_agreement import recorded_plan
 from penstock.spark.compile.apart import BuiltApart, build_apart
 from penstock.spark.compile.apart_split import Part
 from penstock.spark.compile.builder import BuiltQuery, BuiltTopology
+from penstock.spark.compile.fused import PlanChoice
 from penstock.spark.compile.inspection import Reading
 from penstock.spark.measure.batch_arrivals import BatchArrivals
 from penstock.spark.measure.ledger import Ledger, LedgerEntry, WrittenLedger
@@ -28,6 +33,8 @@ from penstock.spark.run.together import Pace, RunningTopology
 from penstock.spark.sinks.batch_writer import BatchWriter, ChannelSide
 from penstock.spark.sources.offsets import Offset
 from penstock.spark.sources.running.kinds import running_sources
+
+log = logging.getLogger(__name__)
 
 POOL = "spark.scheduler.pool"
 START_LIMIT_S = 60.0
@@ -52,6 +59,7 @@ class RunningApart(RunningTopology):
         processors: Mapping[str, int] | None = None,
         max_rows: int | None = None,
         accept_changes: bool = False,
+        choice: PlanChoice = PlanChoice(),  # noqa: B008 - frozen
     ) -> None:
         endless = [
             name
@@ -66,19 +74,21 @@ class RunningApart(RunningTopology):
             )
         self._at_once = pace.once
         super().__init__(
-            topology, session, checkpoint, replace(pace, once=False), measured,
-            accept_changes=accept_changes,
+            topology, session, checkpoint, replace(pace, once=False), measured, choice,
+            accept_changes,
         )  # fmt: skip
+        if choice.orders:
+            log.warning("stateless operators keep their declared order where components run apart")
         self._processors = dict(processors or {})
         self._max_rows = max_rows
         self._reached: dict[str, dict[str, Offset]] = {}  # by query and source
         self._position = threading.Lock()
 
     def _build(self, reading: Reading) -> BuiltTopology:
-        self.apart: BuiltApart = build_apart(
-            self.topology, self.session, replace(reading, at_once=self._at_once),
-            self._checkpoint.channel, self._max_rows,
-        )  # fmt: skip
+        wanted, record = self._choice.plan, recorded_plan(self._checkpoint)
+        if wanted is None and record is not None:
+            wanted = record.fused_groups()
+        self.apart = self._tried(reading, wanted)
         names = [part.component.name for part in self.apart.parts]
         for name in self._processors:
             if name not in names:
@@ -90,6 +100,14 @@ class RunningApart(RunningTopology):
             self._order_tasks(part)
         self._channels = {op: Channel(self._checkpoint.channel(op)) for op in self.apart.channels}
         return self.apart.built
+
+    def _tried(
+        self, reading: Reading, wanted: TopologyPlan | tuple[Group, ...] | None
+    ) -> BuiltApart:
+        return build_apart(
+            self.topology, self.session, replace(reading, at_once=self._at_once),
+            self._checkpoint.channel, self._max_rows, wanted,
+        )  # fmt: skip
 
     def _ledger(self) -> Ledger:
         return WrittenLedger(self.inputs, self._sources_behind())

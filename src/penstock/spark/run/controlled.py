@@ -10,6 +10,7 @@ from penstock.config import Settings
 from penstock.control.actions import SetExecutors
 from penstock.control.assembly import planned_limits
 from penstock.control.controlled import Controlled
+from penstock.control.key_group_count import KeyGroupAdvice
 from penstock.errors import Unavailable
 from penstock.spark.act.actuator import SparkActuator, traffic_of
 from penstock.spark.act.apart import ApartActuator
@@ -17,7 +18,7 @@ from penstock.spark.act.attached_placements import AttachedPlacements
 from penstock.spark.act.executors import SparkExecutors
 from penstock.spark.act.placement import Placement, cannot_place
 from penstock.spark.measure.apart import ApartMeasurer
-from penstock.spark.measure.attached import AttachedMeasurer
+from penstock.spark.measure.attached import AttachedMeasurer, state_partitions
 from penstock.spark.measure.together import SparkMeasurer
 from penstock.spark.run.apart import RunningApart
 from penstock.spark.run.together import RunningTopology
@@ -34,8 +35,10 @@ def together(
     slots = actuator.slots_per_executor()
     running.send_parallelism(actuator.executors() * slots)
     places = settings.allocation is not None
+    measurer = SparkMeasurer(running, (lambda: traffic_of(placements)) if places else None)
+    key_groups = settings.key_groups if any(q.stateful for q in running.built.queries) else 0
     return Controlled(
-        measurer=SparkMeasurer(running, (lambda: traffic_of(placements)) if places else None),
+        measurer=KeyGroupAdvice(measurer, lambda: key_groups, settings.executors_max * slots),
         actuator=actuator,
         limits=planned_limits(
             settings,
@@ -89,7 +92,11 @@ def attached(
     slots = actuator.slots_per_executor()
     held_state = placements.follow if placements is not None else None
     return Controlled(
-        measurer=AttachedMeasurer(session, queries, max_latency_s, held_state),
+        measurer=KeyGroupAdvice(
+            AttachedMeasurer(session, queries, max_latency_s, held_state),
+            lambda: max((state_partitions(query) for query in queries()), default=0),
+            settings.executors_max * slots,
+        ),
         actuator=actuator,
         limits=planned_limits(
             settings, settings.executors_min * slots, settings.executors_max * slots, max_latency_s

@@ -33,7 +33,7 @@ from penstock.spark.run.before_start import (
 )
 from penstock.spark.run.history import begin_history
 from penstock.spark.run.place import Place, check_apart, choose_plan, open_session
-from penstock.spark.run.slow_loop import SlowLoop, carried_out
+from penstock.spark.run.slow_loop import SlowLoop, carried_out, foretold_of
 from penstock.spark.run.together import Pace, RunningTopology
 from penstock.spark.run.warm_up import warm_up
 from penstock.spark.sources.program import StreamsProgram
@@ -52,7 +52,7 @@ class ElasticRun:
         topology.check()
         check_last_resort(topology, settings, place.apart)
         if place.apart:
-            check_apart(place.plan, settings.allocation)
+            check_apart(place.apply, settings.allocation)
         self.topology = topology
         self.settings = settings
         self.place = place
@@ -97,10 +97,11 @@ class ElasticRun:
             edges=self.running.built.topology.edges,
         )  # fmt: skip
         self.run_id = history.run_id
+        self.plan = tuple(carried_out(self.running.built, choice.expected))
         self.slow_loop = SlowLoop(
-            self.running.built, history.room_decided, proposal_rules_of(self.settings)
-        )
-        self.plan = tuple(carried_out(self.running.built, choice.expected_gains))
+            self.running.built, history.room_decided, proposal_rules_of(self.settings),
+            foretold_of(self.plan),
+        )  # fmt: skip
         for decision in (*([proposed] if proposed is not None else []), *self.plan):
             history.room_decided(decision)
         settings = with_experience(
@@ -133,8 +134,9 @@ class ElasticRun:
         assert isinstance(plan, Fusion)
         if plan.groups:
             warm_up(self.topology, self.session, PlanChoice(plan.groups))
-        gain = made.numbers["expected_gain"]
-        return PlanChoice(plan.groups, if_possible=True, expected_gains={plan: gain}), made
+        # Of a warm-up only the gain holds: its batches are not those of the run.
+        gain = {"expected_gain": made.numbers["expected_gain"]}
+        return PlanChoice(plan.groups, if_possible=True, expected={plan: gain}), made
 
     def _queries(self, checkpoint: Path, choice: PlanChoice) -> RunningTopology:
         running = self._made(checkpoint, choice)
@@ -153,6 +155,7 @@ class ElasticRun:
         return RunningApart(
             self.topology, self.session, checkpoint, pace, processors=self.place.processors,
             max_rows=self.settings.channel_rows, accept_changes=self.place.accept_changes,
+            choice=choice,
         )  # fmt: skip
 
     def _controlled(self) -> Controlled:

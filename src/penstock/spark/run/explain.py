@@ -16,7 +16,7 @@ from penstock.spark.compile.builder import BuiltQuery, BuiltTopology, build
 from penstock.spark.compile.fused import relaxed
 from penstock.spark.compile.inspection import Reading
 from penstock.spark.handles import planned_shape
-from penstock.spark.run.place import PlanName, build_session, check_apart, read_plan_file
+from penstock.spark.run.place import PlanName, build_session, read_plan_file
 from penstock.spark.run.slow_loop import proposed
 
 _ROUTED = "ShufflePartitionIdPassThrough"  # Spark's name for rows that say their partition
@@ -64,8 +64,6 @@ def explain(
     plan: PlanName = None, history: str | None = None,
 ) -> Explanation:  # fmt: skip
     """Build a topology's queries on a local session and say what they are."""
-    if apart:
-        check_apart(plan, None)
     wanted = _wanted(plan, topology.name, history)
     session = build_session(
         "penstock-explain", "local[1]", key_groups=key_groups, log_file=log_file
@@ -105,7 +103,9 @@ def _built(
     if not apart:
         return build(topology, session, reading, wanted.plan, wanted.orders)
     with tempfile.TemporaryDirectory(prefix="penstock-explain-") as folder:
-        return build_apart(topology, session, reading, Path(folder).joinpath).built
+        return build_apart(
+            topology, session, reading, Path(folder).joinpath, wanted=wanted.plan
+        ).built
 
 
 def _wanted(plan: PlanName, topology: str, history: str | None) -> _Wanted:

@@ -57,23 +57,22 @@ def choose_plan(
             return PlanChoice(None, apply)
         return PlanChoice(
             found.groups, apply, if_possible=True, orders=found.orders,
-            expected_gains=found.expected_gains,
+            expected=found.expected,
         )  # fmt: skip
     return PlanChoice(read_plan_file(Path(wanted)), apply)
 
 
-def check_apart(plan: PlanName, allocation: str | None) -> None:
+def check_apart(apply: bool, allocation: str | None) -> None:
     """Refuse what cannot be carried out where components run apart."""
-    if plan not in (None, "none"):
-        shown = f"plan is {plan!r}" if isinstance(plan, str) else "a plan is given"
+    if apply:
         raise InvalidInput(
-            f"{shown}, but components are to run apart, where each keyed operator is one of its "
-            "own; leave one of the two out."
+            "apply is set, but components are to run apart, where each is a query with a "
+            "checkpoint of its own that no other plan goes on with; choose another checkpoint."
         )
     if allocation is not None:
         raise InvalidInput(
-            f"allocation is {allocation!r}, but components are to run apart, where key groups are "
-            "not placed; leave one of the two out."
+            f"allocation is {allocation!r}, but components are to run apart, where one task works "
+            "on several key groups and Spark chooses its place; leave one of the two out."
         )
 
 

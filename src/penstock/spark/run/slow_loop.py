@@ -15,6 +15,7 @@ from penstock.control.history.store import HistoryStore
 from penstock.fusion.operator_costs import costs_by_operator
 from penstock.fusion.order import StatelessOperator, decide_order
 from penstock.fusion.planner import Algorithm
+from penstock.fusion.price import Price, measured_price
 from penstock.fusion.proposal import ProposalRules, propose_fusion
 from penstock.fusion.shuffles import Key
 from penstock.fusion.statistics import measured_graph
@@ -27,11 +28,13 @@ from penstock.spark.compile.inspection import Inspection
 from penstock.spark.compile.reordering import movable, runs_of
 from penstock.spark.handles.analysed_plan import Columns
 from penstock.spark.handles.messages import first_line
+from penstock.spark.run.fusion_price import FusionPrice
 
 ROOM = "fusion"
 ORDER = "order"
 POLICY = "plan proposal"
 APPLIED = "plan applied"
+MEASURED = "plan measured"
 PERIODS = 12  # between two proposals
 HORIZON_S = 3600.0  # what was measured earlier speaks for no plan any more
 MOST_PERIODS = 2_000  # within the horizon, where periods are short
@@ -54,8 +57,11 @@ class SlowLoop:
         built: BuiltTopology,
         keep: Callable[[RoomDecision], None],
         rules: ProposalRules = ProposalRules(),  # noqa: B008 - frozen
+        foretold: tuple[PlanChange, Mapping[str, float]] | None = None,
     ) -> None:
+        """`foretold` is the fusion that this run took up, with the numbers of its proposal."""
         self._rules = rules
+        self._foretold = foretold
         self._topology = built.topology
         self._built = built
         self._keep = keep
@@ -73,7 +79,24 @@ class SlowLoop:
             self.window.popleft()
         self._seen += 1
         if self._seen % PERIODS == 0:
+            self._tell_price()
             self.propose_safely()
+
+    def _tell_price(self) -> None:
+        """What the plan that runs was foretold to cost, and what it does, once for a run."""
+        measured = measured_price(tuple(self.window)[-PERIODS:])
+        if self._foretold is None or measured is None:
+            return
+        plan, numbers = self._foretold
+        self._foretold = None
+        told = {name: n for name, n in numbers.items() if name.startswith(("present", "foretold"))}
+        told |= measured.numbers("measured")
+        reasons = tuple(
+            f"{what} of a batch: {told[f'present_{key}']:.4g} before, foretold "
+            f"{told[f'foretold_{key}']:.4g}, measured {told[f'measured_{key}']:.4g}"
+            for what, key in (("rows", "rows"), ("bytes", "bytes"), ("seconds", "batch_s"))
+        )
+        self._keep(RoomDecision.of_plan(steady_s(), ROOM, MEASURED, plan, told, reasons))
 
     def propose_safely(self) -> None:
         """Propose; what goes wrong with that must not end the loop or the run."""
@@ -85,12 +108,8 @@ class SlowLoop:
     def propose(self) -> RoomDecision | None:
         """What the measurements so far speak for; kept if it differs from the last proposal."""
         found = self._built.inspection
-        operators = self._topology.ordered()
-        keys = {o.name: self._key(o.name) for o in operators}
-        edges = [(upstream, o.name) for o in operators for upstream in o.upstreams]
+        keys, edges, once, exact = self._shape()
         stateful = frozenset(name for name, a in found.operators.items() if a.stateful)
-        once = divided_once(found, keys, edges)
-        exact = frozenset(name for name, analysis in found.operators.items() if analysis.joins)
         graph = measured_graph(tuple(self.window), keys, edges, stateful, once, exact)
         if graph is None:
             return None
@@ -101,9 +120,12 @@ class SlowLoop:
         algorithm: Algorithm = "mwsc" if len(keys) <= MOST_EXACT else "greedy"
         decision = propose_fusion(graph, present, algorithm, self._rules)
         plan = decision.plan
+        numbers = {"expected_gain": plan.gain, "present_cost": plan.present_cost, "cost": plan.cost}
+        prices = self.prices(tuple(self.window)[-PERIODS:], plan.groups)
+        if prices is not None:
+            numbers |= prices[0].numbers("present") | prices[1].numbers("foretold")
         made = RoomDecision.of_plan(
-            steady_s(), ROOM, POLICY, Fusion(plan.groups),
-            {"expected_gain": plan.gain, "present_cost": plan.present_cost, "cost": plan.cost},
+            steady_s(), ROOM, POLICY, Fusion(plan.groups), numbers,
             decision.reasons, decision.infeasible,
         )  # fmt: skip
         if self.latest is None or self.latest.plan != made.plan:
@@ -111,6 +133,23 @@ class SlowLoop:
         self.latest = made
         self._propose_orders()
         return made
+
+    def prices(
+        self, window: Sequence[Observation], groups: Sequence[Group]
+    ) -> tuple[Price, Price] | None:
+        """What a batch costs now, and what it would with these groups."""
+        return FusionPrice(self._built, *self._shape()).of(window, groups)
+
+    def _shape(
+        self,
+    ) -> tuple[dict[str, Key], list[tuple[str, str]], frozenset[str], frozenset[str]]:
+        """Keys, edges, nodes that are divided once for all readers, and operators that join."""
+        found = self._built.inspection
+        operators = self._topology.ordered()
+        keys = {o.name: self._key(o.name) for o in operators}
+        edges = [(upstream, o.name) for o in operators for upstream in o.upstreams]
+        exact = frozenset(name for name, analysis in found.operators.items() if analysis.joins)
+        return keys, edges, divided_once(found, keys, edges), exact
 
     def _propose_orders(self) -> None:
         """Orders of less work for runs of stateless operators, by the selectivities measured.
@@ -206,7 +245,7 @@ class Proposed:
 
     groups: tuple[Group, ...] | None = None
     orders: tuple[tuple[str, ...], ...] = ()
-    expected_gains: Mapping[PlanChange, float] = field(default_factory=dict)
+    expected: Mapping[PlanChange, Mapping[str, float]] = field(default_factory=dict)
 
 
 def proposed(store: HistoryStore, topology: str) -> Proposed:
@@ -230,19 +269,15 @@ def proposed(store: HistoryStore, topology: str) -> Proposed:
         return Proposed(
             fusions[-1].groups,
             tuple(order.operators for order in orders.values()),
-            {
-                d.plan: d.numbers["expected_gain"]
-                for d in proposals
-                if d.plan is not None and d.plan in newest
-            },
+            {d.plan: d.numbers for d in proposals if d.plan is not None and d.plan in newest},
         )
     return Proposed()
 
 
 def carried_out(
-    built: BuiltTopology, expected_gains: Mapping[PlanChange, float]
+    built: BuiltTopology, expected: Mapping[PlanChange, Mapping[str, float]]
 ) -> Iterator[RoomDecision]:
-    """What a start took up of proposals, each with the gain that was expected of it."""
+    """What a start took up of proposals, each with the gain and price that were expected of it."""
     groups = tuple(
         Group(component.operators, component.key)
         for query in built.queries
@@ -252,17 +287,18 @@ def carried_out(
     changes: list[tuple[str, PlanChange]] = [(ROOM, Fusion(groups))] if groups else []
     changes += [(ORDER, Order(order)) for order in built.orders]
     for room, change in changes:
-        gain = _gain(expected_gains, groups) if room == ROOM else expected_gains.get(change)
-        numbers = {} if gain is None else {"expected_gain": gain}
+        numbers = _expected(expected, groups) if room == ROOM else expected.get(change, {})
         yield RoomDecision.of_plan(steady_s(), room, APPLIED, change, numbers, built.notes)
 
 
-def _gain(expected_gains: Mapping[PlanChange, float], groups: Sequence[Group]) -> float | None:
+def _expected(
+    expected: Mapping[PlanChange, Mapping[str, float]], groups: Sequence[Group]
+) -> Mapping[str, float]:
     """What was expected of a proposal that these groups carry out.
 
     A proposal also names stateless operators, which run where their rows come from.
     """
-    for change, gain in expected_gains.items():
+    for change, numbers in expected.items():
         if isinstance(change, Fusion) and all(
             any(
                 set(group.operators) <= set(one.operators) and group.key == one.key
@@ -270,5 +306,13 @@ def _gain(expected_gains: Mapping[PlanChange, float], groups: Sequence[Group]) -
             )
             for group in groups
         ):
-            return gain
+            return numbers
+    return {}
+
+
+def foretold_of(plan: Sequence[RoomDecision]) -> tuple[PlanChange, Mapping[str, float]] | None:
+    """The fusion that a start took up, if its price was foretold."""
+    for decision in plan:
+        if decision.plan is not None and "foretold_rows" in decision.numbers:
+            return decision.plan, decision.numbers
     return None

@@ -136,6 +136,8 @@ class RunningTopology:
             looks(self.built)
         self._deal_inside()
         self._checkpoint.mark_stopped(None)
+        self._superseded = self._checkpoint.superseded()
+        self._first_written: dict[str, int] = {}  # batch by query
         self._consumption = Consumption(self.inputs, self.built, lambda: self.queries)
         self.ledger = self._ledger()
         self._reports = Reports(self.ledger)
@@ -145,6 +147,14 @@ class RunningTopology:
             self._writers.append(writer)
             self.queries.append(self._start_query(query, writer))
         self._restarts.start()
+        self.after_batch.append(self._forget_superseded)
+
+    def _forget_superseded(self, query: str, batch_id: int) -> None:
+        """Once a batch has committed where a query's state was moved to, it is not needed twice."""
+        committed = batch_id > self._first_written.setdefault(query, batch_id)
+        if committed and query in self._superseded:
+            del self._superseded[query]
+            self._checkpoint.forget_superseded(query)
 
     def _deal_inside(self) -> None:
         """Name the table of each batch for operators whose rows are dealt behind a shuffle."""
@@ -158,10 +168,7 @@ class RunningTopology:
     def _plan_in_part(self, reading: Reading, refused: InvalidTopology) -> None:
         """Build what is possible of a proposal that was refused as a whole."""
 
-        def tried(groups: tuple[Group, ...]) -> BuiltTopology:
-            return build(self.topology, self.session, reading, groups)
-
-        for choice in possible_part(self._choice, tried, refused):
+        for choice in possible_part(self._choice, partial(self._tried, reading), refused):
             self._choice = choice
             try:
                 self._plan(reading)
@@ -171,6 +178,10 @@ class RunningTopology:
                 log.warning("the groups that are possible cannot be taken up: %s", reason)
             else:
                 return
+
+    def _tried(self, reading: Reading, groups: tuple[Group, ...]) -> object:
+        """What these groups would run as; refused where they cannot."""
+        return build(self.topology, self.session, reading, groups)
 
     def _plan(self, reading: Reading) -> None:
         """Build what is wanted, if it fits the checkpoint."""

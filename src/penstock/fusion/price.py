@@ -1,0 +1,162 @@
+"""What a batch shuffles and takes, as measured, and as foretold for another plan.
+
+The cost model of Guo and Zhou 2017 counts rows between operators. On Spark some of these are merged
+before they are sent, rows are of unlike sizes, and each shuffle is a stage with a task for each key
+group, which costs time whatever its rows. What was measured of the present plan says how much rows
+shrink, how well they are compressed, and what a task without much to do takes.
+"""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import median
+
+import numpy as np
+
+from penstock.fusion.shuffles import Key
+from penstock.model.observation import Observation
+
+Edge = tuple[str, str]  # from a source where the first is no operator
+
+
+@dataclass(frozen=True)
+class Price:
+    """Of one batch."""
+
+    rows: float
+    size_bytes: float
+    batch_s: float
+
+    def numbers(self, when: str) -> dict[str, float]:
+        """For a history.
+
+        >>> Price(10.0, 400.0, 0.5).numbers("foretold")
+        {'foretold_rows': 10.0, 'foretold_bytes': 400.0, 'foretold_batch_s': 0.5}
+        """
+        return {
+            f"{when}_rows": self.rows,
+            f"{when}_bytes": self.size_bytes,
+            f"{when}_batch_s": self.batch_s,
+        }
+
+
+@dataclass(frozen=True)
+class Sent:
+    """Rows of one shuffle in a batch; `merged` ones are aggregated before they are sent."""
+
+    rows: float
+    row_bytes: float
+    merged: bool
+
+
+@dataclass(frozen=True)
+class ShufflePlan:
+    """The shuffles of a plan, and its stages that have a task for each key group."""
+
+    sent: tuple[Sent, ...]
+    stages: int
+
+    def rows(self, merged_share: float) -> float:
+        """Rows sent, where so many of those that are merged are left."""
+        return sum(one.rows * (merged_share if one.merged else 1.0) for one in self.sent)
+
+    def plain_bytes(self, merged_share: float) -> float:
+        """Their size before it is compressed."""
+        return sum(
+            one.rows * one.row_bytes * (merged_share if one.merged else 1.0) for one in self.sent
+        )
+
+
+@dataclass(frozen=True)
+class Workflow:
+    """What of a topology decides on its shuffles."""
+
+    keys: Mapping[str, Key]
+    edges: Sequence[Edge]
+    rows: Mapping[Edge, float]  # of a batch
+    row_bytes: Mapping[str, float]  # of what each node emits
+    shared: Collection[str]  # nodes behind an exchange that all their consumers read
+    once: Collection[str]  # nodes whose rows one shuffle can bring to a whole component
+    exact: Collection[
+        str
+    ] = ()  # operators that are divided by all of their key: they merge nothing
+
+
+def shuffle_plan(flow: Workflow, groups: Iterable[Collection[str]]) -> ShufflePlan:
+    """What is shuffled when these operators are fused and the others are not."""
+    fused = [frozenset(o for o in group if flow.keys.get(o)) for group in groups]
+    inside = {name for group in fused for name in group}
+    within = [frozenset(group) for group in groups]
+    sent: list[Sent] = []
+    stages, lifted = 0, set[str]()
+    for members, whole in zip(fused, within, strict=True):
+        entering = [e for e in flow.edges if e[1] in members and e[0] not in whole]
+        taken: set[str] = set()
+        for edge in entering:
+            upstream = edge[0]
+            if upstream in flow.once and upstream in taken:
+                continue
+            taken.add(upstream)
+            if upstream in flow.once and upstream in flow.shared:
+                lifted.add(upstream)
+            sent.append(Sent(flow.rows[edge], flow.row_bytes[upstream], merged=False))
+        stages += 1
+    for edge in flow.edges:
+        upstream, name = edge
+        if not flow.keys.get(name) or name in inside:
+            continue
+        merges = name not in flow.exact
+        size = flow.row_bytes[name if merges else upstream]
+        sent.append(Sent(flow.rows[edge], size, merges))
+        stages += 1 + (upstream in flow.shared)
+    for node in flow.shared:
+        if node not in lifted:
+            rows = max((flow.rows[e] for e in flow.edges if e[0] == node), default=0.0)
+            sent.append(Sent(rows, flow.row_bytes[node], merged=False))
+    return ShufflePlan(tuple(sent), stages)
+
+
+def foretell(
+    now: Price, present: ShufflePlan, wanted: ShufflePlan, key_groups: int, task_s: float,
+    slots: int,
+) -> Price:  # fmt: skip
+    """The price of another plan, from that of the present one and the time of a light task."""
+    raw = present.rows(0.0)
+    merged = present.rows(1.0) - raw
+    share = float(np.clip((now.rows - raw) / merged, 0.0, 1.0)) if merged > 0 else 1.0
+    plain = present.plain_bytes(share)
+    packed = now.size_bytes / plain if plain > 0 else 1.0
+    saved_s = (present.stages - wanted.stages) * key_groups * task_s / max(slots, 1)
+    return Price(
+        wanted.rows(share),
+        wanted.plain_bytes(share) * packed,
+        max(now.batch_s - saved_s, 0.1 * now.batch_s),
+    )
+
+
+def measured_price(window: Sequence[Observation]) -> Price | None:
+    """The median batch of a window; None where shuffles were not measured."""
+    seen = [
+        (one.shuffles.rows, one.shuffles.size_bytes, one.batches.mean_duration_s)
+        for one in window
+        if one.shuffles is not None and one.batches is not None and one.batches.count
+    ]
+    if not seen:
+        return None
+    rows, size, batch_s = (median(column) for column in zip(*seen, strict=True))
+    return Price(rows, size, batch_s)
+
+
+def light_task_s(window: Sequence[Observation]) -> float:
+    """What a task takes where a component has least to do; NaN where no work was seen."""
+    found: list[float] = []
+    for one in window:
+        if one.batches is None or not one.batches.count:
+            continue
+        means = [
+            float(np.nanmean(part.key_groups.load_s)) / one.batches.count
+            for part in one.components
+            if part.key_groups is not None and len(part.key_groups.load_s)
+        ]
+        if means:
+            found.append(min(means))
+    return median(found) if found else float("nan")

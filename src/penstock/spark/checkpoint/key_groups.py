@@ -1,0 +1,203 @@
+"""The number of key groups of a checkpoint, changed while its query stands still.
+
+Spark divides the state anew in a copy, by its own means. All of it is read before and
+after: the same rows must be there, each in the key group that Spark will look for it in. The copy
+then takes the checkpoint's place, and the old one is kept until a batch has committed in the new.
+"""
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from penstock.errors import InvalidInput, InvalidTopology, PenstockError
+from penstock.spark.checkpoint.carried_state import forget_after, next_directory, numbered
+from penstock.spark.checkpoint.durable_files import copy_tree, remove_tree, rename, sync_tree
+from penstock.spark.checkpoint.layout import Checkpoint, begun
+from penstock.spark.checkpoint.plan_record import PlanRecord, described
+from penstock.spark.handles.driver import STRICT
+from penstock.spark.handles.messages import first_line
+from penstock.spark.handles.state_reading import StoreDigest, state_digests
+from penstock.spark.handles.state_rewriting import repartition_state
+
+PARTITIONS = "spark.sql.shuffle.partitions"
+_NEW, _OLD = ".new-key-groups", ".old-key-groups"
+
+
+@dataclass(frozen=True)
+class StoredQuery:
+    """The checkpoint of one stateful query."""
+
+    name: str
+    folder: Path
+    key_groups: int
+    batch: int  # the last that was committed
+
+
+@dataclass(frozen=True)
+class ChangedQuery:
+    """A query whose state has another number of key groups now."""
+
+    name: str
+    before: int
+    after: int
+    rows: int  # of state, all of which were compared
+    kept: str  # the old checkpoint
+
+
+def stored_queries(directory: Path, wanted: int) -> tuple[StoredQuery, ...]:
+    """The queries of a checkpoint that can have so many key groups; refuses what cannot."""
+    if begun(directory):
+        with Checkpoint(directory) as held:
+            return _of_run(held, wanted)
+    if not (directory / "offsets").is_dir():
+        if directory.with_name(directory.name + _NEW).is_dir():
+            return ()  # another change was cut short between its two renames
+        raise InvalidInput(
+            f"{directory} is no checkpoint: neither one of penstock run (penstock/identity.json) "
+            "nor one of a Spark query (offsets)."
+        )
+    found = _stored(directory.name, directory, lambda _: True)
+    return () if found is None or found.key_groups == wanted else (found,)
+
+
+def change_key_groups(
+    session: SparkSession, directory: Path, wanted: int
+) -> tuple[ChangedQuery, ...]:
+    """Divide the state of all queries of a checkpoint anew; the session must not run any."""
+    if not begun(directory):
+        return _changed_in_place(session, directory, wanted)
+    with Checkpoint(directory) as held:
+        queries = _of_run(held, wanted)
+        done = []
+        document = held.plan()
+        assert document is not None, "a run that was begun has a plan"
+        record = PlanRecord.from_json(document)
+        for query in queries:
+            new = query.folder.with_name(next_directory(query.name, query.folder))
+            done.append(_divided(session, query, new, wanted))
+            record = record.moved(query.name, new.name)
+        if done:
+            held.supersede({query.name: query.folder.name for query in queries})
+            held.record_plan(record.to_json())
+        held.note_key_groups(wanted)
+        return tuple(done)
+
+
+def _of_run(held: Checkpoint, wanted: int) -> tuple[StoredQuery, ...]:
+    document = held.plan()
+    record = None if document is None else PlanRecord.from_json(document)
+    if record is None:
+        raise InvalidInput(
+            f"checkpoint {held.directory} was begun by an earlier Penstock and has no plan; run it "
+            "once more before its key groups are changed."
+        )
+    for name, fused in record.fingerprints.items():
+        raise InvalidTopology(
+            f"query {name!r} of checkpoint {held.directory} has {described(fused)}; Spark would "
+            "divide their state by all columns of their keys. Take them apart first (penstock run "
+            "... --plan none --apply), change the number, and fuse them again (--plan FILE "
+            "--apply)."
+        )
+    written = held.stopped_after()
+    queries = []
+    for plan in record.plan.queries:
+
+        def may_be_written(batch: int, query: str = plan.name) -> bool:
+            if (held.commits(query) / f"{batch}.json").exists() or written is None:
+                return True
+            return written.get(query, -1) >= batch
+
+        found = _stored(plan.name, held.query_folder(plan.name), may_be_written)
+        if found is not None and found.key_groups != wanted:
+            queries.append(found)
+    return tuple(queries)
+
+
+def _stored(name: str, folder: Path, may_be_written: Callable[[int], bool]) -> StoredQuery | None:
+    """A query that keeps state; None where there is nothing to divide."""
+    batches, planned = numbered(folder / "commits"), numbered(folder / "offsets")
+    if not (folder / "state").is_dir() or not batches:
+        return None
+    if planned[-1] > batches[-1] and may_be_written(planned[-1]):
+        raise InvalidTopology(
+            f"query {name!r}: batch {planned[-1]} was begun and not finished; start it once more, "
+            "stop it when that batch is done, and change the number after that."
+        )
+    settings = _settings(folder / "offsets" / str(batches[-1]))
+    if settings.get(STRICT) == "false":
+        raise InvalidTopology(
+            f"query {name!r}: its state is divided by part of its keys ({STRICT} is false), which "
+            "Spark cannot divide anew; begin a new checkpoint instead."
+        )
+    return StoredQuery(name, folder, int(settings[PARTITIONS]), batches[-1])
+
+
+def _settings(file: Path) -> dict[str, str]:
+    try:
+        document: dict[str, Any] = json.loads(file.read_text(encoding="utf-8").split("\n")[1])
+        return dict(document["conf"])
+    except (OSError, ValueError, IndexError, KeyError) as error:
+        raise InvalidInput(f"{file} is not an offset log of Spark.") from error
+
+
+def _divided(session: SparkSession, query: StoredQuery, new: Path, wanted: int) -> ChangedQuery:
+    """A copy of a query's checkpoint in so many key groups, compared row by row with the old."""
+    remove_tree(new)  # of an attempt that was cut short
+    copy_tree(query.folder, new)
+    forget_after(new / "offsets", query.batch)
+    where = f"file:{new}"
+    try:
+        before = state_digests(session, where, query.batch, query.key_groups)
+        repartition_state(session, where, wanted)
+        after = state_digests(session, where, query.batch + 1, wanted)
+        wrong = _misplaced(before, after)
+        same = [replace(s, elsewhere=0) for s in before] == [replace(s, elsewhere=0) for s in after]
+        if wrong or not same:
+            raise PenstockError(
+                f"the state read back differs from the one before: {sum(s.rows for s in before)} "
+                f"rows -> {sum(s.rows for s in after)}, {wrong} of them in the wrong key group"
+            )
+    except (PySparkException, PenstockError) as error:
+        remove_tree(new)
+        raise InvalidTopology(
+            f"query {query.name!r}: its state was not divided into {wanted} key groups, and the "
+            f"checkpoint is as it was: {first_line(error)}"
+        ) from error
+    sync_tree(new)
+    rows = sum(store.rows for store in after)
+    return ChangedQuery(query.name, query.key_groups, wanted, rows, str(query.folder))
+
+
+def _misplaced(before: Sequence[StoreDigest], after: Sequence[StoreDigest]) -> int:
+    """Rows where Spark will not look for them.
+
+    Where it did not go by the whole key before, as for sessions, it does not now.
+    """
+    pairs = zip(before, after, strict=True)
+    return sum(new.elsewhere for old, new in pairs if not old.elsewhere)
+
+
+def _changed_in_place(
+    session: SparkSession, directory: Path, wanted: int
+) -> tuple[ChangedQuery, ...]:
+    """The same for the checkpoint of a query without Penstock, whose path must stay."""
+    directory = directory.absolute()
+    new, old = (directory.with_name(directory.name + suffix) for suffix in (_NEW, _OLD))
+    if not directory.exists() and new.is_dir():
+        rename(new, directory)  # where a change before this one was cut short
+    done = []
+    for query in stored_queries(directory, wanted):
+        if old.exists():
+            raise InvalidInput(
+                f"{old} is left of an earlier change; remove it once the query has committed a "
+                "batch since."
+            )
+        done.append(_divided(session, query, new, wanted))
+        rename(directory, old)
+        rename(new, directory)
+    return tuple(replace(one, kept=str(old)) for one in done)

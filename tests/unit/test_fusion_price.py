@@ -1,0 +1,53 @@
+"""What a batch of another plan would shuffle and take, from what was measured of this one."""
+
+import pytest
+
+from penstock.fusion.price import Price, Workflow, foretell, shuffle_plan
+
+KEYS = {"cut": (), "by_key": ("a", "b"), "by_b": ("b",)}
+CHAIN = Workflow(
+    KEYS,
+    [("rows", "cut"), ("cut", "by_key"), ("by_key", "by_b")],
+    {("rows", "cut"): 1000.0, ("cut", "by_key"): 1000.0, ("by_key", "by_b"): 900.0},
+    {"rows": 40.0, "cut": 40.0, "by_key": 80.0, "by_b": 60.0},
+    shared=(),
+    once=("cut",),
+)
+FUSED = [("by_key", "by_b")]
+
+
+def test_a_chain_saves_a_stage_and_the_rows_between() -> None:
+    alone, fused = shuffle_plan(CHAIN, []), shuffle_plan(CHAIN, FUSED)
+    assert (alone.stages, fused.stages) == (2, 1)
+    assert (alone.rows(1.0), fused.rows(1.0)) == (1900.0, 1000.0)
+    # Of 1,900 rows 950 were left when they were sent: half of each shuffle.
+    now = Price(rows=950.0, size_bytes=(500 * 80 + 450 * 60) / 2, batch_s=1.0)
+    then = foretell(now, alone, fused, key_groups=8, task_s=0.03, slots=2)
+    assert then.rows == 1000.0  # nothing merges rows before they enter a component
+    assert then.size_bytes == pytest.approx(1000 * 40 / 2)  # compressed as well as now
+    assert then.batch_s == pytest.approx(1.0 - 8 * 0.03 / 2)
+
+
+def test_branches_share_the_shuffle_of_a_node_that_is_divided_once() -> None:
+    flow = Workflow(
+        {"cut": (), "one": ("a",), "two": ("a", "b"), "three": ("c",)},
+        [("rows", "cut"), ("cut", "one"), ("cut", "two"), ("cut", "three")],
+        dict.fromkeys([("rows", "cut"), ("cut", "one"), ("cut", "two"), ("cut", "three")], 100.0),
+        dict.fromkeys(["rows", "cut", "one", "two", "three"], 40.0),
+        shared=("cut",),
+        once=("cut",),
+    )
+    alone, fused = shuffle_plan(flow, []), shuffle_plan(flow, [("one", "two")])
+    # Each reader of a shared exchange has a stage before its own shuffle and one behind it.
+    assert (alone.stages, fused.stages) == (6, 3)
+    assert alone.rows(1.0) == 400.0
+    assert fused.rows(1.0) == 200.0  # once into the component, which is the shared one, and three
+
+
+def test_a_join_merges_nothing_before_it() -> None:
+    flow = Workflow(
+        {"pairs": ("a",)}, [("left", "pairs"), ("right", "pairs")],
+        {("left", "pairs"): 50.0, ("right", "pairs"): 70.0},
+        {"left": 40.0, "right": 40.0, "pairs": 60.0}, (), (), exact=("pairs",),
+    )  # fmt: skip
+    assert shuffle_plan(flow, []).rows(0.0) == 120.0

@@ -1,0 +1,73 @@
+"""Advice on the number of key groups: what they cost, what would do, and when to keep quiet."""
+
+import pytest
+
+from penstock.control.key_group_count import PERIODS, KeyGroupAdvice, advise_key_groups
+from penstock.model.observation import (
+    BatchObservation,
+    ComponentObservation,
+    NodeObservation,
+    Observation,
+)
+
+
+def observed(key_groups: int, rows: float, slots: int = 4) -> Observation:
+    """Batches of tasks that take 50 ms each, and a microsecond for each row."""
+    busy_s = 0.05 * key_groups + 1e-6 * rows
+    batch_s = busy_s / slots + 0.2
+    return Observation(
+        5.0, 5.0, rows, 0.0,
+        components=(
+            ComponentObservation("query", (), rows, 1e-6, slots, 2 * busy_s, tasks=key_groups),
+        ),
+        nodes=(NodeObservation("1", slots, busy_s),),
+        batches=BatchObservation(2, batch_s, 0.2, rows),
+    )  # fmt: skip
+
+
+def advice(key_groups: int, rows: float, most: int = 4, periods: int = PERIODS) -> str | None:
+    made = advise_key_groups([observed(key_groups, rows)] * periods, key_groups, most)
+    return None if made is None else made.what
+
+
+def test_two_hundred_key_groups_of_a_small_query_are_too_many() -> None:
+    assert advice(200, 100.0) == (
+        "the tasks of 200 key groups take about 2.5 s of each batch of 2.7 s; 8 would do for 4 "
+        "processors and take 0.1 s"
+    )
+
+
+@pytest.mark.parametrize(
+    ("key_groups", "rows", "most", "periods"),
+    [
+        (8, 100.0, 4, PERIODS),  # as many as would do
+        (200, 1e6, 4, PERIODS),  # rows take the time, not tasks
+        (200, 100.0, 100, PERIODS),  # so many processors may come
+        (200, 100.0, 4, PERIODS - 1),  # too little seen
+    ],
+)
+def test_nothing_is_said_where_another_number_would_win_little(
+    key_groups: int, rows: float, most: int, periods: int
+) -> None:
+    assert advice(key_groups, rows, most, periods) is None
+
+
+def test_fewer_key_groups_than_processors_leave_some_idle() -> None:
+    assert advice(3, 1e6) == "3 key groups keep at most 3 of 4 processors busy; 8 would do for 4"
+
+
+class Measured:
+    def observe(self) -> Observation:
+        return observed(200, 100.0)
+
+
+def test_the_advice_is_given_once(caplog: pytest.LogCaptureFixture) -> None:
+    advising = KeyGroupAdvice(Measured(), lambda: 200, 4)
+    seen = [advising.observe() for _ in range(3 * PERIODS)]
+    decided = [made for one in seen if one is not None for made in one.decided]
+    assert [made.room for made in decided] == ["key groups"]
+    assert "penstock key-groups CHECKPOINT 8" in caplog.text
+
+
+def test_a_query_without_state_gets_no_advice() -> None:
+    assert advise_key_groups([observed(200, 100.0)] * PERIODS, 0, 4) is None
