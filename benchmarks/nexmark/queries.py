@@ -192,10 +192,11 @@ QUERIES = (
     ),
     Query(
         "q11", ("bid",), q11,
-        """SELECT bidder, count(*) AS count, session_window(at, '10 seconds').start AS start_at,
-             session_window(at, '10 seconds').end AS end_at
-           FROM bid GROUP BY bidder, session_window(at, '10 seconds')
-           HAVING session_window(at, '10 seconds').end <= {closed}""",
+        """SELECT * FROM (
+             SELECT bidder, count(*) AS count, session_window(at, '10 seconds').start AS start_at,
+               session_window(at, '10 seconds').end AS end_at
+             FROM bid GROUP BY bidder, session_window(at, '10 seconds'))
+           WHERE end_at <= {closed}""",
     ),
     _stateless(
         "q14",
