@@ -93,6 +93,7 @@ def weighed_s(observations: list[Observation]) -> float:
     return sum(one.mean_s * one.count for one in found) / sum(one.count for one in found)
 
 
+@pytest.mark.long
 def test_latency_through_a_loop_is_what_rows_with_their_time_say(
     session: SparkSession, tmp_path: Path
 ) -> None:

@@ -20,7 +20,7 @@ from spark.sessions import KeptSession
 
 pytestmark = pytest.mark.spark
 
-ROWS = 1_200
+ROWS = 1_000
 
 
 @pytest.fixture(scope="module")

@@ -199,6 +199,7 @@ def test_what_is_refused(session: SparkSession) -> None:
     assert "source 'rows': route is given, but only lanes" in said
 
 
+@pytest.mark.long
 def test_rows_behind_a_shuffle_are_dealt_by_cost_and_each_is_answered_once(
     session: SparkSession, tmp_path: Path
 ) -> None:

@@ -15,12 +15,14 @@ from pyspark.sql import functions as F
 
 from examples.traffic import FAST_KMH, SLOW_KMH, grid_areas, traffic
 from penstock import UserAggregate, window_aggregate
-from penstock.errors import InvalidTopology, PenstockError
+from penstock.errors import InvalidInput, InvalidTopology, PenstockError
 from penstock.model.sinks import Files, Memory
 from penstock.model.topology import Topology
+from penstock.scaling.policies.registry import policy
 from penstock.spark.compile.builder import build
 from penstock.spark.compile.inspection import Reading
 from penstock.spark.measure.together import SparkMeasurer
+from penstock.spark.run.before_start import check_monitoring_window, windows_of
 from penstock.spark.run.together import Pace, RunningTopology
 from penstock.workloads.generator import Generator
 from penstock.workloads.profiles import constant
@@ -241,3 +243,20 @@ def test_the_example(
     assert keys["queues"] == ("area",)
     files = [str(f) for f in (tmp_path / "out/traffic").glob("batch=*/*.parquet")]
     assert set(ds.dataset(files).to_table()["queue_end"].to_pylist()) == {True, False}
+
+
+@pytest.mark.long
+def test_the_length_of_windows_is_known_before_anything_runs(session: SparkSession) -> None:
+    """Spark's own, tumbling and sliding, and ours; an operator without any has none."""
+    made = sliding(window="90s", slide="30s")
+    made.add("timed", lambda rows: rows.withWatermark("at", "1 second"), "rows")
+    for name, span in (("tumbling", "'2 minutes'"), ("slides", "'3 minutes', '1 minute'")):
+        text = f"SELECT count(*) AS n FROM timed GROUP BY window(at, {span})"
+        made.add(name, text, "timed")
+        made.sink(f"{name}_out", name, Memory())
+    found = build(made, session, Reading(0.0)).inspection.operators
+    assert {name: one.window_s for name, one in found.items()} == {
+        "slid": 90.0, "timed": 0.0, "tumbling": 120.0, "slides": 180.0,
+    }  # fmt: skip
+    with pytest.raises(InvalidInput, match="operator 'slides' computes over windows of 180 s"):
+        check_monitoring_window(policy("autoscale"), windows_of(build(made, session, Reading(0.0))))

@@ -214,3 +214,16 @@ def test_operators_may_reserve_a_share_of_a_cpu() -> None:
     for wrong in (0, 1.5, "half"):
         with pytest.raises(InvalidTopology, match=r"cpu is .*above 0 and at most 1"):
             road.add("wrong", "SELECT 1", "rows", cpu=wrong)  # type: ignore[arg-type]
+
+
+def test_an_operator_that_only_a_loop_reads_needs_no_sink() -> None:
+    made = Topology("loop", max_latency="5s")
+    made.source("rows", object())
+    made.feedback("again", "back", "a BIGINT")
+    made.add("pass_on", "SELECT a FROM rows UNION ALL SELECT a FROM again", ["rows", "again"])
+    made.add("back", "SELECT a FROM pass_on WHERE a > 0", "pass_on")
+    made.sink("out", "pass_on", Memory())
+    made.check()
+    made.add("lost", "SELECT a FROM pass_on", "pass_on")
+    with pytest.raises(InvalidTopology, match="operator 'lost' feeds no sink"):
+        made.check()

@@ -20,6 +20,7 @@ from experiments.drs.workloads.applications import VLD_LIGHT_S, written
 from experiments.statistics import spread
 
 WINDOWS = (6, 3)
+BULK = 4  # tuples that a frame's features come in: the text says that they come in bulk
 
 
 def claim(folder: Path, seeds: tuple[int, ...], quick: bool) -> Claim:
@@ -27,7 +28,7 @@ def claim(folder: Path, seeds: tuple[int, ...], quick: bool) -> Claim:
     del quick  # these runs take a fraction of a second each
     patterns = {"long": LONG_TERM, "short": SHORT_TERM}
     runs = {
-        (name, window): [followed(phases, window, seed) for seed in seeds]
+        (name, window): [followed(phases, window, seed, BULK) for seed in seeds]
         for name, phases in patterns.items()
         for window in WINDOWS
     }
@@ -42,14 +43,21 @@ def claim(folder: Path, seeds: tuple[int, ...], quick: bool) -> Claim:
         "a burst triggers two with w=3": all(n == 2 for n in counts["short", 3]),
     }
     shown = ", ".join(f"{name} w={window}: {spread(counts[name, window])}" for name, window in runs)
+    single = {
+        f"{name} w={window}": [len(followed(phases, window, seed).changes) for seed in seeds]
+        for name, phases in patterns.items()
+        for window in WINDOWS
+    }
     extract_s, match_s, _ = VLD_LIGHT_S
     why = (
         " The printed numbers do not fit one load: 4:6:1 at 12 frames/s and 3:3:1 at 6 (Fig. 10) "
-        f"need a frame to take {extract_s:g} s and {match_s:g} s of service, but then no "
-        f"allocation is ever below T_min = {T_MIN_S:g} s, so nothing is given back; and the "
-        f"extractor of {written(FIRST)} is loaded to {12 * extract_s / FIRST[0]:.0%} by 12 "
-        "frames/s, so the sojourn time passes T_max in the first minutes, before the window holds "
-        "the new rate, and a second re-allocation finishes what the first could not see."
+        f"need a frame to take {extract_s:g} s and {match_s:g} s of service. As one tuple, no "
+        f"frame is ever done within T_min = {T_MIN_S:g} s, so nothing is given back; in "
+        f"{BULK} tuples, matched side by side, every allocation that keeps up is below it at 6 "
+        f"frames/s, so what was given is taken back after each T_ra. The extractor of "
+        f"{written(FIRST)} is loaded to {12 * extract_s / FIRST[0]:.0%} by 12 frames/s, so the "
+        "sojourn time passes T_max before the window holds the new rate, and a second "
+        "re-allocation finishes what the first could not see."
     )
     return judged(
         "D4",
@@ -63,6 +71,7 @@ def claim(folder: Path, seeds: tuple[int, ...], quick: bool) -> Claim:
         figures=save_figure(_figure(runs), folder, "drs-D4"),
         numbers={
             "reallocations": {f"{name} w={w}": spread(n).pair for (name, w), n in counts.items()},
+            "reallocations_of_single_tuples": {n: spread(c).pair for n, c in single.items()},
             "reaction_min": {f"w={w}": spread(minutes).pair for w, minutes in reaction.items()},
         },
     )

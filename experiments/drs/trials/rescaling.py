@@ -89,10 +89,14 @@ def reallocated(app: str, start: Allocation, seed: int, minutes: int = RUN_MIN) 
     return _run(application, start, seed, policy, minute_s, spare=0)
 
 
-def followed(phases: Sequence[tuple[int, float]], window: int, seed: int) -> Run:
-    """D4: optimisation (8) under changing frame rates, T_ra = w minutes, as measured only."""
+def followed(phases: Sequence[tuple[int, float]], window: int, seed: int, bulk: int = 1) -> Run:
+    """D4: optimisation (8) under changing frame rates, T_ra = w minutes, as measured only.
+
+    The features of a frame come to the matcher in `bulk` tuples at once.
+    """
     profile: RateProfile = steps([(60.0 * minutes, rate) for minutes, rate in phases])
-    application = vld(VLD_LIGHT_S, profile, 60.0 * sum(minutes for minutes, _ in phases))
+    duration_s = 60.0 * sum(minutes for minutes, _ in phases)
+    application = vld(VLD_LIGHT_S, profile, duration_s, bulk=bulk)
     policy = Drs(
         reallocate_after_s=60.0 * window, smoothing_window=window, predictive=False, correct=False,
         min_latency_share=T_MIN_S / T_MAX_S,

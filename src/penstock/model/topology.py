@@ -408,8 +408,9 @@ class Topology:
                 f"operator {edges[0][1]!r}: upstream {edges[0][0]!r} closes the cycle {path}; a "
                 "loop must be declared with feedback(), and run apart."
             )
+        ends = {*self._sinks, *(feedback.operator for feedback in self.feedbacks.values())}
         for operator in self._operators.values():
-            if not any(node in self._sinks for node in nx.descendants(graph, operator.name)):
+            if not ends & {operator.name, *nx.descendants(graph, operator.name)}:
                 raise InvalidTopology(
                     f"operator {operator.name!r} feeds no sink; send it to one with sink(), or "
                     "remove it."

@@ -124,7 +124,7 @@ class Splitter:
         for one in members:
             step = one.sql if one.sql is not None else one.function
             assert step is not None
-            made.add(one.name, step, one.upstreams, key=one.key)
+            made.add(one.name, step, one.upstreams, key=one.key, route=one.route)
         for binding in self._topology.sinks:
             # A component that begins at a source has its name, and what that sends to sinks.
             if binding.upstream in (component.name, *component.operators):
