@@ -38,6 +38,14 @@ def test_a_folder_that_is_no_checkpoint_is_refused(tmp_path: Path) -> None:
         stored_queries(tmp_path, 8)
 
 
+def test_one_query_of_a_run_is_not_changed_alone(tmp_path: Path) -> None:
+    query = spark_checkpoint(tmp_path / "queries/q")
+    (tmp_path / "penstock").mkdir()
+    (tmp_path / "penstock/identity.json").write_text('{"key_groups": 200}')
+    with pytest.raises(InvalidInput, match=f"give the run's checkpoint, {tmp_path}"):
+        stored_queries(query, 8)
+
+
 def test_a_batch_that_may_be_written_is_finished_first(tmp_path: Path) -> None:
     with pytest.raises(InvalidTopology, match="batch 2 was begun and not finished; start it"):
         stored_queries(spark_checkpoint(tmp_path / "c", planned=3), 8)
