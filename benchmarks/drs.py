@@ -7,6 +7,7 @@ import json
 import math
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -37,6 +38,7 @@ def run() -> Iterator[dict[str, Any]]:
     yield _minimum_large()
     yield _decide(3, 1.0)
     yield _decide(1000, 20.0)
+    yield _decide_in_batches(5, 10.0)
 
 
 def _small() -> Network:
@@ -121,6 +123,25 @@ def _decide(operators: int, allowed_ms: float) -> dict[str, Any]:
         "observation holds is read once"
     )
     return _row(f"drs_decide_{operators}", allowed_ms, ours * 1e3, "ms", conditions)
+
+
+def _decide_in_batches(operators: int, allowed_ms: float) -> dict[str, Any]:
+    """As on Spark apart, where the model `hops` is taken."""
+    context, policy = _window(operators, 60), Drs()
+    seen = tuple(
+        replace(
+            one,
+            components=tuple(replace(c, batch_s=0.7, batch_rows=4.0) for c in one.components),
+        )
+        for one in context.window
+    )
+    context = replace(context, window=seen)
+    ours, _ = _best_of(lambda: policy.decide(context), 100)
+    conditions = (
+        f"the same over {operators} components that work in batches, at most "
+        f"{context.limits.max_processors} processors; baseline: the time allowed"
+    )
+    return _row(f"drs_decide_in_batches_{operators}", allowed_ms, ours * 1e3, "ms", conditions)
 
 
 def _window(operators: int, periods: int) -> ScalingContext:

@@ -8,16 +8,10 @@ import numpy as np
 import pytest
 
 from penstock.allocation.advice import SCHEMA, advise
+from penstock.allocation.assignment import OBJECTIVES, Assignment, Objective, Rank, with_cpu
 from penstock.allocation.budget import SearchBudget
 from penstock.allocation.problem import NOWHERE, AllocationProblem, Ints, Resource
-from penstock.allocation.resource_aware import (
-    OBJECTIVES,
-    Assignment,
-    Objective,
-    Rank,
-    resource_aware,
-    with_cpu,
-)
+from penstock.allocation.resource_aware import resource_aware
 from penstock.allocation.traffic import Traffic
 from penstock.config import Settings
 from penstock.control.from_settings import allocating_of

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from penstock import config
+from penstock.allocation.assignment import OBJECTIVES
 from penstock.allocation.policies import POLICIES as ALLOCATION_POLICIES
-from penstock.allocation.resource_aware import OBJECTIVES
 from penstock.cli.options_page import options_page
 from penstock.config import ALLOCATIONS, OPTIONS, Settings
 from penstock.config.sources import from_command_line, from_keywords

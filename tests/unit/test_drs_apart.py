@@ -93,3 +93,26 @@ def test_the_estimate_is_what_is_measured_where_batches_are_as_measured() -> Non
                              EDGES, "space")  # fmt: skip
     assert "hops" in str(Drs().decide(context).reasons)
     assert "mmk" in str(Drs(model="mmk").decide(context).reasons)
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_noise_does_not_move_processors_to_and_fro(seed: int) -> None:
+    """Batches and latencies that vary by 40%: a better split must be better by more than that."""
+    rng, model, plan = np.random.default_rng(seed), truth(), dict(PLAN)
+    window, changes = list[Observation](), 0
+    for at in range(1, 80):
+        seen = period(at, plan, latency_s(plan, model) * rng.uniform(0.6, 1.4))
+        components = tuple(
+            replace(
+                one,
+                service_time_s=one.service_time_s * rng.uniform(0.8, 1.2),
+                batch_s=one.batch_s * rng.uniform(0.6, 1.4),
+            )
+            for one in seen.components
+        )
+        window.append(replace(seen, components=components))
+        current = ScalingPlan(plan, sum(plan.values()))
+        context = ScalingContext(tuple(window[-60:]), current, LIMITS, EDGES, "space")
+        wanted = dict(Drs().decide(context).plan.parallelism)
+        changes, plan = changes + (wanted != plan), wanted
+    assert changes <= 3

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from penstock.allocation.albic import AlbicOptions
+from penstock.allocation.assignment import Objective
 from penstock.allocation.budget import SearchBudget
 from penstock.allocation.framework import Cluster
 from penstock.allocation.policies import FULL_LOAD, AllocationContext, decide
 from penstock.allocation.problem import NOWHERE, AllocationProblem, Ints, Resource
-from penstock.allocation.resource_aware import Objective
 from penstock.allocation.schema import SCHEMA
 from penstock.allocation.traffic import Traffic
 from penstock.documents import Document

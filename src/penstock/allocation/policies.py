@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from penstock.allocation.albic import AlbicOptions, albic
+from penstock.allocation.assignment import Assignment, Objective, with_cpu
 from penstock.allocation.bound import load_distance_bound
 from penstock.allocation.budget import SearchBudget
 from penstock.allocation.cola import cola
@@ -15,7 +16,7 @@ from penstock.allocation.flux import flux
 from penstock.allocation.framework import Cluster
 from penstock.allocation.potc import potc
 from penstock.allocation.problem import AllocationProblem
-from penstock.allocation.resource_aware import Assignment, Objective, resource_aware, with_cpu
+from penstock.allocation.resource_aware import resource_aware
 from penstock.allocation.solver import Allocation, allocation_of, solve
 from penstock.allocation.traffic import Traffic
 from penstock.errors import InvalidInput

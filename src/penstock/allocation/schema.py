@@ -3,8 +3,8 @@
 from typing import Any
 
 from penstock.allocation.albic import AlbicOptions
+from penstock.allocation.assignment import OBJECTIVES
 from penstock.allocation.policies import POLICIES
-from penstock.allocation.resource_aware import OBJECTIVES
 from penstock.documents import Schema
 
 _ALBIC = AlbicOptions()

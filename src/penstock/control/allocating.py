@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from penstock.allocation.albic import AlbicOptions
+from penstock.allocation.assignment import CPU, Objective
 from penstock.allocation.budget import SearchBudget
 from penstock.allocation.framework import (
     Adaptation,
@@ -29,7 +30,6 @@ from penstock.allocation.problem import (
     Resource,
     distance,
 )
-from penstock.allocation.resource_aware import CPU, Objective
 from penstock.allocation.solver import Allocation
 from penstock.control.actions import Move, Outcome
 from penstock.control.key_groups import KeyGroupTable, LearntCost, key_group_table

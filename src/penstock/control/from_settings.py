@@ -3,7 +3,7 @@
 from typing import Any, cast
 
 from penstock.allocation.albic import AlbicOptions
-from penstock.allocation.resource_aware import Objective
+from penstock.allocation.assignment import Objective
 from penstock.config import Settings
 from penstock.control.allocating import Allocating, AllocationRules
 from penstock.control.batch_interval import BatchInterval

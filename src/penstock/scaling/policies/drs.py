@@ -199,7 +199,10 @@ class Drs:
     def _rebalance(self, context: ScalingContext, inputs: Inputs) -> Decision[ScalingPlan]:
         found = inputs.model.assign(inputs.network, context.current.processors)
         best = inputs.correction.corrected_s(found.latency_s)
-        if found.infeasible or best > (1 - _LEAST_GAIN) * inputs.expected_s:
+        # A gain below what the model is off by is none: the split would change to and fro.
+        error_s = 0.0 if math.isnan(inputs.correction.error_s) else inputs.correction.error_s
+        least_gain_s = max(_LEAST_GAIN * inputs.expected_s, error_s)
+        if found.infeasible or best > inputs.expected_s - least_gain_s:
             return hold(context, f"results are in time (latency {_seconds(inputs.measured_s)})")
         why = f"a better split ({_seconds(inputs.expected_s)} -> {_seconds(best)} expected)"
         return self._decided(context, inputs, found, why)
