@@ -25,8 +25,7 @@ def lap(moved: int, late_s: float, lanes: int) -> Lap:
 
 
 def outcome(share: float, executor_s: float) -> Outcome:
-    summary: Any = SimpleNamespace(in_time_share=share, executor_seconds=executor_s)
-    return Outcome(summary, [1, 2, 4], [2, 3, 4], 5)
+    return Outcome(share, executor_s, [1, 2, 4], [2, 3, 4], 5)
 
 
 def race(**laps: Lap) -> Race:

@@ -60,8 +60,8 @@ def _whole(runs: Sequence[Mapping[str, Outcome]], name: str) -> dict[str, float]
     """Means over the seeds of what a way came to with executors behind its lanes."""
     found = [run[name] for run in runs]
     return {
-        "in_time_share": float(np.mean([one.summary.in_time_share for one in found])),
-        "executor_s": float(np.mean([one.summary.executor_seconds for one in found])),
+        "in_time_share": float(np.mean([one.in_time_share for one in found])),
+        "executor_s": float(np.mean([one.executor_s for one in found])),
         "lanes": float(np.mean([np.mean(one.lanes) for one in found])),
         "redirected": float(np.mean([one.redirected for one in found])),
     }

@@ -6,6 +6,7 @@ foresees. One way at a time, since each has the cluster to itself, over the same
 """
 
 import json
+import math
 import tempfile
 import threading
 import time
@@ -19,7 +20,7 @@ import numpy as np
 from examples.traffic import AGGREGATES, AREAS, Areas
 from penstock.config import Settings
 from penstock.control.step import Step
-from penstock.control.summary import RunSummary
+from penstock.model.observation import Ints
 from penstock.model.route import Route
 from penstock.model.sinks import ForeachBatch
 from penstock.model.sources import Admission, Streams
@@ -55,12 +56,15 @@ class Course:
             rates[SEED_CABS:] = 0.0
         return rates
 
-    def declared(self) -> str:
-        """Meta-data as an operator of the fleet would write it: when its cabs are busy."""
+    def declared(self, before_s: float = 0.0) -> str:
+        """Meta-data as an operator of the fleet would write it: when its cabs are busy.
+
+        The first cabs joined so long before the course begins.
+        """
         length_s = self.duration_s * (self.burst[1] - self.burst[0])
         text = ""
         for cab in range(SEED_CABS + LATE_CABS):
-            joined_s = self.duration_s * (0.0 if cab < SEED_CABS else self.join)
+            joined_s = -before_s if cab < SEED_CABS else self.duration_s * self.join
             phase_s = (joined_s - self.duration_s * self.burst[0]) % self.duration_s
             text += (
                 f'[streams."cab{cab}.json"]\nleast_rate = {CALM_PER_S}\n'
@@ -90,7 +94,8 @@ WAYS = {
 class Outcome:
     """What one way came to; samples are those of the loop's periods."""
 
-    summary: RunSummary
+    in_time_share: float = math.nan
+    executor_s: float = 0.0
     executors: list[int] = field(default_factory=list)
     lanes: list[int] = field(default_factory=list)
     redirected: int = 0
@@ -144,7 +149,7 @@ def run_way(way: Way, course: Course, seed: int) -> Outcome:
         folder = Path(made)
         (folder / "in").mkdir()
         declared = folder / "streams.toml"
-        declared.write_text(course.declared(), encoding="utf-8")
+        declared.write_text("", encoding="utf-8")
         settings = Settings(
             policy=way.policy, executors_min=way.executors, executors_max=MOST, slots=1,
             period_s=PERIOD_S, key_groups=MOST, executor_memory_mb=512, cooldown_in_s=10.0,
@@ -152,56 +157,98 @@ def run_way(way: Way, course: Course, seed: int) -> Outcome:
         )  # fmt: skip
         place = Place("embedded", folder / "checkpoint", folder / "spark.log")
         seen: list[Step] = []
-        with ElasticRun(
-            query(folder / "in", way, declared), settings, place, seen.append
-        ) as run:  # fmt: skip
+        warm = threading.Event()
+
+        def step(made: Step) -> None:
+            if warm.is_set():
+                seen.append(made)
+            elif _is_warm(made):
+                warm.set()
+
+        with ElasticRun(query(folder / "in", way, declared), settings, place, step) as run:
             stop = threading.Event()
-            writer = threading.Thread(target=_write, args=(folder / "in", course, seed, stop))
+            cabs = Cabs(folder / "in", course, seed, declared)
+            writer = threading.Thread(target=cabs.write, args=(warm, stop))
             writer.start()
             try:
+                while not warm.is_set() and not run.wait(PERIOD_S):
+                    pass
                 run.wait(course.duration_s + BOUND_S)
             finally:
                 stop.set()
                 writer.join()
-            summary = run.finish()
-    return _outcome(summary, seen)
+    return _outcome(seen)
 
 
-def _outcome(summary: RunSummary, seen: list[Step]) -> Outcome:
-    found = Outcome(summary)
+def _is_warm(step: Step) -> bool:
+    """Whether batches are through in time: what came while code was cold is no part of it."""
+    seen = step.observation
+    if seen is None or seen.latency is None or seen.batches is None:
+        return False
+    return seen.latency.count > 0 and seen.latency.max_s < BOUND_S / 2
+
+
+def _outcome(seen: list[Step]) -> Outcome:
+    found = Outcome()
+    count = in_time = 0.0
+    before: int | None = None
     for step in seen:
-        if step.observation is not None:
-            found.executors.append(len(step.observation.nodes))
-            for source in step.observation.sources:
-                found.lanes.append(len(source.lanes))
-                found.redirected = max(found.redirected, source.redirected)
+        observed = step.observation
+        if observed is None:
+            continue
+        found.executors.append(len(observed.nodes))
+        found.executor_s += len(observed.nodes) * observed.period_s
+        if observed.latency is not None and observed.latency.count:
+            count += observed.latency.count
+            in_time += observed.latency.count * observed.latency.in_time_share
+        for source in observed.sources:
+            before = source.redirected if before is None else before
+            found.lanes.append(len(source.lanes))
+            found.redirected = source.redirected - before
+    found.in_time_share = in_time / count if count else math.nan
     return found
 
 
-def _write(folder: Path, course: Course, seed: int, stop: threading.Event) -> None:
-    """Reports as the course has them; those of a tick appear together."""
-    rng = np.random.default_rng(seed)
-    places = rng.zipf(1.6, 4_096) % 200
-    began_s = last_s = time.time()
-    due = np.zeros(SEED_CABS + LATE_CABS)
-    row = 0
-    while (now_s := time.time()) - began_s < course.duration_s and not stop.wait(TICK_S):
-        due += course.rates_per_s(now_s - began_s) * (now_s - last_s)
-        last_s = now_s
-        for cab in np.flatnonzero(due >= 1).tolist():
+@dataclass
+class Cabs:
+    """Files that grow as the course has it; reports of a tick appear together."""
+
+    folder: Path
+    course: Course
+    seed: int
+    declared: Path
+    _row: int = 0
+
+    def write(self, warm: threading.Event, stop: threading.Event) -> None:
+        """A few reports of each first cab until all is warm, then the course."""
+        due = np.zeros(SEED_CABS + LATE_CABS)
+        while not warm.is_set() and not stop.wait(TICK_S):
+            self._append(np.where(np.arange(len(due)) < SEED_CABS, 1, 0))
+        began_s = last_s = time.time()
+        # Phases are counted from when a stream joins, which the first ones did before.
+        self.declared.write_text(self.course.declared(began_s - self._joined_s()), "utf-8")
+        while (now_s := time.time()) - began_s < self.course.duration_s and not stop.wait(TICK_S):
+            due += self.course.rates_per_s(now_s - began_s) * (now_s - last_s)
+            last_s = now_s
+            whole = np.floor(due).astype(np.int64)
+            self._append(whole)
+            due -= whole
+
+    def _joined_s(self) -> float:
+        return min((file.stat().st_ctime for file in self.folder.iterdir()), default=time.time())
+
+    def _append(self, counts: Ints) -> None:
+        places = np.random.default_rng(self.seed).zipf(1.6, 4_096) % 200
+        for cab in np.flatnonzero(counts).tolist():
             lines = []
-            for _ in range(int(due[cab])):
-                place = int(places[row % len(places)])
-                lines.append(
-                    json.dumps(
-                        {
-                            "at": round(now_s * 1e6), "speed": float(20 + row % 60),
-                            "longitude": -122.5 + 0.0005 * (place * 7919 % 211),
-                            "latitude": 37.7 + 0.0005 * (place * 104_729 % 197),
-                        }
-                    )
-                )  # fmt: skip
-                row += 1
-            due[cab] -= len(lines)
-            with (folder / f"cab{cab}.json").open("a", encoding="utf-8") as file:
+            for _ in range(int(counts[cab])):
+                place = int(places[self._row % len(places)])
+                report = {
+                    "at": round(time.time() * 1e6), "speed": float(20 + self._row % 60),
+                    "longitude": -122.5 + 0.0005 * (place * 7919 % 211),
+                    "latitude": 37.7 + 0.0005 * (place * 104_729 % 197),
+                }  # fmt: skip
+                lines.append(json.dumps(report))
+                self._row += 1
+            with (self.folder / f"cab{cab}.json").open("a", encoding="utf-8") as file:
                 file.write("\n".join(lines) + "\n")
