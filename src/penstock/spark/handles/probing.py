@@ -116,7 +116,6 @@ PROBES: Mapping[Family, Probe] = {
         probes.can_read_operators,
         (
             analysed_plan.analyse,
-            analysed_plan.longest_window_s,
             analysed_plan.has_watermark,
             analysed_plan.at_edge,
             analysed_plan.keyed_by,
