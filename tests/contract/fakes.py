@@ -17,6 +17,7 @@ from penstock.model.observation import (
     NodeObservation,
     Observation,
     OperatorObservation,
+    SinkObservation,
     StateObservation,
 )
 from penstock.scaling.policies.policy import ScalingContext
@@ -180,6 +181,7 @@ def rich_observation(at_s: float = 1000.0) -> Observation:
         ),
         nodes=(NodeObservation("n1", 2, 1.5), NodeObservation("nœud", 2, nan, draining=True)),
         latency=LatencyObservation(10, 0.7, nan, 2.5, 0.95),
+        sinks=(SinkObservation("out", 3.0, LatencyObservation(10, 0.7, nan, 2.5, 0.95)),),
         batches=BatchObservation(2, 1.25, 0.25, 1e6),
         missing=("latency p95", "state 'size'"),
         state=(StateObservation("orders/window", groups),),

@@ -11,6 +11,7 @@ from penstock.spark.measure.bounded import MOST_TAKEN, MOST_WAITING
 from penstock.spark.measure.ledger import (
     Ledger,
     LedgerEntry,
+    SinkBounds,
     SourceProgress,
     WrittenLedger,
     summarise,
@@ -147,3 +148,17 @@ def test_reports_that_nobody_takes_are_bounded() -> None:
         reports.receive(json.dumps(told))
     assert len(reports.take()) == MOST_TAKEN
     assert reports.take() == []
+
+
+def test_each_sink_is_measured_by_its_own_bound_and_the_whole_by_that_of_its_query() -> None:
+    entries = [
+        LedgerEntry("fast", 0, (Arrivals(100, 0.0, 10.0),), done_at_s=12.0),
+        LedgerEntry("slow", 0, (Arrivals(100, 0.0, 10.0),), done_at_s=20.0),
+    ]
+    bounds = SinkBounds({"fast": {"alerts": 7.0, "page": 12.0}, "slow": {"archive": 20.0}})
+    seen = {one.name: one.latency.in_time_share for one in bounds.observed(entries)}
+    assert seen == {"alerts": pytest.approx(0.5), "page": 1.0, "archive": 1.0}
+    whole = summarise(entries, 7.0, bounds)
+    assert whole is not None
+    assert whole.in_time_share == pytest.approx(0.75)
+    assert SinkBounds({"fast": {"alerts": 7.0}}).observed(entries) == ()

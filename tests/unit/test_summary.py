@@ -1,6 +1,7 @@
 """What a run came to, from its periods."""
 
 import math
+from dataclasses import replace
 
 import pytest
 
@@ -9,7 +10,12 @@ from penstock.control.controller import MOST_STEPS, RecentSteps
 from penstock.control.start_up import after_start_up
 from penstock.control.step import Step
 from penstock.control.summary import MOST_DECISIONS, RunTally
-from penstock.model.observation import LatencyObservation, NodeObservation, Observation
+from penstock.model.observation import (
+    LatencyObservation,
+    NodeObservation,
+    Observation,
+    SinkObservation,
+)
 
 START_UP = LatencyObservation(50, 20.0, 25.0, 30.0, 0.0)
 
@@ -124,3 +130,26 @@ def test_steps_can_be_read_while_more_come() -> None:
     reading = iter(steps)
     steps.append(Step(2.0))
     assert [one.at_s for one in reading] == [0.0, 1.0]
+
+
+def test_each_of_several_sinks_is_told_by_its_own_bound() -> None:
+    def seen(at_s: float, alerts: float) -> Observation:
+        latency = LatencyObservation(100, 2.0, 3.0, 4.0, alerts)
+        return replace(
+            period(1, latency, at_s),
+            sinks=(
+                SinkObservation("alerts", 3.0, latency),
+                SinkObservation("archive", 60.0, LatencyObservation(10, 5.0, 8.0, 9.0, 1.0)),
+            ),
+        )
+
+    tally = RunTally()
+    tally.take(step(0.0, period(0, START_UP, 0.0)))
+    for number, alerts in enumerate((0.9, 0.8), start=3):
+        tally.take(step(5.0 * number, seen(5.0 * number, alerts)))
+    summary = tally.summary(3.0, executors_min=1, executors_max=4)
+    assert {sink.name: sink.in_time_share for sink in summary.sinks} == {
+        "alerts": pytest.approx(0.85), "archive": 1.0,
+    }  # fmt: skip
+    assert "  alerts: 85.0% within 3 s (mean 2.00 s, worst 4.00 s)" in summary.lines()
+    assert "  archive: 100.0% within 60 s (mean 5.00 s, worst 9.00 s)" in summary.lines()

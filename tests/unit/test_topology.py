@@ -227,3 +227,18 @@ def test_an_operator_that_only_a_loop_reads_needs_no_sink() -> None:
     made.add("lost", "SELECT a FROM pass_on", "pass_on")
     with pytest.raises(InvalidTopology, match="operator 'lost' feeds no sink"):
         made.check()
+
+
+def test_the_strictest_bound_of_the_sinks_rules() -> None:
+    road = Topology("road", max_latency="5s")
+    road.source("in", object())
+    assert road.max_latency_s == 5.0
+    road.sink("archive", "in", Memory(), max_latency="60s")
+    assert road.max_latency_s == 60.0
+    road.sink("page", "in", Memory())
+    road.sink("alerts", "in", Memory(), max_latency=2)
+    assert road.sink_bounds_s == {"archive": 60.0, "page": 5.0, "alerts": 2.0}
+    assert road.max_latency_s == 2.0
+    assert road.rewired(road.operators, road.sinks).sink_bounds_s == road.sink_bounds_s
+    with pytest.raises(InvalidTopology, match=r"sink 'late': max_latency is '1ms'; no micro-batch"):
+        road.sink("late", "in", Memory(), max_latency="1ms")

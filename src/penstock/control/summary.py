@@ -1,15 +1,33 @@
 """What a run came to: the promise kept or not, its cost, and what fixed sizes would have cost."""
 
 import math
-from collections import deque
+from collections import defaultdict, deque
 from dataclasses import dataclass
 
 from penstock.control.start_up import StartUp
 from penstock.control.step import Step
 from penstock.model.number_text import share_text
-from penstock.model.observation import Observation
+from penstock.model.observation import Observation, SinkObservation
 
 MOST_DECISIONS = 100  # lines of decisions in a summary, the newest; the history holds all of them
+
+
+@dataclass(frozen=True)
+class SinkSummary:
+    """The promise at one of several sinks, over the results after start-up."""
+
+    name: str
+    max_latency_s: float
+    in_time_share: float
+    latency_mean_s: float
+    latency_max_s: float
+
+    def line(self) -> str:
+        """As it is told beside the whole."""
+        return (
+            f"  {self.name}: {share_text(self.in_time_share)} within {self.max_latency_s:g} s "
+            f"(mean {self.latency_mean_s:.2f} s, worst {self.latency_max_s:.2f} s)"
+        )
 
 
 @dataclass(frozen=True)
@@ -36,6 +54,7 @@ class RunSummary:
     startup_s: float = 0.0  # until results began to count
     startup_results: int = 0
     startup_latency_max_s: float = math.nan
+    sinks: tuple[SinkSummary, ...] = ()  # where there are several
 
     def __str__(self) -> str:
         return "\n".join(self.lines())
@@ -46,6 +65,7 @@ class RunSummary:
         lines = [
             f"{self.duration_s:.0f} s, {self.results:,} rows",
             f"in time: {self._in_time()}",
+            *(sink.line() for sink in self.sinks),
             *self._start_up(),
             f"executor-seconds: {used:.0f} (static minimum {self.static_min_executor_seconds:.0f}, "
             f"static maximum {self.static_max_executor_seconds:.0f})",
@@ -75,6 +95,28 @@ class RunSummary:
         ]
 
 
+class _SinkTally:
+    """Sums over the results at one sink."""
+
+    def __init__(self) -> None:
+        self.bound_s, self.rows, self.in_time, self.latency_s = math.nan, 0.0, 0.0, 0.0
+        self.latency_max_s = -math.inf
+
+    def take(self, seen: SinkObservation) -> None:
+        latency = seen.latency
+        self.bound_s = seen.max_latency_s
+        self.rows += latency.count
+        self.in_time += latency.count * latency.in_time_share
+        self.latency_s += latency.count * latency.mean_s
+        self.latency_max_s = max(self.latency_max_s, latency.max_s)
+
+    def summary(self, name: str) -> SinkSummary:
+        return SinkSummary(
+            name, self.bound_s, self.in_time / self.rows, self.latency_s / self.rows,
+            self.latency_max_s,
+        )  # fmt: skip
+
+
 class RunTally:
     """Sums over the steps of a run, each taken once: they need no more room after a month."""
 
@@ -86,6 +128,7 @@ class RunTally:
         self._in_time = self._latency_s = 0.0  # each result counted
         self._latency_max_s, self._shed_rows = -math.inf, 0.0
         self._decisions: deque[str] = deque(maxlen=MOST_DECISIONS)
+        self._sinks: defaultdict[str, _SinkTally] = defaultdict(_SinkTally)
 
     def take(self, step: Step) -> None:
         """Add a period; executors being drained still cost."""
@@ -114,6 +157,8 @@ class RunTally:
         self._in_time += latency.count * latency.in_time_share
         self._latency_s += latency.count * latency.mean_s
         self._latency_max_s = max(self._latency_max_s, latency.max_s)
+        for sink in seen.sinks:
+            self._sinks[sink.name].take(sink)
 
     def summary(self, max_latency_s: float, executors_min: int, executors_max: int) -> RunSummary:
         """What the steps so far come to."""
@@ -137,4 +182,5 @@ class RunTally:
             startup_latency_max_s=(
                 self._startup_latency_max_s if self._startup_results else math.nan
             ),
+            sinks=tuple(tally.summary(name) for name, tally in self._sinks.items()),
         )

@@ -91,7 +91,7 @@ class ComponentObservation:
     cpu: tuple[TaskCpu, ...] = ()  # of its tasks, one of each node; not kept in the history
     reserved_cpu: float = float("nan")  # share of a CPU declared for each task; NaN: none is
     batch_s: float = float("nan")  # of its batches, where it has its own; not kept in the history
-    batch_rows: float = float("nan")  # likewise
+    batch_rows: float = float("nan")  # not kept in the history either
     reserved_memory_bytes: float = float("nan")  # declared for each task's state; NaN: none is
 
     @property
@@ -133,6 +133,15 @@ class LatencyObservation:
     p95_s: float
     max_s: float
     in_time_share: float  # of results within the topology's bound
+
+
+@dataclass(frozen=True)
+class SinkObservation:
+    """Latency of the results at one of several sinks, by its own bound."""
+
+    name: str
+    max_latency_s: float
+    latency: LatencyObservation
 
 
 @dataclass(frozen=True)
@@ -254,7 +263,8 @@ class Observation:
     state: tuple[StateObservation, ...] = ()  # beside that of components
     decided: tuple[RoomDecision, ...] = ()  # since the observation before; kept as decisions
     flows: Flows = Flows()  # where they are counted; not kept in the history
-    shuffles: Shuffles | None = None  # likewise
+    shuffles: Shuffles | None = None  # not kept in the history either
+    sinks: tuple[SinkObservation, ...] = ()  # where there are several
     foreseen: bool = False  # rates are those expected soon; all else is what was measured
 
     @cached_property

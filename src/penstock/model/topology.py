@@ -101,6 +101,7 @@ class SinkBinding:
     upstream: str
     sink: Sink
     output_mode: str = "append"
+    max_latency_s: float | None = None  # None: that of the topology
 
 
 class Topology:
@@ -119,12 +120,7 @@ class Topology:
                 f"Topology(name) is {name!r}; give a text without '/' or leading dot."
             )
         self.name = name
-        self.max_latency_s = parse_duration_s(max_latency, f"topology {name!r}: max_latency")
-        if self.max_latency_s < LEAST_LATENCY_S:
-            raise InvalidTopology(
-                f"topology {name!r}: max_latency is {max_latency!r}; no micro-batch is faster "
-                f"than {LEAST_LATENCY_S:g} s, so give at least that."
-            )
+        self._max_latency_s = _bound_s(max_latency, f"topology {name!r}")
         if isinstance(share, bool) or not (isinstance(share, float) and 0.5 <= share <= 0.9999):
             raise InvalidTopology(
                 f"topology {name!r}: share is {share!r}; give a number from 0.5 to 0.9999, the "
@@ -134,6 +130,20 @@ class Topology:
         self._sources: dict[str, Source] = {}
         self._operators: dict[str, Operator] = {}
         self._sinks: dict[str, SinkBinding] = {}
+
+    @property
+    def max_latency_s(self) -> float:
+        """The bound that rules the plan: the strictest of those of its sinks."""
+        return min(self.sink_bounds_s.values(), default=self._max_latency_s)
+
+    @property
+    def sink_bounds_s(self) -> dict[str, float]:
+        """The bound of each sink: its own, or that of the topology."""
+        usual_s = self._max_latency_s
+        return {
+            one.name: usual_s if one.max_latency_s is None else one.max_latency_s
+            for one in self._sinks.values()
+        }
 
     @property
     def sources(self) -> tuple[Source, ...]:
@@ -321,8 +331,11 @@ class Topology:
             )
         return name
 
-    def sink(self, name: str, upstream: str, sink: Sink, *, mode: str = "append") -> str:
-        """Send an upstream's rows to a sink."""
+    def sink(
+        self, name: str, upstream: str, sink: Sink, *, mode: str = "append",
+        max_latency: str | float | None = None,
+    ) -> str:  # fmt: skip
+        """Send an upstream's rows to a sink, which may have a latency bound of its own."""
         self._claim(name, "sink")
         if not isinstance(sink, Sink):
             raise InvalidTopology(
@@ -333,7 +346,8 @@ class Topology:
             raise InvalidTopology(
                 f"sink {name!r}: mode is {mode!r}; allowed: {', '.join(OUTPUT_MODES)}."
             )
-        self._sinks[name] = SinkBinding(name, upstream, sink, mode)
+        bound_s = None if max_latency is None else _bound_s(max_latency, f"sink {name!r}")
+        self._sinks[name] = SinkBinding(name, upstream, sink, mode, bound_s)
         return name
 
     def ordered(self) -> tuple[Operator, ...]:
@@ -354,7 +368,7 @@ class Topology:
 
     def rewired(self, operators: Iterable[Operator], sinks: Iterable[SinkBinding]) -> "Topology":
         """The same sources with other operators between them and the sinks."""
-        made = Topology(self.name, self.max_latency_s, self.share)
+        made = Topology(self.name, self._max_latency_s, self.share)
         made._sources = dict(self._sources)
         made._operators = {operator.name: operator for operator in operators}
         made._sinks = {sink.name: sink for sink in sinks}
@@ -464,3 +478,13 @@ def _names(value: Names, field: str) -> tuple[str, ...]:
     if len(set(names)) < len(names):
         raise InvalidTopology(f"{field} names {', '.join(names)}; name each only once.")
     return tuple(names)
+
+
+def _bound_s(max_latency: str | float, whose: str) -> float:
+    bound_s = parse_duration_s(max_latency, f"{whose}: max_latency")
+    if bound_s < LEAST_LATENCY_S:
+        raise InvalidTopology(
+            f"{whose}: max_latency is {max_latency!r}; no micro-batch is faster than "
+            f"{LEAST_LATENCY_S:g} s, so give at least that."
+        )
+    return bound_s

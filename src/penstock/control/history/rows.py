@@ -103,6 +103,7 @@ def observation_rows(observation: Observation, run_id: int, seq: int) -> Rows:
     """The rows of one observation, parent first."""
     o, key = observation, {"run_id": run_id, "seq": seq}
     parent = {**key, "missing": list(o.missing), "sources": _json.unstructure(o.sources)}
+    parent["sinks"] = _json.unstructure(o.sinks) or None
     for name in ("at_s", "period_s", "arrival_rate_per_s", "backlog_rows"):
         parent[name] = _column_number(getattr(o, name))
     for name, prefix, kind in _FLAT:
@@ -120,7 +121,7 @@ def read_observation(row: Row, parts: Mapping[str, list[Row]]) -> Observation:
 
     Routes are of the newest batch only, and of no use to a policy: they are not kept.
     """
-    whole: dict[str, Any] = {**row, **parts}
+    whole: dict[str, Any] = {**row, **parts, "sinks": row.get("sinks") or []}
     for name, prefix, kind in _FLAT:
         values = {field.name: row[prefix + field.name] for field in fields(kind)}
         whole[name] = None if values["count"] is None else values

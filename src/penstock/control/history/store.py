@@ -125,7 +125,8 @@ class HistoryStore:
             for start in range(0, len(numbers), MOST_NAMED):
                 named = list(numbers[start : start + MOST_NAMED])
                 condition = t.observations.c.seq.in_(named)
-                query = select(t.observations).where(t.observations.c.run_id == run, condition)
+                columns = t.columns_of(connection, t.observations)
+                query = select(*columns).where(t.observations.c.run_id == run, condition)
                 parents = connection.execute(query.order_by(t.observations.c.seq)).mappings()
                 found += _assembled(connection, list(parents), partial(_numbered, named))
         return found

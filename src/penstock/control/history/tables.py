@@ -45,7 +45,7 @@ from penstock.masking import masked_url
 
 SCHEMA_VERSION = 6
 # Forms that are read as they are, and become ours when they are opened to be written: form 4 has
-# no plans of room decisions, and form 5 no numbers of decisions.
+# no plans of room decisions, and form 5 neither numbers of decisions nor sinks.
 OLDER_VERSIONS = (4, 5)
 SQLITE_BUSY_S = 5.0  # readers never block in WAL mode; this is for a second writer
 
@@ -92,6 +92,7 @@ observations = Table(
     Column("missing", JSON, nullable=False),
     # Lanes, counts and decisions of sources of many streams, as the observation holds them.
     Column("sources", JSON, nullable=False),
+    Column("sinks", JSON(none_as_null=True)),  # latency at each, where there are several
     Index(_PREFIX + "observations_by_time", "run_id", "at_s"),
 )  # fmt: skip
 
@@ -195,7 +196,8 @@ failures = _event(
 )
 
 
-LATER_COLUMNS = (room_decisions.c.plan, decisions.c.numbers)  # that older forms lack
+# Columns that older forms lack.
+LATER_COLUMNS = (room_decisions.c.plan, decisions.c.numbers, observations.c.sinks)
 PARENTS_FIRST = tuple(metadata.sorted_tables)  # the order in which rows can be written
 
 

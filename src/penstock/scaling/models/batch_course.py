@@ -10,6 +10,7 @@ next multiple of it, and the oldest row waited for I. All candidates are followe
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -22,17 +23,38 @@ MOST_BATCHES = 400  # of a course; what is left then is taken to go on alike
 
 @dataclass(frozen=True)
 class RatePath:
-    """Rates of the next steps, each `step_s` long; the last one holds on."""
+    """Rates of the next steps, each `step_s` long; the last one holds on.
+
+    `rates_per_s` is one path for all candidates, or a row for each of them.
+    """
 
     rates_per_s: Floats
     step_s: float
 
+    @property
+    def now_per_s(self) -> Floats:
+        """The rate of the first step."""
+        first: Floats = self._rows[:, 0]
+        return first
+
+    @cached_property
+    def _rows(self) -> Floats:
+        return np.atleast_2d(self.rates_per_s)
+
+    @cached_property
+    def _so_far(self) -> Floats:
+        before = np.zeros((len(self._rows), 1))
+        return np.concatenate([before, np.cumsum(self._rows, axis=1) * self.step_s], axis=1)
+
     def rows_by(self, at_s: Floats) -> Floats:
-        """Rows that arrive from now until each moment."""
-        at_s = np.clip(at_s, 0.0, _FAR_S)
-        so_far = np.concatenate([[0.0], np.cumsum(self.rates_per_s) * self.step_s])
-        step = np.minimum((at_s / self.step_s).astype(np.int64), len(self.rates_per_s) - 1)
-        return so_far[step] + (at_s - step * self.step_s) * self.rates_per_s[step]
+        """Rows that arrive from now until each candidate's moment."""
+        at_s = np.minimum(np.maximum(at_s, 0.0), _FAR_S)
+        step = np.minimum((at_s / self.step_s).astype(np.int64), self._rows.shape[1] - 1)
+        own = np.arange(len(at_s)) if len(self._rows) > 1 else 0
+        found: Floats = (
+            self._so_far[own, step] + (at_s - step * self.step_s) * self._rows[own, step]
+        )
+        return found
 
 
 @dataclass(frozen=True)
@@ -108,6 +130,11 @@ class Course:
     late_row_s: Floats  # how late they are, added up
     rows: Floats
 
+    def parted(self, count: int) -> list["Course"]:
+        """The same for candidates that were so many groups of one size."""
+        columns = (self.worst_s, self.late_rows, self.late_row_s, self.rows)
+        return [Course(*part) for part in zip(*(np.split(c, count) for c in columns), strict=True)]
+
 
 def follow(
     path: RatePath, work: Work, capacity: Capacities, waiting_rows: float, bound_s: float,
@@ -117,7 +144,7 @@ def follow(
 
     `waiting_rows` are in no finished batch: some run, the others gather meanwhile.
     """
-    rate = max(float(path.rates_per_s[0]), 1e-9)
+    rate = np.maximum(path.now_per_s, 1e-9)
     now = np.zeros(len(capacity.steps[0][1]))
     running, left_s = _under_way(path, work, capacity.at(now), waiting_rows)
     gathered = np.maximum(0.0, waiting_rows - running)

@@ -53,23 +53,30 @@ def find_needs(
     sizes, notes = _sizes(context, inputs, step)
     processors = sizes.astype(np.float64) * step
     bound_s = keep * context.limits.max_latency_s
+    lower = max(_LEAST_LEVEL, 1 - _WAVERS * (1 - inputs.level))
+    loads = [
+        inputs.ahead.planned_per_s(level, inputs.lead)
+        for level in (inputs.level, lower, context.limits.share)
+    ]
+    needed, enough, foretold = _followed(
+        context, inputs, processors, [load[: inputs.lead] for load in loads], bound_s
+    )
     asked = _Asked(context, inputs, sizes, step, bound_s, act_price_s + inputs.start_up_s)
-    sure = inputs.ahead.upper_per_s(context.limits.share)[: inputs.lead]
     return Needs(
-        asked.at(inputs.level),
-        asked.at(max(_LEAST_LEVEL, 1 - _WAVERS * (1 - inputs.level))),
+        asked.steps(loads[0], needed),
+        asked.steps(loads[1], enough),
         np.diff(np.array(inputs.ahead.steps), prepend=0),
-        float(inputs.ahead.upper_per_s(inputs.level)[: inputs.lead].max()),
+        float(loads[0][: inputs.lead].max()),
         _infeasible(context, inputs, processors),
         notes,
         processors,
-        _followed(context, inputs, processors, sure, bound_s).worst_s,
+        foretold.worst_s,
     )
 
 
 @dataclass(frozen=True)
 class _Asked:
-    """Which of some numbers of executors is the fewest that do, by how sure one wants to be."""
+    """Which of some numbers of executors is the fewest that do."""
 
     context: ScalingContext
     inputs: PromiseInputs
@@ -78,15 +85,14 @@ class _Asked:
     bound_s: float
     break_even_s: float  # for which one that is not needed costs as much as to start it again
 
-    def at(self, level: float) -> Ints:
+    def steps(self, load_per_s: Floats, course: Course) -> Ints:
         """Of each planned step: the same until what is asked for now could serve, then its own."""
-        inputs, processors = self.inputs, self.sizes.astype(np.float64) * self.step
-        load = inputs.ahead.planned_per_s(level, inputs.lead)
-        upper, likely = load[: inputs.lead], load[inputs.lead :]
-        course = _followed(self.context, inputs, processors, upper, self.bound_s)
-        first = _first(self.context, inputs, course, self.sizes, self.step, float(upper.max()))
-        first = max(first, self._kept(float(upper.max() - inputs.ahead.expected_per_s[0])))
-        return np.concatenate([np.full(inputs.lead, first), self._steady(likely)])
+        inputs = self.inputs
+        highest = float(load_per_s[: inputs.lead].max())
+        first = _first(self.context, inputs, course, self.sizes, self.step, highest)
+        first = max(first, self._kept(highest - float(inputs.ahead.expected_per_s[0])))
+        later = self._steady(load_per_s[inputs.lead :])
+        return np.concatenate([np.full(inputs.lead, first), later])
 
     def _steady(self, rates_per_s: Floats) -> Ints:
         """The fewest for rates that stay."""
@@ -131,19 +137,23 @@ def _sizes(
 
 
 def _followed(
-    context: ScalingContext, inputs: PromiseInputs, wanted: Floats, upper: Floats, bound_s: float
-) -> Course:
+    context: ScalingContext, inputs: PromiseInputs, wanted: Floats, loads: list[Floats],
+    bound_s: float,
+) -> list[Course]:  # fmt: skip
+    """The course of each number of processors along each load, all of them at once."""
     live, asked = float(inputs.live), float(context.current.processors)
+    each = np.tile(wanted, len(loads))
     capacity = Capacities(
         (
-            (0.0, np.minimum(live, wanted)),
-            (inputs.pending_s, np.minimum(max(live, asked), wanted)),
-            (inputs.start_up_s, wanted),
+            (0.0, np.minimum(live, each)),
+            (inputs.pending_s, np.minimum(max(live, asked), each)),
+            (inputs.start_up_s, each),
         )
     )
-    path = RatePath(upper, inputs.period_s)
+    path = RatePath(np.repeat(np.stack(loads), len(wanted), axis=0), inputs.period_s)
     horizon_s = inputs.lead * inputs.period_s
-    return follow(path, inputs.work, capacity, inputs.waiting_rows, bound_s, horizon_s)
+    all_of_them = follow(path, inputs.work, capacity, inputs.waiting_rows, bound_s, horizon_s)
+    return all_of_them.parted(len(loads))
 
 
 def _first(

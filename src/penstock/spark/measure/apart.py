@@ -17,7 +17,7 @@ from penstock.spark.measure.batch_work import QueryWork
 from penstock.spark.measure.cpu_shares import NodeTime, task_cpus
 from penstock.spark.measure.flows import Flow
 from penstock.spark.measure.foreign_rows import ForeignRows
-from penstock.spark.measure.ledger import summarise
+from penstock.spark.measure.ledger import SinkBounds, summarise
 from penstock.spark.measure.nodes import NodeReader
 from penstock.spark.measure.progress import BatchReport
 from penstock.spark.measure.query_work import WorkOfQueries, operator_rates
@@ -99,6 +99,8 @@ class ApartMeasurer:
         arrived = sum(new.values())
         arrived += sum(others.values())
         self._at_s, self._available, self._published = now_s, available, published
+        entries = running.ledger.take()
+        bounds = SinkBounds.of(running.topology, (q.plan for q in running.built.queries))
         return Observation(
             at_s=now_s,
             period_s=period_s,
@@ -109,7 +111,8 @@ class ApartMeasurer:
             operators=operator_rates(running.built.queries, reports, period_s),
             components=components,
             nodes=nodes,
-            latency=summarise(running.ledger.take(), running.topology.max_latency_s),
+            latency=summarise(entries, running.topology.max_latency_s, bounds),
+            sinks=bounds.observed(entries),
             sources=running.sources.observe(),
             missing=tuple(missing),
             flows=self._between_components(),

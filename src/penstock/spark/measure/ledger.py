@@ -8,14 +8,16 @@ that waits for a watermark is counted with the batch that emits it.
 import json
 import threading
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from penstock.model.arrivals import Arrivals
-from penstock.model.observation import LatencyObservation
+from penstock.model.observation import LatencyObservation, SinkObservation
+from penstock.model.plan import QueryPlan
+from penstock.model.topology import Topology
 from penstock.spark.measure.bounded import Halves, Untaken
 from penstock.spark.sources.offsets import source_of
 from penstock.spark.sources.running.source import RunningSource
@@ -139,8 +141,47 @@ class WrittenLedger(Ledger):
         """Nothing to keep."""
 
 
-def summarise(entries: list[LedgerEntry], max_latency_s: float) -> LatencyObservation | None:
-    """Latency over batches, every row counted, rows of a batch evenly spread over its arrivals."""
+@dataclass(frozen=True)
+class SinkBounds:
+    """Which query writes which sink of a topology, and the latency bound of each."""
+
+    by_query: Mapping[str, Mapping[str, float]]
+
+    @classmethod
+    def of(cls, topology: Topology, queries: Iterable[QueryPlan]) -> "SinkBounds":
+        """Those of a topology that runs as these queries."""
+        bounds_s = topology.sink_bounds_s
+        return cls({
+            query.name: {sink: bounds_s[sink] for sink in query.sinks if sink in bounds_s}
+            for query in queries
+        })  # fmt: skip
+
+    def strictest_s(self, query: str, usual_s: float) -> float:
+        """What the results of a query are measured by."""
+        return min(self.by_query.get(query, {}).values(), default=usual_s)
+
+    def observed(self, entries: Sequence[LedgerEntry]) -> tuple[SinkObservation, ...]:
+        """Each sink by its own bound, where there are several."""
+        sinks = {
+            sink: bound_s for own in self.by_query.values() for sink, bound_s in own.items()
+        }  # fmt: skip
+        if len(sinks) < 2:
+            return ()
+        found = []
+        for sink, bound_s in sinks.items():
+            written = [entry for entry in entries if sink in self.by_query.get(entry.query, {})]
+            latency = summarise(written, bound_s)
+            found += [SinkObservation(sink, bound_s, latency)] if latency is not None else []
+        return tuple(found)
+
+
+def summarise(
+    entries: Sequence[LedgerEntry], max_latency_s: float, bounds: SinkBounds | None = None
+) -> LatencyObservation | None:
+    """Latency over batches, every row counted, rows of a batch evenly spread over its arrivals.
+
+    In time is what keeps the bound of the sinks it goes to, where they have bounds of their own.
+    """
     # Below 0 where the machine's clock was set back meanwhile.
     spans = [
         (p.rows, max(0.0, e.done_at_s - p.last_s), max(0.0, e.done_at_s - p.first_s))
@@ -151,7 +192,10 @@ def summarise(entries: list[LedgerEntry], max_latency_s: float) -> LatencyObserv
     if count == 0:
         return None
     in_time = sum(
-        part.later_than(entry.done_at_s - max_latency_s)
+        part.later_than(
+            entry.done_at_s
+            - (max_latency_s if bounds is None else bounds.strictest_s(entry.query, max_latency_s))
+        )
         for entry in entries
         for part in entry.arrivals
     )

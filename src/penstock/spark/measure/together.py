@@ -31,7 +31,7 @@ from penstock.spark.compile.builder import BuiltQuery
 from penstock.spark.measure.batch_work import QueryWork
 from penstock.spark.measure.foreign_rows import ForeignRows
 from penstock.spark.measure.lane_capacities import LaneCapacities
-from penstock.spark.measure.ledger import summarise
+from penstock.spark.measure.ledger import SinkBounds, summarise
 from penstock.spark.measure.nodes import NodeReader
 from penstock.spark.measure.progress import BatchReport
 from penstock.spark.measure.query_work import WorkOfQueries, operator_rates, rows_out
@@ -99,6 +99,7 @@ class SparkMeasurer:
         running, missing = self._running, list[str]()
         reports = running.reports.take()
         entries = running.ledger.take()
+        bounds = SinkBounds.of(running.topology, (q.plan for q in running.built.queries))
         works = self._work.take(missing)
         reported_per_s, unseen_rows = self._sources.take(wall_s)
         if np.isnan(reported_per_s):
@@ -133,7 +134,8 @@ class SparkMeasurer:
             operators=operator_rates(running.built.queries, reports, period_s),
             components=tuple(components),
             nodes=nodes,
-            latency=summarise(entries, running.topology.max_latency_s),
+            latency=summarise(entries, running.topology.max_latency_s, bounds),
+            sinks=bounds.observed(entries),
             batches=_batches(reports, self._overhead_s),
             routes=routes,
             sources=running.sources.observe(),
