@@ -10,6 +10,7 @@ from penstock.model.observation import Floats
 
 SLOT_S = 60.0
 DAY_SLOTS, WEEK_SLOTS = 1440, 10080
+LONGEST_GAP = 10  # slots without any observation between two that have some
 
 
 @dataclass(frozen=True)
@@ -30,7 +31,7 @@ class RateCalendar:
         days, known = week.reshape(-1, DAY_SLOTS), count.reshape(-1, DAY_SLOTS) > 0
         any_day = np.where(known, days, 0.0).sum(axis=0)
         any_day /= np.where(known.any(axis=0), known.sum(axis=0), np.nan)
-        return cls(tuple(np.where(known, days, any_day).ravel().tolist()))
+        return cls(tuple(_bridged(np.where(known, days, any_day).ravel()).tolist()))
 
     def usual_per_s(self, moments_s: Floats) -> Floats:
         """The usual rate at each moment, linear between the middles of slots; NaN if not known.
@@ -49,3 +50,15 @@ class RateCalendar:
     @cached_property
     def _rates(self) -> Floats:
         return np.asarray(self.rates_per_s)
+
+
+def _bridged(rates: Floats) -> Floats:
+    """The same with short gaps filled in, linear between what is known on both sides."""
+    slots, known = np.arange(len(rates)), np.flatnonzero(np.isfinite(rates))
+    after = np.searchsorted(known, slots)
+    gap = known[np.minimum(after, len(known) - 1)] - known[np.maximum(after - 1, 0)]
+    inside = (after > 0) & (after < len(known)) & (gap <= LONGEST_GAP)
+    filled: Floats = np.where(
+        np.isnan(rates) & inside, np.interp(slots, known, rates[known]), rates
+    )  # fmt: skip
+    return filled
