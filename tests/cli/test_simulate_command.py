@@ -148,3 +148,68 @@ def test_shadows_without_a_history_are_refused(scenario: str) -> None:
     result = invoke(scenario, "--shadow", "drs")
     assert result.exit_code == 2
     assert "--shadow needs --history" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("given", "replaced", "sentence"),
+    [
+        (["--share", "1"], "", "penstock: --share is '1'; allowed: 0.5 to 0.9999."),
+        ([], 'max_latency = "100ms"',
+         "scenario.max_latency is 0.1 s, but a batch without any row takes 0.25 s (batch): no "
+         "result can be in time; give at least that."),
+        (["--schedule", "mon min 3; mon 08:00-12:00 max 2"], "",
+         "--schedule asks for at least 3 and at most 2 executors at the same time, on mon 08:00."),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_promised_is_refused_in_one_sentence(
+    scenario: str, given: list[str], replaced: str, sentence: str
+) -> None:
+    if replaced:
+        text = SCENARIO.replace('max_latency = "5s"', replaced)
+        Path(scenario).write_text(text, encoding="utf-8")
+    result = invoke(scenario, *given)
+    assert result.exit_code == 2
+    assert result.stdout == ""
+    assert result.stderr.strip().endswith(sentence)
+    assert len(result.stderr.strip().splitlines()) == 1
+
+
+RUSH = """
+[scenario]
+name = "rush"
+duration = "50m"
+max_latency = "5s"
+period = "30s"
+step = "5s"
+seed = 3
+
+[cluster]
+max_executors = 8
+startup = "30s"
+
+[batch]
+fixed = "250ms"
+
+[[source]]
+name = "reports"
+rate = { profile = "steps", steps = [["30m", 5], ["20m", 60]] }
+
+[[operator]]
+name = "lookup"
+from = ["reports"]
+service = { mean = "40ms" }
+"""
+
+
+def test_what_earlier_runs_saw_at_this_time_is_foreseen(tmp_path: Path) -> None:
+    path, history = tmp_path / "rush.toml", tmp_path / "h.sqlite"
+    path.write_text(RUSH, encoding="utf-8")
+    asked = (str(path), "--history", str(history), "--json")
+    first, second = (json.loads(invoke(*asked).stdout) for _ in range(2))
+    assert second["in_time_share"] > first["in_time_share"]
+    with HistoryStore(str(history), create=False) as store:
+        lines = {
+            run: str([d.decision.reasons for d in store.read_decisions(run)]) for run in (1, 2)
+        }
+    assert "by the calendar" not in lines[1]
+    assert "by the calendar" in lines[2]

@@ -69,7 +69,7 @@ def load_ahead(
         if not np.isfinite(paths[-1]).all():
             continue  # it has nothing to say now
         record, scale = _record(series, paths, forecaster, steps)
-        loss = _loss(record, level, column, scale)
+        loss = _loss(record, level, column, scale) / forecaster.trust
         if found is None or loss < found[0]:
             found = loss, record
     assert found is not None, "one forecaster at least must always expect something"

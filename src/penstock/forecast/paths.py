@@ -14,6 +14,7 @@ from penstock.forecast.seasonal_regression import SeasonalRegression
 from penstock.forecast.seasons import season_of
 from penstock.model.observation import Floats, Ints
 
+_LEVEL_WEIGHT = 0.2  # of the newest value in what is compared with a calendar
 _LEAST_WEIGHT = 1e-4  # of an old value; a filter ends where its weights fall below it
 
 
@@ -28,6 +29,10 @@ class PathForecaster(Protocol):
     def recurs(self) -> bool:
         """Whether it knows when a load that went will come again."""
 
+    @property
+    def trust(self) -> float:
+        """Its loss is divided by this: above 1 where it knows more than the series shows yet."""
+
     def paths(self, series: Floats, steps: Ints) -> Floats:
         """(moments, steps): what was expected at each moment; NaN where nothing could be said."""
 
@@ -41,6 +46,7 @@ class LastValue:
     """
 
     recurs: ClassVar[bool] = False
+    trust: ClassVar[float] = 1.0
 
     @property
     def name(self) -> str:
@@ -65,6 +71,7 @@ class Trend:
     damping: float = 0.9
 
     recurs: ClassVar[bool] = False
+    trust: ClassVar[float] = 1.0
 
     @property
     def name(self) -> str:
@@ -86,6 +93,7 @@ class Level:
     weight: float
 
     recurs: ClassVar[bool] = False
+    trust: ClassVar[float] = 1.0
 
     @property
     def name(self) -> str:
@@ -101,6 +109,7 @@ class Seasonal:
     """One season ago, brought to the present level; the season is found in the series itself."""
 
     recurs: ClassVar[bool] = True
+    trust: ClassVar[float] = 1.0
 
     @property
     def name(self) -> str:
@@ -133,6 +142,7 @@ class Calendar:
     usual: tuple[float, ...]
 
     recurs: ClassVar[bool] = True
+    trust: ClassVar[float] = 1.25
 
     @property
     def name(self) -> str:
@@ -144,7 +154,8 @@ class Calendar:
         if len(usual) < len(series) + steps[-1]:
             return np.full((len(series), len(steps)), np.nan)
         moments = np.arange(len(series))
-        now, level = _smoothed(usual[: len(series)], 0.5), _smoothed(series, 0.5)
+        so_far = np.where(np.isfinite(usual[: len(series)]), usual[: len(series)], series)
+        now, level = (_smoothed(one, _LEVEL_WEIGHT) for one in (so_far, series))
         with np.errstate(divide="ignore", invalid="ignore"):
             growth = np.where(now > 0, level / now, np.nan)
         ahead: Floats = usual[moments[:, None] + steps]
@@ -164,6 +175,7 @@ class Announced:
     steps_ahead: int
 
     recurs: ClassVar[bool] = True
+    trust: ClassVar[float] = 1.25
 
     @property
     def name(self) -> str:

@@ -30,6 +30,7 @@ class SeasonalRegression:
     """Weighs the present against earlier seasons as they were worth it so far."""
 
     recurs: ClassVar[bool] = True
+    trust: ClassVar[float] = 1.0
 
     @property
     def name(self) -> str:

@@ -170,6 +170,7 @@ def scenario_of(document: Mapping[str, Any], folder: Path = Path()) -> Scenario:
     )
     if scenario.sharing == "space" and any(operator.component for operator in scenario.operators):
         raise InvalidInput("an operator has a component, but sharing is 'space'; leave it out.")
+    _check_bound(scenario)
     network = Network(scenario)  # refuses what only the whole graph shows
     in_rows = tuple(
         replace(source, profile=source.profile.scaled(1.0 / network.work_s(source.name)))
@@ -181,6 +182,18 @@ def scenario_of(document: Mapping[str, Any], folder: Path = Path()) -> Scenario:
         scenario = replace(scenario, sources=in_rows)
         Network(scenario)
     return scenario
+
+
+def _check_bound(scenario: Scenario) -> None:
+    """Refuse a bound that not even a batch without rows can meet."""
+    cluster = scenario.cluster
+    sizes = range(cluster.min_executors, cluster.max_executors + 1)
+    least_s = min(scenario.batch.overhead_at(0.0, size * cluster.slots) for size in sizes)
+    if scenario.sharing == "time" and scenario.max_latency_s < least_s:
+        raise InvalidInput(
+            f"scenario.max_latency is {scenario.max_latency_s:g} s, but a batch without any row "
+            f"takes {least_s:g} s (batch): no result can be in time; give at least that."
+        )
 
 
 def _length_s(document: Mapping[str, Any], sources: Sequence[SourceSpec]) -> float:
