@@ -121,8 +121,9 @@ def watched(
             seen += [one for one in [measurer.observe()] if one is not None and one.batches]
         ran.settle()
         ran.raise_failure()
+        seen += [one for one in [measurer.observe()] if one is not None and one.batches]
         if foretold is not None and groups:
-            prices = SlowLoop(ran.built, lambda _: None).prices(seen[1:], groups)
+            prices = SlowLoop(ran.built, lambda _: None).prices(seen[1:] or seen, groups)
             assert prices is not None, "no batch was measured"
             foretold.append(prices[1])
-    return seen[1:]
+    return seen[1:] or seen

@@ -34,6 +34,9 @@ def row_bytes(kind: DataType) -> float:
 
 
 def _behind(kind: DataType) -> float:
+    """What lies behind a value; a window of time is one of few in a batch, and compressed away."""
+    if isinstance(kind, StructType) and kind.fieldNames() == ["start", "end"]:
+        return 0.0
     if isinstance(kind, StructType):
         return row_bytes(kind)
     return TEXT - WORD if isinstance(kind, StringType) else 0.0
