@@ -71,11 +71,16 @@ def results(spark: SparkSession, query: Query, out: Path) -> list[tuple[Any, ...
     return sorted(map(tuple, found.collect()), key=repr)
 
 
-def expected(spark: SparkSession, query: Query, folder: Path) -> list[tuple[Any, ...]]:
-    """The same question as a batch over all events, without what the watermark left open."""
+def expected(
+    spark: SparkSession, query: Query, folder: Path, kinds: Iterable[str]
+) -> list[tuple[Any, ...]]:
+    """The same question as a batch over all events, without what the watermark left open.
+
+    Spark has one watermark for a streaming query: the earliest of all `kinds` that it reads.
+    """
     for kind, schema in SCHEMAS.items():
         spark.read.schema(schema).parquet(str(folder / kind)).createOrReplaceTempView(kind)
-    ends = " UNION ALL ".join(f"SELECT max(at) AS last FROM {kind}" for kind in query.reads)
+    ends = " UNION ALL ".join(f"SELECT max(at) AS last FROM {kind}" for kind in kinds)
     closed = f"(SELECT min(last) - INTERVAL {DELAY_S} SECONDS FROM ({ends}))"
     found = spark.sql(query.batch.replace("{closed}", closed))
     return sorted(map(tuple, found.collect()), key=repr)
