@@ -245,7 +245,6 @@ def test_the_example(
     assert set(ds.dataset(files).to_table()["queue_end"].to_pylist()) == {True, False}
 
 
-@pytest.mark.long
 def test_the_length_of_windows_is_known_before_anything_runs(session: SparkSession) -> None:
     """Spark's own, tumbling and sliding, and ours; an operator without any has none."""
     made = sliding(window="90s", slide="30s")
