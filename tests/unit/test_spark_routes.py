@@ -10,7 +10,7 @@ import pytest
 
 from penstock.errors import InvalidInput, InvalidTopology
 from penstock.model.plan import TopologyPlan
-from penstock.model.route import METHODS, Route
+from penstock.model.route import AUTO, METHODS, Route
 from penstock.model.topology import Topology
 from penstock.routing.advice import load_ratio, node_loads
 from penstock.routing.cost_sketch import empty_cost_sketch
@@ -56,7 +56,7 @@ class Source:
         return found
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", [method for method in METHODS if method != AUTO])
 def test_a_repeated_batch_is_routed_alike(method: str, tmp_path: Path) -> None:
     source = Source(route(method), tmp_path)
     version: str | None = None
@@ -173,7 +173,7 @@ def test_a_source_takes_routes_only() -> None:
         Topology("t", "5s").source("rows", STREAM, route="key")  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", [method for method in METHODS if method != AUTO])
 def test_tasks_in_use_change_with_the_next_table(method: str, tmp_path: Path) -> None:
     source = Source(route(method), tmp_path)
     source.tasks = 3
