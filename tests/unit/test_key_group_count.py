@@ -1,24 +1,33 @@
 """Advice on the number of key groups: what they cost, what would do, and when to keep quiet."""
 
+import numpy as np
 import pytest
 
 from penstock.control.key_group_count import PERIODS, KeyGroupAdvice, advise_key_groups
 from penstock.model.observation import (
     BatchObservation,
     ComponentObservation,
+    KeyGroups,
     NodeObservation,
     Observation,
 )
 
 
-def observed(key_groups: int, rows: float, slots: int = 4) -> Observation:
-    """Batches of tasks that take 50 ms each, and a microsecond for each row."""
-    busy_s = 0.05 * key_groups + 1e-6 * rows
+def observed(key_groups: int, rows: float, keyed: float = 1.0) -> Observation:
+    """Batches of tasks that take 50 ms each, and a microsecond for each row.
+
+    Key groups work for a share of the time, and other tasks for the rest.
+    """
+    slots, busy_s = 4, 0.05 * key_groups + 1e-6 * rows
+    groups = KeyGroups(
+        np.full(key_groups, keyed * 5.0), np.zeros(key_groups), np.full(key_groups, "1")
+    )
     batch_s = busy_s / slots + 0.2
     return Observation(
         5.0, 5.0, rows, 0.0,
         components=(
-            ComponentObservation("query", (), rows, 1e-6, slots, 2 * busy_s, tasks=key_groups),
+            ComponentObservation("query", (), rows, 1e-6, slots, 2 * busy_s, tasks=key_groups,
+                                 key_groups=groups),
         ),
         nodes=(NodeObservation("1", slots, busy_s),),
         batches=BatchObservation(2, batch_s, 0.2, rows),
@@ -71,3 +80,8 @@ def test_the_advice_is_given_once(caplog: pytest.LogCaptureFixture) -> None:
 
 def test_a_query_without_state_gets_no_advice() -> None:
     assert advise_key_groups([observed(200, 100.0)] * PERIODS, 0, 4) is None
+
+
+def test_few_key_groups_are_enough_where_other_tasks_do_the_work() -> None:
+    window = [observed(3, 1e6, keyed=0.3)] * PERIODS
+    assert advise_key_groups(window, 3, 4) is None

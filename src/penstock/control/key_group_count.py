@@ -12,6 +12,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
 
+import numpy as np
+
 from penstock.control.ports import Measurer
 from penstock.model.decision import RoomDecision
 from penstock.model.observation import Observation
@@ -23,6 +25,7 @@ FOR_EACH_PROCESSOR = 2
 FAR_OFF = 4  # times what would do
 FEW_ROWS = 100  # for a task: its time is then almost all its own
 LEAST_SHARE = 0.2  # of a batch that has to be won
+BUSY = 0.5  # of the time in which key groups work: with less to do, more of them win nothing
 
 log = logging.getLogger(__name__)
 
@@ -59,6 +62,12 @@ def task_cost(window: Sequence[Observation], key_groups: int) -> TaskCost | None
     return TaskCost(batch_s, task_s, stages, int(processors))
 
 
+def _keyed_s(seen: Observation) -> float:
+    """Processor time of the tasks that are bound to key groups."""
+    divided = (one.key_groups for one in seen.components if one.key_groups is not None)
+    return sum(float(np.nansum(groups.load_s)) for groups in divided)
+
+
 def advise_key_groups(
     window: Sequence[Observation], key_groups: int, most_processors: int
 ) -> RoomDecision | None:
@@ -67,7 +76,7 @@ def advise_key_groups(
         return None
     enough = FOR_EACH_PROCESSOR * most_processors
     at_s, processors = window[-1].at_s, window[-1].processors
-    if key_groups < processors:
+    if key_groups < processors and _keyed_s(window[-1]) > BUSY * key_groups * window[-1].period_s:
         what = (
             f"{key_groups} key groups keep at most {key_groups} of {processors} processors busy; "
             f"{enough} would do for {most_processors}"
