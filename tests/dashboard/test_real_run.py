@@ -5,6 +5,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -76,11 +77,21 @@ def test_the_numbers_on_the_page_are_those_of_the_run(tmp_path: Path) -> None:
                 assert agree(page, store) >= 4
             page.click("#hold")
             expect(page.locator("#hold")).to_have_text("Let it act again")
+            until_held(tmp_path / "h.sqlite")
         started.send_signal(signal.SIGINT)  # the rest of the run would show nothing more
         assert started.stderr is not None
         started.stderr.read()
         assert started.wait(timeout=120) == 130
         afterwards(browser, tmp_path)
+
+
+def until_held(history: Path) -> None:
+    """Until a decision was made that is not carried out."""
+    deadline = time.monotonic() + WAIT_MS / 1000
+    with HistoryStore(str(history), create=False) as store:
+        while not any(one.dry_run for one in store.read_decisions(store.latest_run())):
+            assert time.monotonic() < deadline, "nothing was decided while it was held"
+            time.sleep(0.2)
 
 
 def afterwards(browser: Browser, folder: Path) -> None:
