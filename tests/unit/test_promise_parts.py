@@ -48,7 +48,8 @@ from penstock.scaling.models.contention import learn_contention
 from penstock.scaling.models.microbatch import BatchOverhead
 from penstock.scaling.policies.policy import ScalingContext
 from penstock.scaling.policies.promise import Promise
-from penstock.scaling.policies.promise_inputs import planned_level
+from penstock.scaling.policies.promise_inputs import planned_level, settled
+from penstock.scaling.policies.promise_needs import planned_bound_s
 from penstock.scaling.policies.promise_plan import Prices, cheapest_course
 
 # Forecasts
@@ -394,3 +395,23 @@ def test_a_pause_is_what_batches_take_longer_beside_their_rows() -> None:
     assert paid.numbers["executor_seconds"] == pytest.approx(2 * 5.0 + 4 * 0.6)
     assert costs.expected == ActPrice(None, pytest.approx(0.6), 5.0)
     assert "0.6" in paid.what
+
+
+def test_what_batches_cost_is_not_learnt_while_an_executor_starts() -> None:
+    def seen(at_s: float, names: str) -> Observation:
+        nodes = tuple(NodeObservation(name, 2, 0.0) for name in names)
+        return Observation(at_s, 5.0, 1.0, 0.0, nodes=nodes)
+
+    window = [seen(0, "a"), seen(5, "a"), seen(10, "ab"), seen(15, "ab"), seen(20, "ab"),
+              seen(25, "ab"), seen(30, "b")]  # fmt: skip
+    assert [one.at_s for one in settled(window)] == [0, 5, 25, 30]
+    assert settled(window[:1]) == window[:1]
+    assert settled([]) == []
+
+
+@pytest.mark.parametrize(("pause_s", "planned_s"), [(0.0, 9.0), (2.0, 7.0), (8.0, 5.0)])
+def test_room_is_left_for_the_pause_of_the_next_change(pause_s: float, planned_s: float) -> None:
+    context = ScalingContext(
+        (), ScalingPlan({}, 2), Limits(1, 8, 10.0), act_price=ActPrice(6.0, pause_s)
+    )
+    assert planned_bound_s(context, 0.9) == pytest.approx(planned_s)

@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 
 BASE_RATE_PER_S = 120.0
 LOOKUP_WAIT_S = 0.005
-BOUND_S = 5.0
+BOUND_S = 10.0
+AIM = 0.48
 BATCH_INTERVAL_S = 2.0
 DECLARED = "gantries.toml"
 
@@ -62,6 +63,7 @@ def road(gantries: Gantries, out: Path, lookup_wait_s: float = LOOKUP_WAIT_S) ->
 
 
 POLICY_OPTIONS: Mapping[str, Mapping[str, Any]] = {
+    "promise": {"act_price_s": 5.0},
     "incremental": {"min_ratio": 0.35, "max_ratio": 0.7},
     "autoscale": {"window_s": 20.0},
     "autoscale_plus": {"window_s": 20.0},
@@ -76,7 +78,8 @@ def demo_settings(
     from penstock.config import Settings
 
     return Settings(
-        period_s=3.0, policy=policy, executors_min=1, executors_max=4, slots=2,
+        period_s=3.0, policy=policy, aim=1.0 if policy == "promise" else AIM,
+        executors_min=1, executors_max=4, slots=2,
         key_groups=2, executor_memory_mb=768, cooldown_out_s=6.0, cooldown_in_s=9.0,
         step_in=1, step_out=1, foresight_s=15.0, scale_down_window_s=9.0,
         policy_options={**POLICY_OPTIONS.get(policy, {}), **(policy_options or {})},

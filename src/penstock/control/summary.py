@@ -59,13 +59,17 @@ class RunSummary:
     def __str__(self) -> str:
         return "\n".join(self.lines())
 
+    def _bounds_differ(self) -> bool:
+        """Whether sinks have bounds of their own: otherwise one line says it for all."""
+        return len({sink.max_latency_s for sink in self.sinks}) > 1
+
     def lines(self) -> list[str]:
         """The end of a run for a person."""
         used = self.executor_seconds
         lines = [
             f"{self.duration_s:.0f} s, {self.results:,} rows",
             f"in time: {self._in_time()}",
-            *(sink.line() for sink in self.sinks),
+            *(sink.line() for sink in self.sinks if self._bounds_differ()),
             *self._start_up(),
             f"executor-seconds: {used:.0f} (static minimum {self.static_min_executor_seconds:.0f}, "
             f"static maximum {self.static_max_executor_seconds:.0f})",

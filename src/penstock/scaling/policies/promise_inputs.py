@@ -17,6 +17,7 @@ from penstock.scaling.models.contention import learn_contention
 from penstock.scaling.models.microbatch import BatchOverhead, learn_overhead
 from penstock.scaling.policies.policy import ScalingContext
 
+_SETTLES_S = 10.0  # after an executor came: until its code is compiled and its caches are filled
 _RECENT = 60  # observations that say what batches cost
 _ROWS_OF = 12  # observations that say what a row costs
 _FIRST_OVERHEAD = BatchOverhead(0.25)
@@ -119,7 +120,7 @@ def _announced(window: Sequence[Observation], count: int, period_s: float) -> An
 
 def _work(window: Sequence[Observation], row_s: float, interval_s: float) -> Work:
     """What batches and rows cost, as learnt from the run."""
-    recent = window[-_RECENT:]
+    recent = settled(window[-_RECENT:])
     overhead = learn_overhead(recent, _FIRST_OVERHEAD)[0]
     own = learn_work(recent)
     if own is not None:
@@ -127,6 +128,24 @@ def _work(window: Sequence[Observation], row_s: float, interval_s: float) -> Wor
     contention = learn_contention(window)
     alone_s = row_s / (1 + contention * max(0, window[-1].processors - 1))
     return Work(overhead, alone_s, interval_s, _stretch(recent), contention)
+
+
+def settled(window: Sequence[Observation]) -> Sequence[Observation]:
+    """Without the periods in which executors came, and some seconds more; all if none is left.
+
+    An executor that starts takes cores from those that work. Taken for what a batch costs with that
+    many processors, this would say that more of them never help.
+    """
+    known = {node.name for node in window[0].nodes} if window else set()
+    until_s, found = -math.inf, list[Observation]()
+    for one in window:
+        names = {node.name for node in one.nodes}
+        if not names <= known:
+            until_s = one.at_s + _SETTLES_S
+        known |= names
+        if one.at_s > until_s:
+            found.append(one)
+    return found or window
 
 
 def _stretch(window: Sequence[Observation]) -> float:

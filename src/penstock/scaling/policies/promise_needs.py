@@ -19,6 +19,7 @@ from penstock.scaling.policies.promise_inputs import PromiseInputs
 _LITTLE_S = 0.5  # by which the rows that may be late may be so in the mean
 _WAVERS = 3.0  # loads above what there is, over loads above what is asked for, before it changes
 _LEAST_LEVEL = 0.5
+_LEAST_KEPT = 0.5  # of the bound that is planned for, however long changes take
 _LEAST_GAIN = 0.02  # of the rows a second that one more executor must bring
 
 
@@ -46,13 +47,23 @@ class Needs:
         return float(self._worst_s[near])
 
 
+def planned_bound_s(context: ScalingContext, keep: float) -> float:
+    """What the slowest results are planned for: also those that come while an executor starts.
+
+    A change makes batches longer by its pause. Planned for the whole bound, results would be late
+    at each change.
+    """
+    bound_s = context.limits.max_latency_s
+    return max(_LEAST_KEPT * bound_s, keep * bound_s - context.act_price.pause_s)
+
+
 def find_needs(
     context: ScalingContext, inputs: PromiseInputs, step: int, keep: float, act_price_s: float
 ) -> Needs:
     """What keeps the promise, of the executors that may be had."""
     sizes, notes = _sizes(context, inputs, step)
     processors = sizes.astype(np.float64) * step
-    bound_s = keep * context.limits.max_latency_s
+    bound_s = planned_bound_s(context, keep)
     lower = max(_LEAST_LEVEL, 1 - _WAVERS * (1 - inputs.level))
     loads = [
         inputs.ahead.planned_per_s(level, inputs.lead)
