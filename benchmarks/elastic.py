@@ -10,7 +10,6 @@ Run: make bench-elastic; `python -m benchmarks elastic:ramp` for one of the load
 half a minute of load and two of the modes, which shows that it works and nothing else.
 """
 
-import math
 import os
 import subprocess
 import sys
@@ -188,7 +187,7 @@ def _load(part: Part, rows: Delivered, fed: "_Fed", executor_s: float) -> Load:
     waited_s = (rows.committed_s - rows.arrived_s)[here]
     due = max(1, fed.sent_between(part.begins_s, part.ends_s))
     kept = float((waited_s <= BOUND_S).sum() / due)
-    return Load(kept, float(waited_s.max(initial=math.nan)), executor_s)
+    return Load(kept, float(waited_s.max(initial=0.0)), executor_s)
 
 
 def _write_defaults(file: Path, settings: dict[str, str]) -> None:
