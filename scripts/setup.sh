@@ -75,6 +75,6 @@ pip_install() { "$venv/bin/pip" install --quiet --disable-pip-version-check "$@"
 pip_install --require-hashes --requirement requirements.lock
 pip_install --no-deps --no-build-isolation --editable .
 
-# JVMs of Spark start in about half the time with an archive of its classes, which the tests repay
+# JVMs of Spark start with 0.6 of the CPU time by an archive of its classes, which the tests repay
 # many times. Without it everything works.
 "$venv/bin/penstock" prepare || echo "setup: penstock prepare failed; Spark will start more slowly." >&2

@@ -16,6 +16,7 @@ from .crash_points import Campaign, Scenario
 from .scenarios import Admission, Batches, Records
 
 SCENARIOS = [Batches, Admission, Records]
+LEAST_STEPS = {Batches: 250, Admission: 80, Records: 150}  # as docs/reliability.md tells
 ERRORS = (errno.ENOSPC, errno.EACCES, errno.EIO)
 MEMORY = Path("/dev/shm")  # thousands of directories, synced all the time
 
@@ -37,7 +38,7 @@ def _short(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("kind", SCENARIOS)
 def test_stopped_at_each_step(kind: type[Scenario], room: Path) -> None:
     campaign = Campaign(kind, room)
-    assert campaign.points > 50
+    assert campaign.points >= LEAST_STEPS[kind]
     for number in range(campaign.points):
         campaign.stopped(number)
 

@@ -1,4 +1,4 @@
-"""Spark's classes as a JVM has them in memory, kept in a file: JVMs start in half the time.
+"""Spark's classes as a JVM has them in memory, kept in a file: JVMs start sooner.
 
 A JVM that starts Spark reads, checks and links some fifteen thousand classes, which is most of what
 its start costs. Java's class-data archive does that once: `penstock prepare` records which classes
@@ -46,7 +46,9 @@ def java_options() -> str:
     if recording := os.environ.get(RECORDING):
         return f'"-XX:DumpLoadedClassList={recording}/%p.lst"'
     made = jar()
-    return "" if made is None else f'"-XX:SharedArchiveFile={_archive(made)}" -Xshare:auto {_QUIET}'
+    if made is None or not _archive(made).exists():
+        return ""
+    return f'"-XX:SharedArchiveFile={_archive(made)}" -Xshare:auto {_QUIET}'
 
 
 def usable() -> bool:
@@ -70,8 +72,8 @@ def write_jar(classes: Mapping[str, bytes]) -> None:
     Path(scratch.name).replace(folder / "classes.jar")
 
 
-def write_archive(recorded: Path) -> int:
-    """Write the archive of every class that is listed in a folder; returns its size in bytes."""
+def write_archive(recorded: Path) -> None:
+    """Write the archive of every class that is listed in a folder."""
     made = jar()
     if made is None:
         raise Unavailable("The classes of the archive are not compiled yet.")
@@ -79,7 +81,7 @@ def write_archive(recorded: Path) -> int:
     listed.write_text("\n".join(_merged(recorded.glob("*.lst"))), encoding="utf-8")
     scratch = made.with_name(f"scratch-{os.getpid()}.jsa")
     said = _java("-Xshare:dump", f"-XX:SharedClassListFile={listed}",
-                 f"-XX:SharedArchiveFile={scratch}", "-Xmx2g", _QUIET.split()[0],
+                 f"-XX:SharedArchiveFile={scratch}", "-Xmx2g", *_QUIET.split(),
                  "-cp", _class_path(made))  # fmt: skip
     if said or not scratch.exists():
         scratch.unlink(missing_ok=True)
@@ -87,7 +89,6 @@ def write_archive(recorded: Path) -> int:
     with scratch.open("rb") as written:
         os.fsync(written.fileno())  # a JVM trusts what it maps
     scratch.replace(_archive(made))
-    return _archive(made).stat().st_size
 
 
 def forget_removed() -> None:
