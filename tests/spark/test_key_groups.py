@@ -6,10 +6,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from time import monotonic
 
 import pytest
 from pyspark.sql import SparkSession
 
+import penstock
 from penstock.errors import InvalidTopology
 from penstock.model.sinks import Memory
 from penstock.spark.checkpoint import key_groups
@@ -96,3 +98,29 @@ def test_a_query_without_penstock_goes_on_in_other_key_groups(
     count(40)
     assert Counter(found.values()) == {4: 20}
     assert len(list((checkpoint / "state/0").glob("[0-9]*"))) == 7
+
+
+@pytest.mark.long
+def test_a_small_attached_query_in_two_hundred_key_groups_is_told_what_they_cost(
+    session: SparkSession, tmp_path: Path
+) -> None:
+    with with_key_groups(session, 200):
+        query = (
+            session.readStream.format("rate").option("rowsPerSecond", 100).load()
+            .selectExpr("value % 20 AS k").groupBy("k").count()
+            .writeStream.outputMode("update").format("noop").queryName("small")
+            .option("checkpointLocation", str(tmp_path / "c")).start()
+        )  # fmt: skip
+    advised, deadline = [], monotonic() + 150
+    options = {"period_s": 1.0, "history": str(tmp_path / "history.sqlite"), "dry_run": True}
+    with penstock.attach(query, max_latency="5s", executors=(1, 2), **options) as controller:
+        while not advised and monotonic() < deadline and not query.awaitTermination(0.5):
+            seen = [step.observation for step in controller.steps if step.observation is not None]
+            advised = [made for one in seen for made in one.decided if made.room == "key groups"]
+    query.stop()
+    (made,) = advised
+    assert made.numbers["present"] == 200
+    assert made.numbers["enough"] <= 8
+    batch_s = seen[-1].batches.mean_duration_s if seen[-1].batches else made.numbers["cost_s"]
+    print(made.what, batch_s)
+    assert made.numbers["cost_s"] > 10 * made.numbers["then_s"]

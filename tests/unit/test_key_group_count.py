@@ -1,5 +1,7 @@
 """Advice on the number of key groups: what they cost, what would do, and when to keep quiet."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -10,6 +12,7 @@ from penstock.model.observation import (
     KeyGroups,
     NodeObservation,
     Observation,
+    StateObservation,
 )
 
 
@@ -76,6 +79,44 @@ def test_the_advice_is_given_once(caplog: pytest.LogCaptureFixture) -> None:
     decided = [made for one in seen if one is not None for made in one.decided]
     assert [made.room for made in decided] == ["key groups"]
     assert "penstock key-groups CHECKPOINT 8" in caplog.text
+
+
+class MeasuredSeldom:
+    """Batches of three periods: their tasks work in all of them, and two see none end."""
+
+    def __init__(self) -> None:
+        self.period = 0
+
+    def observe(self) -> Observation:
+        self.period += 1
+        seen = observed(200, 100.0)
+        assert seen.batches is not None
+        work = replace(seen.components[0], busy_s=seen.components[0].busy_s / 3)
+        batches = None if self.period % 3 else replace(seen.batches, count=1)
+        return replace(seen, components=(work,), batches=batches)
+
+
+def test_batches_longer_than_a_period_are_told_too() -> None:
+    advising = KeyGroupAdvice(MeasuredSeldom(), lambda: 200, 4)
+    seen = [advising.observe() for _ in range(3 * PERIODS)]
+    (made,) = (made for one in seen if one is not None for made in one.decided)
+    assert "200 key groups take about 5 s of each batch" in made.what
+
+
+def test_a_single_large_batch_does_not_silence_the_advice() -> None:
+    window = [observed(200, 1e6), *[observed(200, 100.0)] * PERIODS]
+    assert advise_key_groups(window, 200, 4) is not None
+
+
+def test_too_few_key_groups_of_an_attached_query_are_told() -> None:
+    seen = observed(3, 1e6)
+    (query,) = seen.components
+    assert query.key_groups is not None
+    state = (StateObservation("state-0", query.key_groups),)
+    attached = replace(seen, components=(replace(query, key_groups=None),), state=state)
+    made = advise_key_groups([attached], 3, 4)
+    assert made is not None
+    assert made.what.startswith("3 key groups keep at most 3 of 4 processors busy")
 
 
 def test_a_query_without_state_gets_no_advice() -> None:

@@ -20,7 +20,9 @@ from penstock.model.observation import Observation
 
 ROOM = "key groups"
 POLICY = "number"
-PERIODS = 6  # with batches, before anything is said
+PERIODS = 6  # in which batches ended, before anything is said
+REMEMBERED = 2 * PERIODS  # of these: what a batch costs now, not what it did at the start
+LONGEST = 20  # periods that a batch may take
 FOR_EACH_PROCESSOR = 2
 FAR_OFF = 4  # times what would do
 FEW_ROWS = 100  # for a task: its time is then almost all its own
@@ -46,26 +48,32 @@ class TaskCost:
 
 def task_cost(window: Sequence[Observation], key_groups: int) -> TaskCost | None:
     """None where rows, and not tasks, take the time of a batch, or too little was seen."""
-    seen = []
+    seen, busy_s = [], 0.0
     for one in window:
-        tasks = sum(component.tasks for component in one.components)
-        batches, busy_s = one.batches, sum(component.busy_s for component in one.components)
-        if batches is None or not batches.count or tasks < key_groups or not one.processors:
+        tasks, batches = sum(component.tasks for component in one.components), one.batches
+        # A batch may take several periods: its tasks worked in all of them.
+        busy_s += sum(component.busy_s for component in one.components)
+        if batches is None or not batches.count:
             continue
-        if batches.mean_rows / key_groups > FEW_ROWS:
-            return None
-        task_s = busy_s / batches.count / tasks
-        seen.append((batches.mean_duration_s, task_s, tasks // key_groups, one.processors))
+        if tasks >= key_groups and one.processors:
+            task_s, stages = busy_s / batches.count / tasks, tasks // key_groups
+            seen.append(
+                (batches.mean_duration_s, batches.mean_rows, task_s, stages, one.processors)
+            )
+        busy_s = 0.0
     if len(seen) < PERIODS:
         return None
-    batch_s, task_s, stages, processors = (median(column) for column in zip(*seen, strict=True))
+    batch_s, rows, task_s, stages, processors = (
+        median(column) for column in zip(*seen[-REMEMBERED:], strict=True)
+    )
+    if rows / key_groups > FEW_ROWS:
+        return None
     return TaskCost(batch_s, task_s, stages, int(processors))
 
 
 def _keyed_s(seen: Observation) -> float:
     """Processor time of the tasks that are bound to key groups."""
-    divided = (one.key_groups for one in seen.components if one.key_groups is not None)
-    return sum(float(np.nansum(groups.load_s)) for groups in divided)
+    return sum(float(np.nansum(groups.load_s)) for groups in seen.key_groups.values())
 
 
 def advise_key_groups(
@@ -108,7 +116,7 @@ class KeyGroupAdvice:
         """`key_groups` is asked each time; 0 where there is no state."""
         self._measurer, self._key_groups = measurer, key_groups
         self._most = most_processors
-        self._window: deque[Observation] = deque(maxlen=2 * PERIODS)
+        self._window: deque[Observation] = deque(maxlen=LONGEST * REMEMBERED)
         self._said: float | None = None
 
     def observe(self) -> Observation | None:
