@@ -98,6 +98,11 @@ class Autoscale:
         return "autoscale"
 
     @property
+    def monitored_s(self) -> float:
+        """The monitoring window, which has to exceed those of operators."""
+        return self.window_s
+
+    @property
     def thresholds(self) -> Thresholds:
         """The bounds of low and high activity."""
         return Thresholds(self.theta_min, self.theta_max)

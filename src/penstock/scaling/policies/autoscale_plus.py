@@ -96,6 +96,11 @@ class AutoscalePlus:
     def name(self) -> str:
         return "autoscale_plus"
 
+    @property
+    def monitored_s(self) -> float:
+        """The monitoring window, which has to exceed those of operators."""
+        return self.window_s
+
     def decide(self, context: ScalingContext) -> Decision[ScalingPlan]:
         """Degrees for the next iteration of the window."""
         if self.grace_s > 0 and context.in_force_s < self.grace_s:

@@ -71,11 +71,17 @@ def _processors(observation: Observation) -> int:
     return sum(component.parallelism for component in observation.components)
 
 
+def monitored_s(policy: "ScalingPolicy") -> float:
+    """For how long a policy must see operators at once; infinite where it does not matter to it."""
+    return float(getattr(policy, "monitored_s", math.inf))
+
+
 class ScalingPolicy(Protocol):
     """Suggests processors; bounds, cooldowns and steps are the guards' business.
 
     One that looks ahead by itself is shown what was measured, the others what is foreseen. One
-    that wants to see more observations than a run keeps says how many in `window_periods`.
+    that wants to see more observations than a run keeps says how many in `window_periods`; one
+    that would go astray on parts of the windows that operators compute over has `monitored_s`.
     """
 
     @property

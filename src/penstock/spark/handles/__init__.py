@@ -7,6 +7,7 @@ handles without changing anything; where one does not work, whoever needs it say
 Every function raises Unavailable, with one sentence, when Spark does not answer as expected.
 """
 
+from penstock.spark.handles.analysed_plan import query_window_s
 from penstock.spark.handles.batch_execution import BatchExecution, last_execution
 from penstock.spark.handles.cluster import (
     ExecutorInfo,

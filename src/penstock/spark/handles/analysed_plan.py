@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pyspark.sql import DataFrame
+from pyspark.sql.streaming.query import StreamingQuery
 
 from penstock.spark.handles.gateway import asking
 from penstock.spark.handles.plan_nodes import (
@@ -104,13 +105,11 @@ def analyse(frame: DataFrame) -> OperatorAnalysis:
         if kind == "SubqueryAlias" and node.alias().startswith(KEYED):
             named = frozenset(json.loads(node.alias().removeprefix(KEYED)))
             continue
-        if kind == "SubqueryAlias" and node.alias().startswith(WINDOWED):
-            said = json.loads(node.alias().removeprefix(WINDOWED))
-            window_s = max(window_s, (said["window_us"] or 0) / 1e6)
+        window_s = max(window_s, _window_s(node))
+        if _only_says(node):
             continue
         text = str(node.expressions().toString())
         opaque = opaque or kind not in _RELATIONAL or "PythonUDF" in text
-        window_s = max(window_s, longest_window_s(text))
         found = key_of(kind, node)
         if found is not None:
             keys.append(found if named is None else named)
@@ -128,6 +127,20 @@ def analyse(frame: DataFrame) -> OperatorAnalysis:
         tuple(keys), stateful, shuffles, tuple(joins), opaque, _columns(frame), _watermarks(frame),
         _state_text(frame, stateful), state_function, state_ends, window_s,
     )  # fmt: skip
+
+
+@asking("read the windows of a query")
+def query_window_s(query: StreamingQuery) -> float:
+    """The longest window of event time that a running query computes over; 0: none."""
+    plan = query._jsq.streamingQuery().analyzedPlan()
+    return max((_window_s(node) for node in _nodes(plan)), default=0.0)
+
+
+def _window_s(node: Any) -> float:
+    """The longest window that one node computes over."""
+    if _only_says(node):
+        return float(json.loads(node.alias().removeprefix(WINDOWED))["window_us"] or 0) / 1e6
+    return longest_window_s(str(node.expressions().toString()))
 
 
 def longest_window_s(expressions: str) -> float:

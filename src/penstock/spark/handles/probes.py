@@ -129,6 +129,8 @@ def can_read_batch_plans(spark: SparkSession) -> None:
 
 def can_read_operators(spark: SparkSession) -> None:
     """The key and the watermark of an operator that was made for this are found."""
+    with asking("read the windows of a query"):
+        require_methods(spark, _QUERY, "analyzedPlan")
     found = analyse(_counted(spark))
     if found.keys != (frozenset({"key"}),) or not found.watermarks:
         raise Unavailable(f"Spark could not read an analysed plan: it is taken for {found}.")

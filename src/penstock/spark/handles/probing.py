@@ -120,6 +120,7 @@ PROBES: Mapping[Family, Probe] = {
             analysed_plan.at_edge,
             analysed_plan.keyed_by,
             analysed_plan.longest_window_s,
+            analysed_plan.query_window_s,
             keyed_steps.keyed_step,
             keyed_steps.columns_kept,
             keyed_steps.windowed,

@@ -15,6 +15,7 @@ from penstock.config import Settings
 from penstock.control.actions import MoveKeyGroups, SetExecutors
 from penstock.control.controller import Controller
 from penstock.control.experience import with_experience
+from penstock.control.from_settings import policy_of
 from penstock.control.history.store import HistoryStore
 from penstock.control.step import Step
 from penstock.control.summary import RunSummary
@@ -23,7 +24,11 @@ from penstock.spark.act.attached_placements import AttachedPlacements
 from penstock.spark.act.executors import executors_given_at_once
 from penstock.spark.act.placement import cannot_place
 from penstock.spark.run import controlled
-from penstock.spark.run.before_start import check_attached
+from penstock.spark.run.before_start import (
+    check_attached,
+    check_monitoring_window,
+    windows_of_queries,
+)
 from penstock.spark.run.history import begin_history
 
 log = logging.getLogger(__name__)
@@ -85,6 +90,8 @@ class Attached:
             raise
 
     def _start(self) -> None:
+        windows = windows_of_queries(self.queries())
+        check_monitoring_window(policy_of(self.settings), windows, "query")
         store = self._resources.enter_context(HistoryStore(self.settings.history))
         places = self.settings.allocation is not None
         placements = self._placed() if places else None

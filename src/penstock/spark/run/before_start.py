@@ -5,9 +5,11 @@ import logging
 import os
 import re
 import socket
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import closing
 from pathlib import Path
+
+from pyspark.sql.streaming.query import StreamingQuery
 
 from penstock.config import Settings
 from penstock.errors import (
@@ -19,9 +21,8 @@ from penstock.errors import (
 )
 from penstock.model.sinks import Files, ToChannel
 from penstock.model.topology import Topology
-from penstock.scaling.policies.autoscale import Autoscale
-from penstock.scaling.policies.autoscale_plus import AutoscalePlus
-from penstock.scaling.policies.policy import ScalingPolicy
+from penstock.scaling.policies.policy import ScalingPolicy, monitored_s
+from penstock.spark import handles
 from penstock.spark.checkpoint.layout import begun, refuse_if_in_use
 from penstock.spark.cluster.master_page import workers_of
 from penstock.spark.cluster.standing import cluster_status
@@ -76,19 +77,34 @@ def windows_of(built: BuiltTopology) -> dict[str, float]:
     return {name: one.window_s for name, one in found if one.window_s > 0}
 
 
-def check_monitoring_window(policy: ScalingPolicy, windows: Mapping[str, float]) -> None:
+def windows_of_queries(queries: Iterable[StreamingQuery]) -> dict[str, float]:
+    """The same of queries that were started without Penstock, by the name of each."""
+    found = {}
+    for query in queries:
+        try:
+            window_s = handles.query_window_s(query)
+        except Unavailable as reason:
+            log.warning("windows of query %s are not known: %s", query.name or query.id, reason)
+            continue
+        if window_s > 0:
+            found[str(query.name or query.id)] = window_s
+    return found
+
+
+def check_monitoring_window(
+    policy: ScalingPolicy, windows: Mapping[str, float], kind: str = "operator"
+) -> None:
     """Refuse a policy that would measure parts of the windows that operators compute over.
 
     Kotto-Kombi 2018, ch. 5 s. 2.
     """
-    if not isinstance(policy, Autoscale | AutoscalePlus) or not windows:
-        return
-    operator, longest_s = max(windows.items(), key=lambda pair: pair[1])
-    if policy.window_s <= longest_s:
+    name, longest_s = max(windows.items(), key=lambda pair: pair[1], default=("", 0.0))
+    if monitored_s(policy) <= longest_s:
         raise InvalidInput(
-            f"policy {policy.name}: window_s is {policy.window_s:g}, but operator {operator!r} "
+            f"policy {policy.name}: window_s is {monitored_s(policy):g}, but {kind} {name!r} "
             f"computes over windows of {longest_s:g} s; give more than that, as in "
-            f"--policy-option window_s={1.5 * longest_s:g}."
+            f"--policy-option window_s={1.5 * longest_s:g} or "
+            f'policy_options={{"window_s": {1.5 * longest_s:g}}}.'
         )
 
 
