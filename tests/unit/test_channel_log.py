@@ -3,11 +3,24 @@
 import fcntl
 import json
 import os
+import pickle
 import threading
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.streaming.datasource import ReadAllAvailable
+from pyspark.sql.types import (
+    ArrayType,
+    LongType,
+    MapType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampType,
+)
 
 from penstock.errors import InvalidInput
 from penstock.model.arrivals import Arrivals
@@ -15,6 +28,8 @@ from penstock.spark.channels.chunks import read_piece, write_chunk
 from penstock.spark.channels.entries import Chunk, Entry, merged, share
 from penstock.spark.channels.log import Channel
 from penstock.spark.channels.published import PublishedLog
+from penstock.spark.channels.publishing import schema_json
+from penstock.spark.channels.source import ChannelSource
 
 SCHEMA = json.dumps({"type": "struct", "fields": []})
 
@@ -57,6 +72,35 @@ def test_rows_are_numbered_through_and_any_range_can_be_read(channel: Channel) -
         for end in range(start + 1, 11):
             assert read(channel, start, end) == list(range(start, end))
     assert Channel(channel.directory).end_row() == 10
+
+
+def test_columns_that_are_never_null_are_read_as_the_channel_declares_them(tmp_path: Path) -> None:
+    """Spark takes rows of exactly the declared schema, where any column may be null."""
+    inner = StructType([StructField("b", LongType(), False)])
+    emitted = StructType(
+        [
+            StructField("a", LongType(), False),
+            StructField("s", inner, False),
+            StructField("l", ArrayType(inner, False), False),
+            StructField("m", MapType(StringType(), LongType(), False), False),
+            StructField("at", TimestampType(), False),
+        ]
+    )
+    channel = Channel.create(tmp_path / "c", schema_json(emitted))
+    at = datetime(2026, 1, 1, tzinfo=UTC)
+    rows = [{"a": 1, "s": {"b": 2}, "l": [{"b": 3}], "m": {"k": 4}, "at": at}]
+    staged = channel.directory / "_staged"
+    staged.mkdir()
+    with (staged / "f").open("wb") as stream:
+        write_chunk(pa.Table.from_pylist(rows, to_arrow_schema(emitted, timezone="UTC")), stream)
+    channel.publish("w", 0, staged, [Chunk("f", 1)])
+    source = ChannelSource({"path": str(channel.directory), "reader": "r"})
+    reader = source.streamReader(source.schema())
+    begin = reader.initialOffset()
+    (part,) = reader.partitions(begin, reader.latestOffset(begin, ReadAllAvailable()))
+    (read_rows,) = pickle.loads(pickle.dumps(reader)).read(part)
+    assert read_rows.schema.equals(to_arrow_schema(source.schema(), timezone="UTC"))
+    assert read_rows.to_pylist() == [{**rows[0], "m": [("k", 4)]}]
 
 
 def test_a_batch_that_comes_again_is_not_published_twice(channel: Channel) -> None:

@@ -67,6 +67,31 @@ def test_streams_without_a_backlog_get_the_lanes_they_need(
     assert {one["waiting_rows"] for one in told} == {0}
 
 
+def test_a_gate_that_never_lives_for_half_a_period_gets_its_streams_lanes_all_the_same(
+    tmp_path: Path, clock: Clock
+) -> None:
+    """Where it is killed again and again, no rate is ever known; what waits is."""
+    load = Load(tmp_path, clock, 0)
+    told = [load.second()]
+    for _ in range(20):
+        load.world.restart(load.world.gate.seq)
+        told += [load.second() for _ in range(2)]
+    assert max(len(one["lanes"]) for one in told) >= 4
+    waiting = [one["waiting_rows"] for one in told[-20:]]
+    assert max(waiting) < 5 * STREAMS * RATE_PER_S, "none waits for longer than the bound"
+    assert waiting[-1] <= waiting[0]
+
+
+def test_a_restart_alone_redirects_no_stream(tmp_path: Path, clock: Clock) -> None:
+    load = Load(tmp_path, clock, 0)
+    for _ in range(20):
+        before = load.second()
+    load.world.restart(load.world.gate.seq)
+    after = load.second()
+    assert len(after["lanes"]) == len(before["lanes"])
+    assert (after["redirected"], after["decisions"]) == (0, [])
+
+
 def test_what_came_while_a_stream_was_away_is_no_rate(tmp_path: Path, clock: Clock) -> None:
     load = Load(tmp_path, clock, 0)
     for _ in range(20):

@@ -13,6 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
+from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.streaming.datasource import (
     ReadAllAvailable,
     ReadLimit,
@@ -64,6 +65,9 @@ class ChannelSource(DataSource):
         """The reader, made from options alone."""
         if "reader" not in self.options:
             raise InvalidInput("option reader is missing; name the reader of the channel.")
+        routed = self._routed()
+        # Routes are written by whoever reads.
+        plain = StructType(schema.fields[:-1]) if routed.in_lanes else schema
         return ChannelReader(
             Path(self._path()),
             self.options["reader"],
@@ -72,7 +76,8 @@ class ChannelSource(DataSource):
             _number(self.options, "partitions") or 1,
             TaskOrders.of(self.options),
             self.options.get("whole", "false") == "true",
-            self._routed(),
+            to_arrow_schema(plain, timezone="UTC"),
+            routed,
         )
 
     def _name(self) -> str:
@@ -102,11 +107,12 @@ class ChannelReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         partitions: int,
         orders: TaskOrders,
         whole: bool,
+        columns: pa.Schema,
         routed: RoutedReading | None = None,
     ) -> None:
         self._path, self._reader, self._name = path, reader, name
         self._max_rows, self._partitions = max_rows, partitions
-        self._orders, self._whole = orders, whole
+        self._orders, self._whole, self._columns = orders, whole, columns
         self._routed = routed or RoutedReading(name)
         self._advisory = AdvisoryFiles(f"reader {reader}")
         self._target: int | None = None
@@ -150,7 +156,9 @@ class ChannelReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The rows of a part."""
         assert isinstance(partition, Pieces)
-        rows = chain.from_iterable(map(read_piece, partition.parts))
+        pieces = chain.from_iterable(map(read_piece, partition.parts))
+        # Files say which columns are never null; a channel does not, and Spark takes no other.
+        rows = (b if b.schema.equals(self._columns) else b.cast(self._columns) for b in pieces)
         yield from self._routed.routed(rows, partition.routes, partition.lane)
 
     def commit(self, end: dict[str, Any]) -> None:

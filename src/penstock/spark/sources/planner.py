@@ -40,6 +40,7 @@ class LanePlanner:
         self._rates = StreamRates()
         self._need_per_s: Floats = np.empty(0)  # of each stream, as last believed
         self._settled: Bools = np.empty(0, dtype=bool)  # streams whose lane is Algorithm 1's
+        self._began = False  # whether any decision was made
         self._last_s: float | None = None  # periods are counted by the clock that is never set
         self._number = 0
 
@@ -58,8 +59,11 @@ class LanePlanner:
         due = self._due(steady_s)
         if due:
             self._rates.measure(table.taken + table.waiting, self.limits.period_s, steady_s)
-        if due or (len(homeless) and len(homeless) == len(rows)):
-            self._last_s = steady_s
+        all_new = len(homeless) > 0 and len(homeless) == len(rows)
+        if due or all_new or (not self._began and self._crowded(table, rows)):
+            self._began = True
+            if due or all_new:
+                self._last_s = steady_s
             self._decide(table, rows, metadata, now_s, steady_s)
             return True
         if len(homeless):
@@ -72,6 +76,17 @@ class LanePlanner:
             self._last_s = steady_s
         share = 1.0 if self._rates.measured else LEAST_WATCHED
         return steady_s - self._last_s >= share * self.limits.period_s
+
+    def _crowded(self, table: StreamTable, rows: Ints) -> bool:
+        """Whether more waits for a lane than it can take within the bound.
+
+        Lanes from before a restart are kept until rates are known. Where restarts come faster than
+        that, they would be kept for ever.
+        """
+        waiting_rows = np.bincount(np.maximum(table.lane[rows], 0), table.waiting[rows])
+        limits = self.limits
+        most_rows = limits.lane_capacity_per_s * limits.latency_bound_s
+        return bool((waiting_rows > most_rows).any())
 
     def keep(self, table: StreamTable, rows: Ints) -> None:
         """Lanes as they are, and the lightest for those that have none."""
