@@ -8,30 +8,11 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+from cli.short_scenario import SCENARIO, STEADY, write_scenario
 from penstock.cli import app
 
-SCENARIO = """
-[scenario]
-name = "short"
-duration = "2m"
-max_latency = "5s"
-seed = 3
-
-[cluster]
-max_executors = 4
-
-[batch]
-fixed = "250ms"
-
-[[source]]
-name = "reports"
-rate = { profile = "steps", steps = [["40s", 20], ["40s", 80], ["40s", 20]] }
-
-[[operator]]
-name = "lookup"
-from = ["reports"]
-service = { mean = "20ms" }
-"""
+PEAK = '{ profile = "steps", steps = [["40s", 20], ["40s", 80], ["40s", 20]] }'
+WITH_A_PEAK = SCENARIO.replace(STEADY, PEAK).replace("40ms", "20ms")
 
 
 def penstock(*words: str) -> Any:
@@ -41,7 +22,7 @@ def penstock(*words: str) -> Any:
 @pytest.fixture
 def history(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "short.toml").write_text(SCENARIO, encoding="utf-8")
+    write_scenario(tmp_path, WITH_A_PEAK, "2m")
     assert (
         penstock(
             "simulate", "short.toml", "--policy", "incremental", "--history", "h.sqlite"
@@ -52,10 +33,10 @@ def history(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 
 
 def test_a_run_that_is_too_short_says_how_long_it_must_be_and_which_one_is(history: str) -> None:
-    Path("brief.toml").write_text(SCENARIO.replace('"2m"', '"25s"'), encoding="utf-8")
+    write_scenario(Path(), WITH_A_PEAK, "25s")
     assert (
         penstock(
-            "simulate", "brief.toml", "--policy", "incremental", "--history", history
+            "simulate", "short.toml", "--policy", "incremental", "--history", history
         ).exit_code
         == 0
     )

@@ -7,40 +7,16 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+from cli.short_scenario import SCENARIO, write_scenario
 from penstock.cli import app
 from penstock.config import OPTIONS
 from penstock.control.history.store import HistoryStore
-
-SCENARIO = """
-[scenario]
-name = "short"
-duration = "90s"
-max_latency = "5s"
-seed = 3
-
-[cluster]
-max_executors = 4
-
-[batch]
-fixed = "250ms"
-
-[[source]]
-name = "reports"
-rate = { profile = "constant", rate_per_s = 40 }
-
-[[operator]]
-name = "lookup"
-from = ["reports"]
-service = { mean = "40ms" }
-"""
 
 
 @pytest.fixture
 def scenario(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     monkeypatch.chdir(tmp_path)
-    path = tmp_path / "short.toml"
-    path.write_text(SCENARIO, encoding="utf-8")
-    return str(path)
+    return str(write_scenario(tmp_path))
 
 
 def invoke(*arguments: str) -> Any:

@@ -7,42 +7,18 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+from cli.short_scenario import SCENARIO, write_scenario
 from penstock.cli import app
 from penstock.control.history.store import HistoryStore
 from penstock.control.records import TRAINING
 from penstock.sim.scenario_file import load_scenario
 from penstock.sim.training import at_size, sizes_of
 
-SCENARIO = """
-[scenario]
-name = "short"
-duration = "60s"
-max_latency = "5s"
-seed = 3
-
-[cluster]
-max_executors = 4
-
-[batch]
-fixed = "250ms"
-
-[[source]]
-name = "reports"
-rate = { profile = "constant", rate_per_s = 40 }
-
-[[operator]]
-name = "lookup"
-from = ["reports"]
-service = { mean = "40ms" }
-"""
-
 
 @pytest.fixture
 def scenario(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
-    path = tmp_path / "short.toml"
-    path.write_text(SCENARIO, encoding="utf-8")
-    return path
+    return write_scenario(tmp_path, duration="60s")
 
 
 def invoke(*arguments: str) -> Any:
