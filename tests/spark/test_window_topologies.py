@@ -13,6 +13,7 @@ from pyspark.cloudpickle import register_pickle_by_value
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
+import penstock
 from examples.traffic import FAST_KMH, SLOW_KMH, grid_areas, traffic
 from penstock import UserAggregate, window_aggregate
 from penstock.errors import InvalidInput, InvalidTopology, PenstockError
@@ -243,6 +244,23 @@ def test_the_example(
     assert keys["queues"] == ("area",)
     files = [str(f) for f in (tmp_path / "out/traffic").glob("batch=*/*.parquet")]
     assert set(ds.dataset(files).to_table()["queue_end"].to_pylist()) == {True, False}
+
+
+def test_attach_refuses_a_monitoring_window_shorter_than_those_of_the_query(
+    session: SparkSession, tmp_path: Path
+) -> None:
+    query = (
+        session.readStream.format("rate").load().withWatermark("timestamp", "1 second")
+        .groupBy(F.window("timestamp", "3 minutes", "1 minute")).count()
+        .writeStream.format("noop").queryName("plain").trigger(processingTime="1 hour")
+        .option("checkpointLocation", str(tmp_path / "c")).start()
+    )  # fmt: skip
+    options = {"policy": "autoscale", "history": str(tmp_path / "h.sqlite"), "dry_run": True}
+    for target in (query, session):
+        with pytest.raises(InvalidInput, match="query 'plain' computes over windows of 180 s"):
+            penstock.attach(target, "5s", policy_options={"window_s": 180}, **options)
+    penstock.attach(query, "5s", policy_options={"window_s": 181}, **options).detach()
+    query.stop()
 
 
 def test_the_length_of_windows_is_known_before_anything_runs(session: SparkSession) -> None:
