@@ -24,6 +24,7 @@ from penstock.cli.plan_graph import plan_graph
 from penstock.cli.prepare import prepare
 from penstock.cli.run import run
 from penstock.cli.simulate import simulate
+from penstock.cli.top import top
 from penstock.cli.train import train
 from penstock.cli.why import why
 
@@ -76,6 +77,7 @@ app.command(epilog="Example: penstock plan-graph road.py:road --plan auto --out 
 )
 app.command("key-groups", epilog="Example: penstock key-groups runs/road/checkpoint 32")(key_groups)
 app.command(epilog="Example: penstock why --at 14:05:30 --history runs/demo/history.sqlite")(why)
+app.command(epilog="Example: penstock top --history runs/demo/history.sqlite")(top)
 app.command(epilog="Example: penstock doctor --spark")(doctor)
 app.command(epilog="Example: penstock prepare --anew")(prepare)
 app.add_typer(history)

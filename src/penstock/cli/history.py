@@ -123,14 +123,14 @@ def prune(
         print(f"forgotten: {gone.periods:,} periods, {gone.runs:,} runs")
 
 
-def run_number(store: HistoryStore, wanted: int | None) -> int:
+def run_number(store: HistoryStore, wanted: int | None, called: str = "--run") -> int:
     """The run that is asked for, the newest where none is."""
     known = store.runs()
     if wanted is None:
         return store.latest_run()
     if wanted not in known:
         numbers = f"{min(known)} to {max(known)}" if known else "none yet"
-        raise InvalidInput(f"--run is {wanted}; {store.where} holds: {numbers}.")
+        raise InvalidInput(f"{called} is {wanted}; {store.where} holds: {numbers}.")
     return wanted
 
 

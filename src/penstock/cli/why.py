@@ -52,7 +52,7 @@ def why(
     from penstock.control.history.store import HistoryStore
 
     with HistoryStore(history_place(history), create=False) as store:
-        number = run_number(store, run)
+        number = run_number(store, run, "RUN")
         until_s = None if at is None else moment_s(at, "--at", store.runs()[number])
         moment = moment_of(store, number, until_s)
         changed_s = last_change_s(store, number, moment.decision.at_s)
