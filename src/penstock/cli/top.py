@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from penstock.cli.history import run_number
-from penstock.cli.live import LiveView
 from penstock.cli.output import JsonFlag
 from penstock.cli.settings import HISTORY_HELP, history_place
 
@@ -63,6 +62,8 @@ class _Shown:
     """What is on the screen, or on standard output."""
 
     def __init__(self, number: int, record: RunRecord, as_json: bool, joined: bool) -> None:
+        from penstock.cli.live import LiveView
+
         self._number, self._record, self._json = number, record, as_json
         title = f"run {number} of {record.topology}, {record.policy}"
         out = sys.stderr if as_json else sys.stdout
