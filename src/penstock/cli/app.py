@@ -18,6 +18,7 @@ from penstock.cli.demo import demo
 from penstock.cli.doctor import doctor
 from penstock.cli.exit_codes import ExitCodeGroup
 from penstock.cli.history import app as history
+from penstock.cli.init import init
 from penstock.cli.key_groups import key_groups
 from penstock.cli.plan import plan
 from penstock.cli.plan_graph import plan_graph
@@ -64,6 +65,7 @@ def penstock(
 
 
 app.command(epilog="Example: penstock demo --out runs/demo")(demo)
+app.command(epilog="Example: penstock init my-stream")(init)
 app.command(epilog="Example: penstock run road.py:road --master embedded --for 2m")(run)
 app.command(epilog="Example: penstock advise scaling load.json")(advise)
 app.command(epilog="Example: penstock schema scaling > scaling.schema.json")(schema)
