@@ -13,10 +13,11 @@ import typer
 from penstock.cli.advise import advise, schema
 from penstock.cli.arena import arena
 from penstock.cli.cluster import cluster
+from penstock.cli.completion import completion
 from penstock.cli.dashboard import dashboard
 from penstock.cli.demo import demo
 from penstock.cli.doctor import doctor
-from penstock.cli.exit_codes import ExitCodeGroup
+from penstock.cli.exit_codes import ExitCodeGroup, with_exit_codes
 from penstock.cli.history import app as history
 from penstock.cli.init import init
 from penstock.cli.key_groups import key_groups
@@ -51,6 +52,12 @@ def penstock(
     _debug: Annotated[
         bool, typer.Option("--debug", help="Show tracebacks; may come anywhere in the command.")
     ] = False,
+    _quiet: Annotated[
+        bool,
+        typer.Option(
+            "--quiet", help="Only the answer and errors, no progress; may come anywhere too."
+        ),
+    ] = False,
     _shown: Annotated[
         bool,
         typer.Option(
@@ -58,10 +65,7 @@ def penstock(
         ),
     ] = False,
 ) -> None:
-    """Keep a latency promise on Apache Spark streams with as few executors as possible.
-
-    Exit codes: 0 success, 1 failure, 2 bad input, 3 the request cannot be met, 130 interrupted.
-    """
+    """Keep a latency promise on Apache Spark streams with as few executors as possible."""
 
 
 app.command(epilog="Example: penstock demo --out runs/demo")(demo)
@@ -82,8 +86,10 @@ app.command(epilog="Example: penstock why --at 14:05:30 --history runs/demo/hist
 app.command(epilog="Example: penstock top --history runs/demo/history.sqlite")(top)
 app.command(epilog="Example: penstock doctor --spark")(doctor)
 app.command(epilog="Example: penstock prepare --anew")(prepare)
+app.command(epilog="Example: penstock completion bash >> ~/.bashrc")(completion)
 app.add_typer(history)
 app.add_typer(cluster)
+with_exit_codes(app)
 
 
 def main() -> None:

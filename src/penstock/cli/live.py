@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TextIO
 
-from penstock.cli.output import one_line
+from penstock.cli.output import is_quiet, one_line
 from penstock.control.start_up import StartUp
 from penstock.control.step import clock_time
 
@@ -65,13 +65,14 @@ class LiveView:
                 self._print(f"  {note}")
 
     def _print(self, line: str) -> None:
-        print(line, file=self._out or sys.stderr, flush=True)
+        if self._out is not None or not is_quiet():
+            print(line, file=self._out or sys.stderr, flush=True)
 
     @contextmanager
     def shown(self) -> Iterator[None]:
         """Draw on the terminal for the time of a `with` block."""
         out = self._out or sys.stderr
-        if not out.isatty():
+        if not out.isatty() or (self._out is None and is_quiet()):
             yield
             return
         from rich.console import Console

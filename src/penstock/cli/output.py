@@ -15,6 +15,26 @@ def print_json(value: Any) -> None:
     print(json.dumps(plain(value), indent=2, allow_nan=False))
 
 
+_quiet = False
+
+
+def be_quiet(quiet: bool) -> None:
+    """Whether `tell` says nothing, for the command that runs now."""
+    global _quiet
+    _quiet = quiet
+
+
+def is_quiet() -> bool:
+    """Whether only the answer and errors are wanted."""
+    return _quiet
+
+
+def tell(text: str) -> None:
+    """How it goes, on stderr: not the answer, and not said to who wants quiet."""
+    if not _quiet:
+        print(text, file=sys.stderr, flush=True)
+
+
 def one_line(text: str) -> str:
     """Text from outside on one line, with nothing a terminal would obey."""
     return "".join(c if c.isprintable() else "?" for c in " ".join(text.split()))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from penstock.cli.output import JsonFlag, one_line, print_json
+from penstock.cli.output import JsonFlag, one_line, print_json, tell
 from penstock.cli.plotting import MISSING, can_plot
 from penstock.cli.settings import HISTORY_HELP, history_place, with_settings
 from penstock.config import Settings
@@ -137,7 +137,7 @@ def plan(
         bound_s = scenario.max_latency_s
         figures = save(out, recorded.observations, replay.observations, found, bound_s)
     else:
-        print(f"penstock: {MISSING}", file=sys.stderr)
+        tell(f"penstock: {MISSING}")
     answer = {
         "run": recorded.number, "topology": recorded.run.topology, "rate": factor,
         "skipped_s": _skipped_s(whole, recorded),
