@@ -21,9 +21,12 @@ from penstock.model.number_text import seconds_text, share_text
 if TYPE_CHECKING:
     from penstock.control.records import ActionRecord, RunRecord
     from penstock.model.observation import Observation
+    from penstock.sim.pricing import Bill
     from penstock.sim.replay import Candidate, Fidelity
 
 MOST_RATE = 1_000.0
+WEEK_S = 7 * 86_400.0
+MONTH_DAYS = 30.0
 MOST_TRIED = 20  # runs that are looked through for one that is long enough
 # The recorded run itself says how often was decided, and how large its executors were.
 OWN = (
@@ -88,6 +91,19 @@ def plan(
             help="Largest error of the replayed mean and 95th percentile at which advice is given.",
         ),
     ] = 0.3,
+    price: Annotated[
+        float | None,
+        typer.Option(
+            "--price", min=0.000_001, max=1e6,
+            help="Price of an executor-hour, in any currency: adds what each would cost.",
+        ),
+    ] = None,
+    days: Annotated[
+        float | None,
+        typer.Option(
+            "--days", min=0.01, max=3660, help="Days that --price is for. Default: 30."
+        ),
+    ] = None,
     seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of the simulation.")] = 1,
     out: Annotated[Path, typer.Option("--out", help="Folder for the figure.")] = Path("figures"),
     as_json: Annotated[bool, JsonFlag] = False,
@@ -101,6 +117,7 @@ def plan(
     """
     from penstock.model.durations import parse_duration_s
     from penstock.sim.calibration import scenario_of
+    from penstock.sim.pricing import bill
     from penstock.sim.replay import (
         best,
         candidates,
@@ -113,6 +130,9 @@ def plan(
     factor, skip_s = _factor(rate), _skip_s(skip)
     bound_s = None if max_latency is None else parse_duration_s(max_latency, "--max-latency")
     policies = _known(policies_named(policy))
+    if days is not None and price is None:
+        raise InvalidInput("--days is given without --price; give the price too.")
+    days = MONTH_DAYS if days is None else days
     whole = _read(history, number)
     try:
         periods = periods_after(whole.run, whole.observations, skip_s)
@@ -127,7 +147,9 @@ def plan(
                                                                executors_max),
     )  # fmt: skip
     sizes = sizes_between(scenario.cluster.min_executors, scenario.cluster.max_executors)
-    found = [c for c, _ in candidates(scenario, settings, policies, sizes)]
+    tried = list(candidates(scenario, settings, policies, sizes))
+    found = [candidate for candidate, _ in tried]
+    bills = {} if price is None else {c.name: bill(r, price, 24 * days, seed) for c, r in tried}
     share = scenario.limits.share if settings.share is None else settings.share
     advised = best(found, share)
     figures: list[Path] = []
@@ -145,6 +167,7 @@ def plan(
         "fidelity": _fidelity(fidelity),
         "candidates": found, "advice": None if advised is None else advised.name,
         "figures": [str(figure) for figure in figures],
+        **_cost(price, days, bills, periods),
     }  # fmt: skip
     if as_json:
         print_json(answer)
@@ -158,6 +181,17 @@ def plan(
             f"{100 * share:g}% of results within {scenario.max_latency_s:g} s; "
             f"{kept if nearest.in_time_share > 0 else 'none brings any of them in time'}."
         )
+
+
+def _cost(
+    price: float | None, days: float, bills: dict[str, Bill], periods: list[Observation]
+) -> dict[str, Any]:
+    if price is None:
+        return {}
+    recorded_s = sum(one.period_s for one in periods)
+    return {"cost": {
+        "price_per_executor_hour": price, "days": days, "recorded_s": recorded_s, "bills": bills,
+    }}  # fmt: skip
 
 
 def _factor(text: str) -> float:
@@ -296,13 +330,16 @@ def _print(
     )
     table = Table()
     table.add_column("policy or size")
-    for head in ("in time", "late rows", "mean", "95%", "executor-s", "most", "changes"):
+    bills = answer.get("cost", {}).get("bills", {})
+    heads = ["in time", "late rows", "mean", "95%", "executor-s", "most", "changes"]
+    for head in [*heads, *(["cost"] if bills else [])]:
         table.add_column(head, justify="right")
     for c in found:
         table.add_row(
             Text(c.name), share_text(c.in_time_share), f"{c.late_rows:,}",
             seconds_text(c.latency_mean_s), seconds_text(c.latency_p95_s),
             f"{c.executor_seconds:,.0f}", str(c.executors_most), str(c.reconfigurations),
+            *([_range(bills[c.name])] if bills else []),
             style="bold" if c is advised else None,
         )  # fmt: skip
     Console(width=None if sys.stdout.isatty() else 120).print(table)
@@ -311,5 +348,36 @@ def _print(
             f"advice: {advised.name}, the cheapest that keeps {100 * answer['share']:g}% of "
             f"results within {answer['max_latency_s']:g} s"
         )
+        if bills:
+            _print_cost(answer, bills[advised.name])
     if answer["figures"]:
         print(f"figure: {answer['figures'][0]}")
+
+
+def _range(found: Bill) -> str:
+    """A price as a range; one number where it does not vary.
+
+    >>> from penstock.sim.pricing import Bill
+    >>> _range(Bill(100, 98.6, 104, 120.2)), _range(Bill(100, 50, 50, 50))
+    ('99 to 120', '50')
+    """
+    low, high = (f"{value:,.0f}" if value >= 10 else f"{value:.2g}"
+                 for value in (found.low, found.high))  # fmt: skip
+    return low if low == high else f"{low} to {high}"
+
+
+def _print_cost(answer: dict[str, Any], found: Bill) -> None:
+    cost = answer["cost"]
+    price, span = cost["price_per_executor_hour"], _span(cost["recorded_s"])
+    print(
+        f"cost: {_range(found)} for {cost['days']:g} days at {price:g} an executor-hour, "
+        f"if they are like the recorded {span}"
+        + ("" if cost["recorded_s"] >= WEEK_S else "; nights and weekends count once recorded")
+    )
+
+
+def _span(seconds: float) -> str:
+    for size, name in ((86_400.0, "days"), (3_600.0, "hours"), (60.0, "minutes")):
+        if seconds >= 2 * size:
+            return f"{seconds / size:.0f} {name}"
+    return f"{seconds:.0f} seconds"
