@@ -16,6 +16,7 @@ from penstock.control.actions import MoveKeyGroups, SetExecutors
 from penstock.control.controller import Controller
 from penstock.control.experience import with_experience
 from penstock.control.history.store import HistoryStore
+from penstock.control.notebook import attached_html
 from penstock.control.step import Step
 from penstock.control.summary import RunSummary
 from penstock.errors import InvalidInput
@@ -136,6 +137,10 @@ class Attached:
     def summary(self) -> RunSummary:
         """What it came to so far."""
         return self._controller.summary()
+
+    def _repr_html_(self) -> str:
+        """As a notebook shows it: the course of the newest periods, and what it came to so far."""
+        return attached_html(f"attached to {self._name()}", self.steps, self.summary())
 
     def detach(self) -> RunSummary:
         """End the controller; the query goes on with what it has."""
