@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from penstock.cli.output import JsonFlag, one_line, print_json, tell
+from penstock.cli.plan_cost import cost_document, cost_line, range_text
 from penstock.cli.plotting import MISSING, can_plot
 from penstock.cli.settings import HISTORY_HELP, history_place, with_settings
 from penstock.config import Settings
@@ -21,11 +22,9 @@ from penstock.model.number_text import seconds_text, share_text
 if TYPE_CHECKING:
     from penstock.control.records import ActionRecord, RunRecord
     from penstock.model.observation import Observation
-    from penstock.sim.pricing import Bill
     from penstock.sim.replay import Candidate, Fidelity
 
 MOST_RATE = 1_000.0
-WEEK_S = 7 * 86_400.0
 MONTH_DAYS = 30.0
 MOST_TRIED = 20  # runs that are looked through for one that is long enough
 # The recorded run itself says how often was decided, and how large its executors were.
@@ -167,7 +166,7 @@ def plan(
         "fidelity": _fidelity(fidelity),
         "candidates": found, "advice": None if advised is None else advised.name,
         "figures": [str(figure) for figure in figures],
-        **_cost(price, days, bills, periods),
+        **cost_document(price, days, bills, periods),
     }  # fmt: skip
     if as_json:
         print_json(answer)
@@ -181,17 +180,6 @@ def plan(
             f"{100 * share:g}% of results within {scenario.max_latency_s:g} s; "
             f"{kept if nearest.in_time_share > 0 else 'none brings any of them in time'}."
         )
-
-
-def _cost(
-    price: float | None, days: float, bills: dict[str, Bill], periods: list[Observation]
-) -> dict[str, Any]:
-    if price is None:
-        return {}
-    recorded_s = sum(one.period_s for one in periods)
-    return {"cost": {
-        "price_per_executor_hour": price, "days": days, "recorded_s": recorded_s, "bills": bills,
-    }}  # fmt: skip
 
 
 def _factor(text: str) -> float:
@@ -339,7 +327,7 @@ def _print(
             Text(c.name), share_text(c.in_time_share), f"{c.late_rows:,}",
             seconds_text(c.latency_mean_s), seconds_text(c.latency_p95_s),
             f"{c.executor_seconds:,.0f}", str(c.executors_most), str(c.reconfigurations),
-            *([_range(bills[c.name])] if bills else []),
+            *([range_text(bills[c.name])] if bills else []),
             style="bold" if c is advised else None,
         )  # fmt: skip
     Console(width=None if sys.stdout.isatty() else 120).print(table)
@@ -349,35 +337,6 @@ def _print(
             f"results within {answer['max_latency_s']:g} s"
         )
         if bills:
-            _print_cost(answer, bills[advised.name])
+            print(cost_line(answer["cost"], bills[advised.name]))
     if answer["figures"]:
         print(f"figure: {answer['figures'][0]}")
-
-
-def _range(found: Bill) -> str:
-    """A price as a range; one number where it does not vary.
-
-    >>> from penstock.sim.pricing import Bill
-    >>> _range(Bill(100, 98.6, 104, 120.2)), _range(Bill(100, 50, 50, 50))
-    ('99 to 120', '50')
-    """
-    low, high = (f"{value:,.0f}" if value >= 10 else f"{value:.2g}"
-                 for value in (found.low, found.high))  # fmt: skip
-    return low if low == high else f"{low} to {high}"
-
-
-def _print_cost(answer: dict[str, Any], found: Bill) -> None:
-    cost = answer["cost"]
-    price, span = cost["price_per_executor_hour"], _span(cost["recorded_s"])
-    print(
-        f"cost: {_range(found)} for {cost['days']:g} days at {price:g} an executor-hour, "
-        f"if they are like the recorded {span}"
-        + ("" if cost["recorded_s"] >= WEEK_S else "; nights and weekends count once recorded")
-    )
-
-
-def _span(seconds: float) -> str:
-    for size, name in ((86_400.0, "days"), (3_600.0, "hours"), (60.0, "minutes")):
-        if seconds >= 2 * size:
-            return f"{seconds / size:.0f} {name}"
-    return f"{seconds:.0f} seconds"
