@@ -7,7 +7,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
 
-.PHONY: help setup lock demo test test-kafka soak fuzz check bench bench-elastic arena reproduce docs clean
+.PHONY: help setup lock demo test test-kafka soak fuzz check bench bench-elastic arena reproduce docs package clean
 
 help: ## Show what there is
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -63,5 +63,8 @@ docs: $(STAMP) ## Make the pages that are made from code
 	$(BIN)/python scripts/architecture.py
 	$(BIN)/python scripts/licences.py
 
+package: ## Build sdist and wheel, check them, install the wheel in a clean environment (DEMO=1: and run the demo from it)
+	scripts/package.sh python3
+
 clean: ## Remove the environment and what runs left behind
-	rm -rf $(VENV) runs figures .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) dist runs figures .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -1,5 +1,8 @@
 """What Penstock says when it refuses: one sentence, and the exit code that goes with it."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 
 class PenstockError(Exception):
     """A refusal a person can act on; its message is one sentence."""
@@ -25,3 +28,22 @@ class Infeasible(PenstockError):
     """What is asked for is well said and cannot be had."""
 
     exit_code = 3
+
+
+@contextmanager
+def documented(page: str) -> Iterator[None]:
+    """Refusals from inside a `with` block are noted with the page that says how it is done.
+
+    A note is shown below a traceback and by the command line; the sentence itself stays as it is.
+    """
+    try:
+        yield
+    except PenstockError as error:
+        if not notes_of(error):
+            error.add_note(f"See {page}.")
+        raise
+
+
+def notes_of(error: BaseException) -> tuple[str, ...]:
+    """What was noted on an error."""
+    return tuple(getattr(error, "__notes__", ()))

@@ -1,9 +1,12 @@
 """The error contract: one line on stderr, an exit code, no traceback unless asked for."""
 
+import os
+import shutil
 import signal
 import subprocess
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,7 +15,10 @@ from typer.testing import CliRunner
 
 from penstock.cli import app
 from penstock.cli.exit_codes import ExitCodeGroup
-from penstock.errors import InvalidInput, Unavailable
+from penstock.cli.live import LiveView
+from penstock.cli.output import tell
+from penstock.control.step import Step
+from penstock.errors import InvalidInput, Unavailable, documented, notes_of
 
 
 def program(action: Callable[[], None]) -> typer.Typer:
@@ -97,6 +103,64 @@ def test_every_help_ends_with_an_example_that_names_the_command(command: str) ->
     assert result.exit_code == 0
     last = result.stdout.strip().splitlines()[-1].strip()
     assert last.startswith(f"Example: penstock {command} ")
+    assert "Exit codes: 0 success" in result.stdout
+
+
+def test_an_error_names_the_page_that_helps() -> None:
+    root = Path(__file__).parents[2]
+    for words, page in (
+        (["history", "--history", ""], "docs/options.md"),
+        (["simulate", "x.toml", "--policy-option", "nonsense=1"], "docs/scaling.md"),
+    ):
+        result = CliRunner().invoke(app, words)
+        assert result.exit_code == 2
+        assert result.stderr.endswith(f" See {page}.\n")
+        assert (root / page).is_file()
+
+
+def test_a_note_does_not_change_the_sentence() -> None:
+    with pytest.raises(InvalidInput) as caught, documented("docs/b.md"), documented("docs/a.md"):
+        raise InvalidInput("x is 3.")
+    assert (str(caught.value), notes_of(caught.value)) == ("x is 3.", ("See docs/a.md.",))
+
+
+@pytest.mark.parametrize("arguments", [["--quiet", "act"], ["act", "--quiet"], ["act"]])
+def test_quiet_leaves_the_answer_and_errors(arguments: list[str]) -> None:
+    def action() -> None:
+        tell("half of it is done")
+        LiveView("road", 5.0, None).step(Step(5.0))
+        typer.echo("the answer")
+        raise Unavailable("no Java.")
+
+    result = CliRunner().invoke(program(action), arguments)
+    assert result.stdout == "the answer\n"
+    progress = result.stderr.removesuffix("penstock: no Java.\n")
+    assert (progress == "") == ("--quiet" in arguments)
+    assert progress != result.stderr
+
+
+def completed(*words: str) -> list[str]:
+    asking = {"COMP_WORDS": " ".join(words), "COMP_CWORD": str(len(words) - 1)}
+    environment = os.environ | asking | {"_PENSTOCK_COMPLETE": "complete_bash"}
+    return run(env=environment).stdout.split()
+
+
+def test_shells_complete_commands_options_and_names() -> None:
+    assert completed("penstock", "hist") == ["history"]
+    assert "--policy-option" in completed("penstock", "run", "--policy")
+    assert completed("penstock", "run", "--policy", "d") == ["drs", "ds2"]
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_the_script_is_one_that_its_shell_reads(shell: str) -> None:
+    script = CliRunner().invoke(app, ["completion", shell]).stdout
+    assert "_PENSTOCK_COMPLETE" in script
+    if shutil.which(shell) is None:
+        pytest.skip(f"no {shell} on this machine to read it")
+    read = subprocess.run(
+        [shell, "-n"], input=script, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (read.returncode, read.stderr) == (0, "")
 
 
 def run(*arguments: str, **more: Any) -> subprocess.CompletedProcess[str]:

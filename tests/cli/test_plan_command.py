@@ -152,3 +152,21 @@ def test_a_refusal_says_what_would_be_trusted(history: str) -> None:
     assert "would bring it within that" in result.stderr
     skip = result.stderr.split("--skip ")[1].split()[0]
     assert penstock("plan", "--history", history, "--skip", skip, "--policy", "ds2").exit_code == 0
+
+
+def test_a_price_makes_each_candidate_a_range_of_cost(history: str) -> None:
+    words = ("--policy", "incremental", "--price", "0.5", "--days", "10")
+    answer = json.loads(penstock("plan", "--history", history, *words, "--json").stdout)
+    cost = answer["cost"]
+    assert (cost["price_per_executor_hour"], cost["days"]) == (0.5, 10.0)
+    fixed = cost["bills"]["static 2"]
+    assert fixed["low"] == fixed["high"] == pytest.approx(2 * 240 * 0.5)
+    varies = cost["bills"]["incremental"]
+    assert cost["bills"]["static 1"]["low"] < varies["low"] < varies["middle"] < varies["high"]
+    assert varies["high"] < cost["bills"]["static 4"]["high"]
+    assert varies["executor_hours"] * 0.5 == pytest.approx(varies["middle"], rel=0.1)
+    said = penstock("plan", "--history", history, *words).stdout
+    assert " for 10 days at 0.5 an executor-hour, if they are " in said
+    refused = penstock("plan", "--history", history, "--days", "10")
+    assert (refused.exit_code, "cost" in answer) == (2, True)
+    assert refused.stderr == "penstock: --days is given without --price; give the price too.\n"

@@ -409,3 +409,20 @@ def test_connections_that_ask_nothing_are_few_and_end(
 def _answered(connections: list[socket.socket]) -> list[bytes]:
     """What was said to some that asked nothing."""
     return [one.recv(100) for one in select.select(connections, [], [], 0)[0]]
+
+
+def test_a_decision_at_other_sizes_and_the_totals_of_a_run(site: Site) -> None:
+    run = site.run.run_id
+    status, body = site.get_json(f"/api/runs/{run}/why?at={START_S + 12}")
+    assert (status, body["at_s"]) == (200, START_S + 10)  # the one that held then
+    assert [one["executors"] for one in body["alternatives"]] == [1, 2, 3, 4]
+    assert [one["there"] for one in body["alternatives"]] == [True, False, False, False]
+    assert site.get_json(f"/api/runs/{run}/why")[1]["at_s"] == START_S + 15
+    assert site.get_json(f"/api/runs/{run}/why?at=1")[0] == 400
+    assert site.get_json(f"/api/runs/{run}/why?at=soon")[0] == 400
+    assert site.get_json(f"/api/runs/{run + 1}/why")[0] == 404
+    _, found = site.get_json(f"/api/runs/{run}/totals")
+    assert (found["results"], found["in_time_share"]) == (300, 0.96)
+    assert found["latency_mean_s"] == pytest.approx(0.95)
+    assert (found["executors_most"], found["changes"]) == (2, 3)
+    assert found["executor_hours"] == pytest.approx(3 * 5 * 2 / 3600)

@@ -12,7 +12,7 @@ import typer
 
 from penstock.cli.exit_codes import INFEASIBLE
 from penstock.cli.output import print_json
-from penstock.errors import InvalidInput
+from penstock.errors import InvalidInput, documented
 
 ROOMS = {
     kind: f"penstock.{kind}.advice"
@@ -54,8 +54,9 @@ def advise(
         document = parse_document(content, "stdin")
     else:
         document = read_document(Path(file))
-    check_document(document, room.SCHEMA)
-    answer = room.advise(document)
+    with documented(f"docs/{kind}.md and penstock schema {kind}"):
+        check_document(document, room.SCHEMA)
+        answer = room.advise(document)
     if plot is not None:
         _draw(document, answer, plot)
     print_json(answer)

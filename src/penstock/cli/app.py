@@ -13,18 +13,22 @@ import typer
 from penstock.cli.advise import advise, schema
 from penstock.cli.arena import arena
 from penstock.cli.cluster import cluster
+from penstock.cli.completion import completion
 from penstock.cli.dashboard import dashboard
 from penstock.cli.demo import demo
 from penstock.cli.doctor import doctor
-from penstock.cli.exit_codes import ExitCodeGroup
+from penstock.cli.exit_codes import ExitCodeGroup, with_exit_codes
 from penstock.cli.history import app as history
+from penstock.cli.init import init
 from penstock.cli.key_groups import key_groups
 from penstock.cli.plan import plan
 from penstock.cli.plan_graph import plan_graph
 from penstock.cli.prepare import prepare
 from penstock.cli.run import run
 from penstock.cli.simulate import simulate
+from penstock.cli.top import top
 from penstock.cli.train import train
+from penstock.cli.why import why
 
 app: Final = typer.Typer(
     name="penstock",
@@ -48,6 +52,12 @@ def penstock(
     _debug: Annotated[
         bool, typer.Option("--debug", help="Show tracebacks; may come anywhere in the command.")
     ] = False,
+    _quiet: Annotated[
+        bool,
+        typer.Option(
+            "--quiet", help="Only the answer and errors, no progress; may come anywhere too."
+        ),
+    ] = False,
     _shown: Annotated[
         bool,
         typer.Option(
@@ -55,13 +65,11 @@ def penstock(
         ),
     ] = False,
 ) -> None:
-    """Keep a latency promise on Apache Spark streams with as few executors as possible.
-
-    Exit codes: 0 success, 1 failure, 2 bad input, 3 the request cannot be met, 130 interrupted.
-    """
+    """Keep a latency promise on Apache Spark streams with as few executors as possible."""
 
 
 app.command(epilog="Example: penstock demo --out runs/demo")(demo)
+app.command(epilog="Example: penstock init my-stream")(init)
 app.command(epilog="Example: penstock run road.py:road --master embedded --for 2m")(run)
 app.command(epilog="Example: penstock advise scaling load.json")(advise)
 app.command(epilog="Example: penstock schema scaling > scaling.schema.json")(schema)
@@ -74,10 +82,14 @@ app.command(epilog="Example: penstock plan-graph road.py:road --plan auto --out 
     plan_graph
 )
 app.command("key-groups", epilog="Example: penstock key-groups runs/road/checkpoint 32")(key_groups)
+app.command(epilog="Example: penstock why --at 14:05:30 --history runs/demo/history.sqlite")(why)
+app.command(epilog="Example: penstock top --history runs/demo/history.sqlite")(top)
 app.command(epilog="Example: penstock doctor --spark")(doctor)
 app.command(epilog="Example: penstock prepare --anew")(prepare)
+app.command(epilog="Example: penstock completion bash >> ~/.bashrc")(completion)
 app.add_typer(history)
 app.add_typer(cluster)
+with_exit_codes(app)
 
 
 def main() -> None:

@@ -41,14 +41,20 @@ def dashboard(
     grafana: Annotated[
         bool, typer.Option("--grafana", help="Print the Grafana dashboard file and exit.")
     ] = False,
+    alerts: Annotated[
+        bool, typer.Option("--alerts", help="Print alert rules for Prometheus and exit.")
+    ] = False,
 ) -> None:
     """Show a history on a web page on 127.0.0.1 until Ctrl-C; nothing is changed."""
     import threading
 
-    if grafana:
+    if grafana and alerts:
+        raise InvalidInput("--grafana and --alerts each print a file; give one of them.")
+    if grafana or alerts:
         from importlib.resources import files
 
-        print((files("penstock.dashboard") / "grafana.json").read_text(encoding="utf-8"), end="")
+        name = "grafana.json" if grafana else "alerts.yaml"
+        print((files("penstock.dashboard") / name).read_text(encoding="utf-8"), end="")
         return
     with served(history_place(history), port, _checked(token)):
         threading.Event().wait()

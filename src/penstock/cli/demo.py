@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -17,7 +16,7 @@ from penstock.cli.dashboard import (
     TokenOption,
     beside,
 )
-from penstock.cli.output import JsonFlag, one_line, print_json
+from penstock.cli.output import JsonFlag, one_line, print_json, tell
 from penstock.cli.settings import with_settings
 from penstock.config import Settings
 from penstock.errors import InvalidInput
@@ -53,13 +52,11 @@ def demo(
     settings = demo_settings(settings.policy, out, settings.policy_options)
     low, high = gantries.base_rate_per_s, gantries.load.peak_rate_per_s
     duration_s = gantries.rush.end_s
-    print(
+    tell(
         f"toll road: {low:g} rows/s from {len(gantries.always)} gantries, then {high:g} from "
         f"{len(gantries.all)}, then {low:g}, for {duration_s:.0f} s; bound "
         f"{topology.max_latency_s:g} s; executors {settings.executors_min} to "
-        f"{settings.executors_max}\nstarting a cluster and warming it up ...",
-        file=sys.stderr,
-        flush=True,
+        f"{settings.executors_max}\nstarting a cluster and warming it up ..."
     )
     view = LiveView("toll road", topology.max_latency_s, gantries.rows)
     place = Place("embedded", out / "checkpoint", warm_up=True, plan="auto")

@@ -1,5 +1,6 @@
 """Whatever goes wrong inside a command leaves the program as one line and an exit code."""
 
+import inspect
 import os
 import sys
 import traceback
@@ -9,13 +10,17 @@ from typing import Any, NoReturn
 import typer
 from typer.core import TyperGroup
 
-from penstock.cli.output import one_line
-from penstock.errors import PenstockError
+from penstock.cli.output import be_quiet, one_line
+from penstock.errors import PenstockError, notes_of
 
 FAILED = 1
 WRONG_USAGE = 2
 INFEASIBLE = 3
 INTERRUPTED = 130  # 128 + SIGINT, as shells have it
+MEANINGS = (
+    "Exit codes: 0 success, 1 failure, 2 bad input, 3 the request cannot be met, 130 interrupted."
+)
+COMPLETE_VAR = "_PENSTOCK_COMPLETE"  # what a shell sets when it asks for completions
 
 
 class ExitCodeGroup(TyperGroup):
@@ -38,7 +43,12 @@ class ExitCodeGroup(TyperGroup):
         """Run the command and end the process with its exit code."""
         given = list(sys.argv[1:] if args is None else args)
         debug = "--debug" in given
-        given = [argument for argument in given if argument != "--debug"]
+        be_quiet("--quiet" in given)
+        given = [argument for argument in given if argument not in ("--debug", "--quiet")]
+        if COMPLETE_VAR in os.environ:
+            from typer.completion import completion_init  # type: ignore[attr-defined]
+
+            completion_init()
         try:
             answer = super().main(
                 given, prog_name, complete_var, False, windows_expand_args, **extra
@@ -55,11 +65,26 @@ class ExitCodeGroup(TyperGroup):
         sys.exit(code)
 
 
+def with_exit_codes(app: typer.Typer) -> None:
+    """What exit codes mean is part of the help of every command, and of groups of commands."""
+    groups = [one.typer_instance for one in app.registered_groups if one.typer_instance]
+    for group in (app, *groups):
+        for info in (*group.registered_commands, group.registered_callback):
+            if info is not None:
+                _explain_codes(info)
+        if group.registered_callback is None:
+            group.info.help = f"{group.info.help}\n\n{MEANINGS}"
+
+
+def _explain_codes(info: Any) -> None:
+    info.help = f"{inspect.getdoc(info.callback) or ''}\n\n{MEANINGS}"
+
+
 def _reported(error: Exception, debug: bool) -> int:
     if debug:
         traceback.print_exception(error, file=sys.stderr)
     if isinstance(error, PenstockError):
-        return _say(str(error), error.exit_code)
+        return _say(" ".join([str(error), *notes_of(error)]), error.exit_code)
     usage = getattr(error, "format_message", None)  # typer does not export UsageError
     if usage is not None:
         said = str(usage()).rstrip(".")  # empty when the help was printed instead

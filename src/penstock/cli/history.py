@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from penstock.cli.output import JsonFlag, one_line, print_json
+from penstock.cli.output import JsonFlag, print_json, print_table
 from penstock.cli.settings import HISTORY_HELP, history_place
 from penstock.errors import InvalidInput
 
@@ -78,7 +77,7 @@ def history(
         if runs:
             _print_runs(store.runs(), as_json)
             return
-        number = _run_number(store, run)
+        number = run_number(store, run)
         kinds = tuple(show) if show else tuple(Kind)
         found = _read(store, number, kinds, last)
         if changes:
@@ -124,13 +123,14 @@ def prune(
         print(f"forgotten: {gone.periods:,} periods, {gone.runs:,} runs")
 
 
-def _run_number(store: HistoryStore, wanted: int | None) -> int:
+def run_number(store: HistoryStore, wanted: int | None, called: str = "--run") -> int:
+    """The run that is asked for, the newest where none is."""
     known = store.runs()
     if wanted is None:
         return store.latest_run()
     if wanted not in known:
         numbers = f"{min(known)} to {max(known)}" if known else "none yet"
-        raise InvalidInput(f"--run is {wanted}; {store.where} holds: {numbers}.")
+        raise InvalidInput(f"{called} is {wanted}; {store.where} holds: {numbers}.")
     return wanted
 
 
@@ -182,25 +182,25 @@ def _print_runs(runs: dict[int, RunRecord], as_json: bool) -> None:
         return
     rows = [
         (
-            str(number), record.topology, record.policy, _date_time(record.started_at_s),
+            str(number), record.topology, record.policy, date_time(record.started_at_s),
             "" if record.ended_at_s is None else f"{record.ended_at_s - record.started_at_s:.0f} s",
         )
         for number, record in runs.items()
     ]  # fmt: skip
-    _print_table(("run", "topology", "policy", "started", "lasted"), rows)
+    print_table(("run", "topology", "policy", "started", "lasted"), rows)
 
 
 def _print_events(number: int, record: RunRecord, found: dict[str, list[Any]]) -> None:
     from penstock.control.step import clock_time
 
     shown: dict[str, tuple[str, Callable[[Any], str]]] = {
-        Kind.observations: ("observed", _observation_line),
-        Kind.decisions: ("decided", _decision_line),
-        Kind.shadows: ("would", _decision_line),
+        Kind.observations: ("observed", observation_line),
+        Kind.decisions: ("decided", decision_line),
+        Kind.shadows: ("would", decision_line),
         Kind.allocations: ("placed", _allocation_line),
         Kind.admissions: ("admitted", _admission_line),
         Kind.elsewhere: ("decided", _room_line),
-        Kind.actions: ("did", _action_line),
+        Kind.actions: ("did", action_line),
         Kind.failures: ("failed", _failure_line),
     }
     events = sorted(
@@ -211,12 +211,13 @@ def _print_events(number: int, record: RunRecord, found: dict[str, list[Any]]) -
         ),
         key=lambda event: event[0],
     )
-    title = f"run {number} of {record.topology}, {_date_time(record.started_at_s)}"
+    title = f"run {number} of {record.topology}, {date_time(record.started_at_s)}"
     rows = [(clock_time(at_s), kind, what) for at_s, kind, what in events]
-    _print_table(("time", "", "what and why"), rows, title)
+    print_table(("time", "", "what and why"), rows, title)
 
 
-def _observation_line(o: Observation) -> str:
+def observation_line(o: Observation) -> str:
+    """What was measured in a period."""
     rate, backlog = o.arrival_rate_per_s, o.backlog_rows
     line = f"input {rate:.4g}/s" if math.isfinite(rate) else "input not known"
     line += f", backlog {backlog:.4g} rows" if math.isfinite(backlog) else ", backlog not known"
@@ -233,7 +234,8 @@ def _observation_line(o: Observation) -> str:
     return line + (f", not measured: {', '.join(o.missing)}" if o.missing else "")
 
 
-def _decision_line(d: DecisionRecord) -> str:
+def decision_line(d: DecisionRecord) -> str:
+    """What was decided, by whom and why."""
     before, after = d.current.processors, d.guarded.processors
     what = f"processors {before} -> {after}" if before != after else f"processors stay {before}"
     reasons = [*d.decision.reasons, *d.guard_reasons]
@@ -280,7 +282,8 @@ def _named(name: str, value: float) -> str:
     return f"{words} {value:.1%}" if name.endswith("gain") else f"{words} {value:.4g}"
 
 
-def _action_line(a: ActionRecord) -> str:
+def action_line(a: ActionRecord) -> str:
+    """What was done."""
     done = "done" if a.outcome.done else "not done"
     return f"{a.outcome.action}: {done} in {a.outcome.took_s:.2g} s, {a.outcome.detail}"
 
@@ -289,26 +292,8 @@ def _failure_line(f: FailureRecord) -> str:
     return f"{f.stage}: {f.message}"
 
 
-def _date_time(at_s: float) -> str:
+def date_time(at_s: float) -> str:
+    """A moment by the local clock."""
     from datetime import UTC, datetime
 
     return datetime.fromtimestamp(at_s, tz=UTC).astimezone().strftime("%Y-%m-%d %H:%M:%S")
-
-
-def _print_table(
-    heads: tuple[str, ...], cells: Sequence[tuple[str, ...]], title: str | None = None
-) -> None:
-    """A table in a terminal; elsewhere one line for each row, which other tools can read."""
-    rows = [tuple(one_line(cell) for cell in row) for row in cells]
-    if not sys.stdout.isatty():
-        for row in rows:
-            print("  ".join(row))
-        return
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(*heads, title=title)
-    for row in rows:
-        table.add_row(*map(Text, row))
-    Console().print(table)

@@ -7,9 +7,9 @@ import sys
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
-from penstock.cli.output import one_line
+from penstock.cli.output import is_quiet, one_line
 from penstock.control.start_up import StartUp
 from penstock.control.step import clock_time
 
@@ -23,7 +23,11 @@ KEPT_DECISIONS = 6
 class LiveView:
     """Takes the loop's steps; the run may be without end, so `total_rows` may be None."""
 
-    def __init__(self, title: str, max_latency_s: float, total_rows: int | None) -> None:
+    def __init__(
+        self, title: str, max_latency_s: float, total_rows: int | None, out: TextIO | None = None,
+        joined: bool = False,
+    ) -> None:  # fmt: skip
+        self._out = out  # None: standard error, as the run's own answer is on standard output
         self._title = title
         self._max_latency_s = max_latency_s
         self._total_rows = total_rows
@@ -33,37 +37,48 @@ class LiveView:
         self._live: Any = None
         self.notes: Callable[[], Sequence[str]] = tuple  # what sources say, once they run
         self._noted: tuple[str, ...] = ()
-        self._start_up = StartUp()
+        self._start_up = None if joined else StartUp()  # None: it began before we looked
         self._counts = False  # whether start-up was over in the last period
 
     def step(self, step: Step) -> None:
         """One period has passed."""
         self._last = step
         if step.observation is not None:
-            self._counts = self._start_up.counts(step.observation)
+            started = self._start_up is None or self._start_up.counts(step.observation)
+            self._counts = started
         if step.observation is not None and step.observation.latency is not None:
             self._done_rows += step.observation.latency.count
         if step.changes:
             self._decisions.append(one_line(step.line()))
+        if self._live is None:
+            self._print(self._line(step))
+        self.look()
+
+    def look(self) -> None:
+        """Show what there is to note, whether or not a period has passed."""
         before, self._noted = self._noted, tuple(one_line(note) for note in self.notes())
         if self._live is not None:
             self._live.update(self._table())
-        else:
-            print(self._line(step), file=sys.stderr, flush=True)
-            for note in self._noted:
-                if note not in before:
-                    print(f"  {note}", file=sys.stderr, flush=True)
+            return
+        for note in self._noted:
+            if note not in before:
+                self._print(f"  {note}")
+
+    def _print(self, line: str) -> None:
+        if self._out is not None or not is_quiet():
+            print(line, file=self._out or sys.stderr, flush=True)
 
     @contextmanager
     def shown(self) -> Iterator[None]:
         """Draw on the terminal for the time of a `with` block."""
-        if not sys.stderr.isatty():
+        out = self._out or sys.stderr
+        if not out.isatty() or (self._out is None and is_quiet()):
             yield
             return
         from rich.console import Console
         from rich.live import Live
 
-        with Live(self._table(), console=Console(stderr=True), refresh_per_second=4) as live:
+        with Live(self._table(), console=Console(file=out), refresh_per_second=4) as live:
             self._live = live
             yield
             self._live = None

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from penstock.cli.output import JsonFlag, one_line, print_json
+from penstock.cli.output import JsonFlag, one_line, print_json, tell
+from penstock.cli.plan_cost import cost_document, cost_line, range_text
 from penstock.cli.plotting import MISSING, can_plot
 from penstock.cli.settings import HISTORY_HELP, history_place, with_settings
 from penstock.config import Settings
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from penstock.sim.replay import Candidate, Fidelity
 
 MOST_RATE = 1_000.0
+MONTH_DAYS = 30.0
 MOST_TRIED = 20  # runs that are looked through for one that is long enough
 # The recorded run itself says how often was decided, and how large its executors were.
 OWN = (
@@ -88,6 +90,19 @@ def plan(
             help="Largest error of the replayed mean and 95th percentile at which advice is given.",
         ),
     ] = 0.3,
+    price: Annotated[
+        float | None,
+        typer.Option(
+            "--price", min=0.000_001, max=1e6,
+            help="Price of an executor-hour, in any currency: adds what each would cost.",
+        ),
+    ] = None,
+    days: Annotated[
+        float | None,
+        typer.Option(
+            "--days", min=0.01, max=3660, help="Days that --price is for. Default: 30."
+        ),
+    ] = None,
     seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of the simulation.")] = 1,
     out: Annotated[Path, typer.Option("--out", help="Folder for the figure.")] = Path("figures"),
     as_json: Annotated[bool, JsonFlag] = False,
@@ -101,6 +116,7 @@ def plan(
     """
     from penstock.model.durations import parse_duration_s
     from penstock.sim.calibration import scenario_of
+    from penstock.sim.pricing import bill
     from penstock.sim.replay import (
         best,
         candidates,
@@ -113,6 +129,9 @@ def plan(
     factor, skip_s = _factor(rate), _skip_s(skip)
     bound_s = None if max_latency is None else parse_duration_s(max_latency, "--max-latency")
     policies = _known(policies_named(policy))
+    if days is not None and price is None:
+        raise InvalidInput("--days is given without --price; give the price too.")
+    days = MONTH_DAYS if days is None else days
     whole = _read(history, number)
     try:
         periods = periods_after(whole.run, whole.observations, skip_s)
@@ -127,7 +146,9 @@ def plan(
                                                                executors_max),
     )  # fmt: skip
     sizes = sizes_between(scenario.cluster.min_executors, scenario.cluster.max_executors)
-    found = [c for c, _ in candidates(scenario, settings, policies, sizes)]
+    tried = list(candidates(scenario, settings, policies, sizes))
+    found = [candidate for candidate, _ in tried]
+    bills = {} if price is None else {c.name: bill(r, price, 24 * days, seed) for c, r in tried}
     share = scenario.limits.share if settings.share is None else settings.share
     advised = best(found, share)
     figures: list[Path] = []
@@ -137,7 +158,7 @@ def plan(
         bound_s = scenario.max_latency_s
         figures = save(out, recorded.observations, replay.observations, found, bound_s)
     else:
-        print(f"penstock: {MISSING}", file=sys.stderr)
+        tell(f"penstock: {MISSING}")
     answer = {
         "run": recorded.number, "topology": recorded.run.topology, "rate": factor,
         "skipped_s": _skipped_s(whole, recorded),
@@ -145,6 +166,7 @@ def plan(
         "fidelity": _fidelity(fidelity),
         "candidates": found, "advice": None if advised is None else advised.name,
         "figures": [str(figure) for figure in figures],
+        **cost_document(price, days, bills, periods),
     }  # fmt: skip
     if as_json:
         print_json(answer)
@@ -296,13 +318,16 @@ def _print(
     )
     table = Table()
     table.add_column("policy or size")
-    for head in ("in time", "late rows", "mean", "95%", "executor-s", "most", "changes"):
+    bills = answer.get("cost", {}).get("bills", {})
+    heads = ["in time", "late rows", "mean", "95%", "executor-s", "most", "changes"]
+    for head in [*heads, *(["cost"] if bills else [])]:
         table.add_column(head, justify="right")
     for c in found:
         table.add_row(
             Text(c.name), share_text(c.in_time_share), f"{c.late_rows:,}",
             seconds_text(c.latency_mean_s), seconds_text(c.latency_p95_s),
             f"{c.executor_seconds:,.0f}", str(c.executors_most), str(c.reconfigurations),
+            *([range_text(bills[c.name])] if bills else []),
             style="bold" if c is advised else None,
         )  # fmt: skip
     Console(width=None if sys.stdout.isatty() else 120).print(table)
@@ -311,5 +336,7 @@ def _print(
             f"advice: {advised.name}, the cheapest that keeps {100 * answer['share']:g}% of "
             f"results within {answer['max_latency_s']:g} s"
         )
+        if bills:
+            print(cost_line(answer["cost"], bills[advised.name]))
     if answer["figures"]:
         print(f"figure: {answer['figures'][0]}")

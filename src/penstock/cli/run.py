@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -18,7 +17,7 @@ from penstock.cli.dashboard import (
     beside,
 )
 from penstock.cli.exit_codes import INTERRUPTED
-from penstock.cli.output import JsonFlag, print_json
+from penstock.cli.output import JsonFlag, print_json, tell
 from penstock.cli.settings import with_settings
 from penstock.config import Settings
 from penstock.errors import InvalidInput
@@ -198,7 +197,7 @@ def run_watched(
         for decision in running.plan:
             gain = decision.numbers.get("expected_gain")
             expected = "" if gain is None else f" (expected gain {gain:.0%})"
-            print(f"{decision.room}: {decision.what}{expected}", file=sys.stderr)
+            tell(f"{decision.room}: {decision.what}{expected}")
         interrupted = False
         try:
             running.wait(limit_s)

@@ -95,6 +95,10 @@ def _parameter(option: Option) -> str:
     return "option_" + option.name.replace("-", "_")
 
 
+def _completing(option: Option) -> Callable[[str], list[str]]:
+    return lambda incomplete: [name for name in option.choices if name.startswith(incomplete)]
+
+
 def _flag(option: Option, defaults: Mapping[str, Any]) -> Any:
     if option.kind == "table":
         return _POLICY_OPTION
@@ -110,6 +114,7 @@ def _flag(option: Option, defaults: Mapping[str, Any]) -> Any:
         typer.Option(
             f"--{option.name}",
             metavar=f"{metavar}|off" if option.can_be_off else metavar,
+            autocompletion=_completing(option) if option.choices else None,
             help=text,
             rich_help_panel=PANEL,
         ),

@@ -13,7 +13,7 @@ from penstock.config import OPTIONS, Option, Settings
 from penstock.config.option import ALL, split_names
 from penstock.config.settings import check_together
 from penstock.config.sources import Given, Layer, from_environment, from_file, merged
-from penstock.errors import InvalidInput
+from penstock.errors import InvalidInput, documented
 from penstock.scaling.policies.registry import (
     has_option,
     names,
@@ -44,14 +44,16 @@ def resolved_settings(
     the caller's own, by field, below every source. `only` names the options that are read at all.
     Without a file given, `penstock.toml` in the working directory is read if there is one.
     """
-    layers = (from_file(file), from_environment(environment), explicit or Layer())
-    found = merged(layers, known_options(), defaults, only)
-    check_together(found.values, found.called)
+    with documented("docs/options.md"):
+        layers = (from_file(file), from_environment(environment), explicit or Layer())
+        found = merged(layers, known_options(), defaults, only)
+        check_together(found.values, found.called)
     concerned = names() if only is not None and "policy" not in only else _concerned(found.values)
-    options = _read_policy_options(found.policy_options, concerned)
-    settings = Settings(**{**found.values, "policy_options": options})
-    for name in concerned:  # refuses options that a policy cannot have together
-        policy(name, **options_for(name, settings))
+    with documented("docs/scaling.md"):
+        options = _read_policy_options(found.policy_options, concerned)
+        settings = Settings(**{**found.values, "policy_options": options})
+        for name in concerned:  # refuses options that a policy cannot have together
+            policy(name, **options_for(name, settings))
     return settings
 
 

@@ -59,6 +59,12 @@ class RunSummary:
     def __str__(self) -> str:
         return "\n".join(self.lines())
 
+    def _repr_html_(self) -> str:
+        """As a notebook shows it."""
+        from penstock.control.notebook import summary_html
+
+        return summary_html(self)
+
     def _bounds_differ(self) -> bool:
         """Whether sinks have bounds of their own: otherwise one line says it for all."""
         return len({sink.max_latency_s for sink in self.sinks}) > 1

@@ -13,6 +13,7 @@ from urllib.parse import parse_qs, urlsplit
 
 from penstock.control.history.store import HistoryStore
 from penstock.control.history.tail import Position
+from penstock.control.history.totals import totals
 from penstock.dashboard.metrics import CONTENT_TYPE, exposition
 from penstock.dashboard.safety import HEADERS, may_act, may_read, reading_cookie, refusal
 from penstock.dashboard.stream import events
@@ -21,7 +22,9 @@ from penstock.dashboard.view import (
     record_of,
     run_document,
     run_list,
+    why_document,
 )
+from penstock.documents import plain
 from penstock.errors import InvalidInput, PenstockError
 
 log = logging.getLogger(__name__)
@@ -142,6 +145,11 @@ class Handler(BaseHTTPRequestHandler):
         if found := re.fullmatch(r"/api/runs/(\d{1,18})/events", path):
             after = self.headers.get("Last-Event-ID") or query.get("after", str(Position()))
             return self._stream(self._run(found[1]), Position.parse(after))
+        if found := re.fullmatch(r"/api/runs/(\d{1,18})/why", path):
+            moment = _moment(query, "at")
+            return self._send_json(why_document(store, self._run(found[1]), moment))
+        if found := re.fullmatch(r"/api/runs/(\d{1,18})/totals", path):
+            return self._send_json(plain(totals(store, self._run(found[1]))))
         raise Refused(HTTPStatus.NOT_FOUND, "there is nothing at this address.")
 
     def _may_read(self) -> bool:

@@ -4,6 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import astuple, dataclass
 from typing import Any
 
+from penstock.control.alternatives import why
+from penstock.control.history.moment import moment_of
 from penstock.control.history.store import HistoryStore, Within
 from penstock.control.history.tail import News, Position, news, position, worst_latencies
 from penstock.control.records import ActionRecord, AllocationRecord, DecisionRecord, RunRecord
@@ -105,6 +107,31 @@ def update_document(
         **_events(new),
     }
     answer: dict[str, Any] = plain(document)
+    return answer
+
+
+def why_document(store: HistoryStore, run: int, at_s: float | None) -> dict[str, Any]:
+    """A decision at other numbers of executors, by the usual options of its policy."""
+    moment = moment_of(store, run, at_s)
+    found, slots = why(moment), moment.run.slots_per_executor
+    there = moment.decision.current.processors
+    answer: dict[str, Any] = plain(
+        {
+            "at_s": found.decision.at_s,
+            "share": found.share,
+            "max_latency_s": found.max_latency_s,
+            "planned_rate_per_s": found.planned_rate_per_s,
+            "notes": found.notes,
+            "alternatives": [
+                {
+                    **vars(one),
+                    "there": one.processors == there,
+                    "goes_to": None if one.asks_for is None else -(-one.asks_for // slots),
+                }
+                for one in found.alternatives
+            ],
+        }
+    )
     return answer
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from penstock.documents import Schema, check_document
-from penstock.errors import InvalidInput
+from penstock.errors import InvalidInput, documented
 from penstock.model.durations import parse_duration_s
 from penstock.sim.network import Network
 from penstock.sim.scenario import (
@@ -136,10 +136,11 @@ def load_scenario(path: Path) -> Scenario:
         raise InvalidInput(f"{path} is not UTF-8 text (byte {error.start}).") from error
     except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise InvalidInput(f"{path} is not TOML: {error}.") from error
-    try:
-        return scenario_of(document, path.parent)
-    except InvalidInput as error:
-        raise InvalidInput(f"{path}: {error}") from error
+    with documented("docs/simulator.md"):
+        try:
+            return scenario_of(document, path.parent)
+        except InvalidInput as error:
+            raise InvalidInput(f"{path}: {error}") from error
 
 
 def scenario_of(document: Mapping[str, Any], folder: Path = Path()) -> Scenario:

@@ -1,30 +1,58 @@
-// A line chart over time, in SVG. Drag to choose a span of time; point to read the values.
+// A line chart over time, in SVG. Drag to choose a span of time; point, or use the arrow keys, to
+// read values; click, or press Enter, to go to the decision that held at that moment.
 
+import { saveCsv } from "./csv.js";
 import { el, put, svg } from "./dom.js";
 import { known, moment } from "./format.js";
 
 const LEFT = 46, RIGHT = 8, TOP = 8, BOTTOM = 20, HEIGHT = 170;
 
 export class Chart {
-  constructor(place, { title, lines, format, step = false, bridge = false }, onSpan) {
-    Object.assign(this, { place, title, lines, format, step, bridge, onSpan });
-    this.readout = el("div", { class: "readout" });
-    this.drawing = svg("svg", { class: "chart", role: "img", "aria-label": title });
-    put(place, this.caption(), this.drawing, this.readout);
-    this.drawing.addEventListener("pointermove", (event) => this.point(event));
-    this.drawing.addEventListener("pointerleave", () => this.leave());
-    this.drawing.addEventListener("pointerdown", (event) => this.press(event));
-    this.drawing.addEventListener("pointerup", (event) => this.release(event));
+  constructor(place, { title, lines, format, step = false, bridge = false }, { onSpan, onMoment } = {}) {
+    Object.assign(this, { place, title, lines, format, step, bridge, onSpan, onMoment });
+    this.readout = el("div", { class: "readout", id: `${place.id}-values` });
+    this.drawing = svg("svg", { class: "chart", role: "img", tabindex: 0, "aria-describedby": this.readout.id,
+      "aria-label": `${title} over time. Arrow keys read values${onMoment ? ", Enter shows the decision of that moment" : ""}.` });
+    this.keys = el("span", { class: "keys" });
+    const save = el("button", { type: "button", class: "small", "aria-label": `Save the data of ${title} as CSV` }, "CSV");
+    save.addEventListener("click", () => saveCsv(this));
+    put(place, el("figcaption", {}, el("b", {}, title), this.keys, save), this.drawing, this.readout);
+    this.listen();
     new ResizeObserver(() => this.redraw()).observe(place);
   }
 
-  caption() {
-    const keys = this.lines.map((line) =>
+  listen() {
+    const on = (name, does) => this.drawing.addEventListener(name, does);
+    on("pointermove", (event) => this.point(event));
+    on("pointerleave", () => this.leave());
+    on("pointerdown", (event) => this.press(event));
+    on("pointerup", (event) => this.release(event));
+    on("click", (event) => { if (!this.dragged && this.times?.length) this.onMoment?.(this.where(event)); });
+    on("keydown", (event) => this.key(event));
+    // Spoken only while the keys are used: a live run would never be silent.
+    on("focus", () => this.readout.setAttribute("aria-live", "polite"));
+    on("blur", () => { this.readout.removeAttribute("aria-live"); this.leave(); });
+  }
+
+  key(event) {
+    const last = (this.times?.length ?? 0) - 1;
+    if (last < 0) return;
+    const now = this.pointed === undefined ? last : Math.min(this.pointed, last);
+    const far = Math.max(1, Math.round(last / 10));
+    const steps = { ArrowLeft: now - 1, ArrowRight: now + 1, PageUp: now - far, PageDown: now + far, Home: 0, End: last };
+    if (event.key === "Enter") this.onMoment?.(this.times[now]);
+    else if (event.key in steps) this.show(Math.max(0, Math.min(last, steps[event.key])));
+    else return;
+    event.preventDefault();
+  }
+
+  // Only the lines that have something to show are in the key.
+  drawKeys() {
+    put(this.keys, this.lines.filter((_, i) => this.values[i] !== null && this.values[i] !== undefined).map((line) =>
       el("span", { class: "key" },
         svg("svg", { viewBox: "0 0 24 8", "aria-hidden": "true" },
           svg("line", { x1: 0, y1: 4, x2: 24, y2: 4, class: `line ${line.look}` })),
-        line.label));
-    return el("figcaption", {}, el("b", {}, this.title), ...keys);
+        line.label)));
   }
 
   // values: for each line an array, a number (a level line), null, or {at_s, points} with times of
@@ -32,6 +60,7 @@ export class Chart {
   draw(times, values, marks = []) {
     this.own = values.map((value) => (value?.at_s ? value.at_s : times));
     Object.assign(this, { times, values: values.map((value) => value?.points ?? value), marks });
+    this.drawKeys();
     this.redraw();
   }
 
@@ -100,10 +129,7 @@ export class Chart {
   point(event) {
     if (!this.times?.length) return;
     const at = this.where(event);
-    const i = nearest(this.times, at);
-    const x = this.x(this.times[i]);
-    for (const [name, value] of [["x1", x], ["x2", x], ["visibility", "visible"]]) this.cursor.setAttribute(name, value);
-    this.tell(i);
+    this.show(nearest(this.times, at));
     if (this.pressed !== undefined) {
       const [a, b] = [this.x(Math.min(this.pressed, at)), this.x(Math.max(this.pressed, at))];
       this.band.setAttribute("x", a);
@@ -111,7 +137,15 @@ export class Chart {
     }
   }
 
+  show(i) {
+    this.pointed = i;
+    const x = this.x(this.times[i]);
+    for (const [name, value] of [["x1", x], ["x2", x], ["visibility", "visible"]]) this.cursor.setAttribute(name, value);
+    this.tell(i);
+  }
+
   press(event) {
+    this.dragged = false;
     if (event.pointerType === "touch" || !this.times?.length) return;
     this.pressed = this.where(event);
   }
@@ -122,18 +156,20 @@ export class Chart {
     if (from === undefined) return;
     const to = this.where(event);
     this.band.setAttribute("width", 0);
-    if (Math.abs(this.x(to) - this.x(from)) > 8) this.onSpan?.(Math.min(from, to), Math.max(from, to));
+    this.dragged = Math.abs(this.x(to) - this.x(from)) > 8;
+    if (this.dragged) this.onSpan?.(Math.min(from, to), Math.max(from, to));
   }
 
   leave() {
     this.cursor?.setAttribute("visibility", "hidden");
-    this.pressed = undefined;
+    this.pressed = this.pointed = undefined;
     this.band?.setAttribute("width", 0);
     this.newest();
   }
 
   newest() {
-    if (this.times?.length) this.tell(this.times.length - 1);
+    if (this.pointed !== undefined && this.pointed < this.times.length) this.show(this.pointed);
+    else if (this.times?.length) this.tell(this.times.length - 1);
     else this.readout.textContent = "nothing yet";
   }
 

@@ -3,20 +3,38 @@
 import { Chart } from "./chart.js";
 import { byId, el, put } from "./dom.js";
 import { moment, number, seconds } from "./format.js";
+import { explained, isOpen } from "./why.js";
 
 const MOST_SHOWN = 300;
 
-export function drawDecisions(state, chosen, calmToo) {
+export function drawDecisions(state, chosen, calmToo, unfold) {
+  const run = state.run.id;
+  const held = document.activeElement?.dataset?.why; // the button that was pressed keeps the focus
   const shown = state.decisions.filter((d) => (calmToo || d.changes) && concerns(d, chosen));
   const events = [
-    ...shown.map((d) => [d.at_s, 0, decision(d)]),
+    ...shown.map((d) => [d.at_s, 0, decision(d, whyOf(run, d.at_s, unfold))]),
     ...state.others.filter((o) => !chosen || o.components.includes(chosen)).map((o) => [o.at_s, 0, other(o)]),
     ...state.actions.map((a) => [a.at_s, 1, action(a)]),
     ...state.failures.map((f) => [f.at_s, 2, failure(f)]),
   ].sort((a, b) => b[0] - a[0] || b[1] - a[1]);
   put(byId("decisions").querySelector(".body"), events.length > 0
-    ? el("ol", { class: "events" }, ...events.slice(0, MOST_SHOWN).map(([, , item]) => item))
+    ? el("ol", { class: "events", tabindex: 0, "aria-label": "decisions, newest first" }, ...events.slice(0, MOST_SHOWN).map(([, , item]) => item))
     : el("p", { class: "quiet" }, "Nothing was changed in this time."));
+  if (held) byId("decisions").querySelector(`[data-why="${held}"]`)?.focus();
+}
+
+function whyOf(run, at, unfold) {
+  const open = isOpen(run, at);
+  const button = el("button", { type: "button", class: "small", "data-why": at, "aria-expanded": String(open),
+    "aria-label": `why not more or fewer executors at ${moment(at)}?` }, "why not more or fewer?");
+  button.addEventListener("click", () => unfold(at));
+  return [button, explained(run, at)];
+}
+
+export function goTo(at) {
+  const found = byId("decisions").querySelector(`li[data-at="${at}"]`);
+  found?.scrollIntoView({ block: "center" });
+  found?.focus({ preventScroll: true });
 }
 
 export function drawShadows(state, chosen) {
@@ -28,7 +46,7 @@ export function drawShadows(state, chosen) {
   drawWanted(state, names);
   put(panel.querySelector(".body"),
     el("p", { class: "quiet" }, `${names.join(", ")} decide on what is measured and never act.`),
-    el("ol", { class: "events" }, ...shown.map(decision)));
+    el("ol", { class: "events", tabindex: 0, "aria-label": "what other policies would have done, newest first" }, ...shown.map((d) => decision(d))));
 }
 
 const LOOKS = ["s2", "s3", "s2 dashed", "s3 dashed", "s2 dotted", "s3 dotted"];
@@ -53,18 +71,18 @@ function concerns(decided, chosen) {
   return said || (change !== undefined && change.now !== change.wanted);
 }
 
-function decision(d) {
+function decision(d, more = []) {
   const what = d.processors === d.guarded ? `processors stay ${d.processors}` : `processors ${d.processors} → ${d.guarded}`;
   const moved = Object.entries(d.parallelism).filter(([, p]) => p.now !== p.wanted)
     .map(([name, p]) => `${name}: ${p.now ?? "–"} → ${p.wanted ?? "–"}`);
-  return el("li", { "data-kind": d.shadow ? "shadow" : "decision" },
+  return el("li", { "data-kind": d.shadow ? "shadow" : "decision", "data-at": d.at_s, tabindex: -1 },
     el("time", {}, moment(d.at_s)), el("span", { class: "what" }, d.shadow ? `would: ${what}` : what),
     el("span", { class: "badge" }, d.policy),
     d.dry_run ? el("span", { class: "badge warn" }, "dry run") : null,
     d.suggested !== d.guarded ? el("span", { class: "badge warn" }, `suggested ${number(d.suggested)}`) : null,
     d.infeasible ? el("span", { class: "badge bad" }, "cannot be met") : null,
     el("ul", {}, ...d.reasons.map((r) => el("li", {}, r)), ...d.guard_reasons.map((r) => el("li", {}, r)),
-      d.infeasible ? el("li", {}, d.infeasible) : null, moved.length > 0 ? el("li", {}, moved.join(", ")) : null));
+      d.infeasible ? el("li", {}, d.infeasible) : null, moved.length > 0 ? el("li", {}, moved.join(", ")) : null), ...more);
 }
 
 // A decision of another kind than scaling: numbers are pairs of now and planned, or one alone.

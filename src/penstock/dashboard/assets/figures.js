@@ -51,7 +51,7 @@ export function drawExecutors(newest) {
   put(byId("executors").querySelector(".body"), rows.length === 0
     ? el("p", { class: "quiet" }, "No executor was seen in this period.")
     : el("table", {}, el("thead", {}, el("tr", {}, el("th", {}, "executor"), el("th", { class: "number" }, "slots"),
-      el("th", {}, "load"), el("th", {}))), el("tbody", {}, ...rows)));
+      el("th", { colspan: 2 }, "load"))), el("tbody", {}, ...rows)));
 }
 
 const COLUMNS = [

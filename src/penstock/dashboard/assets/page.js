@@ -1,13 +1,15 @@
 // The page: which run, which part of it, and what comes in while it goes on.
 
 import { Chart } from "./chart.js";
+import { compareWith, compared, drawTotals, theirs } from "./compare.js";
 import { byId, el, put } from "./dom.js";
-import { drawDecisions, drawShadows } from "./events.js";
+import { drawDecisions, drawShadows, goTo } from "./events.js";
 import { drawExecutors, drawNumbers, drawTiles } from "./figures.js";
 import { day, moment, number, seconds } from "./format.js";
 import { drawGroups } from "./groups.js";
 import { drawLanes } from "./lanes.js";
 import { drawTopology } from "./topology.js";
+import { explain, fold, isOpen } from "./why.js";
 
 const MOST_POINTS = 2400;
 const MOST_EVENTS = 2000;
@@ -22,16 +24,26 @@ const token = new URLSearchParams(location.hash.slice(1)).get("token");
 if (token) history.replaceState(null, "", location.pathname); // out of the address, into memory alone
 
 const chosenSpan = (from, to) => { span = { since: from, until: to, last: null }; byId("range").value = "chosen"; load(); };
-const chart = (id, options) => new Chart(byId(id), options, chosenSpan);
+// The decision that held at a moment of a chart, opened among the decisions.
+const chosenMoment = async (at) => {
+  const made = state.decisions.filter((d) => d.at_s <= at + 1e-6).at(-1) ?? state.decisions[0];
+  if (!made) return;
+  if (!made.changes) byId("calm").checked = true;
+  if (component) choose("");
+  await unfold(made.at_s, true);
+  goTo(made.at_s);
+};
+const chart = (id, options) => new Chart(byId(id), options, { onSpan: chosenSpan, onMoment: chosenMoment });
+const another = { label: "the other run", look: "other" };
 const charts = {
   rate: chart("chart-rate", { title: "Rows a second", format: number, lines: [
-    { label: "arriving", look: "s1" }, { label: "foreseen", look: "s2 dashed" }, { label: "at most", look: "s2 dotted" }] }),
+    { label: "arriving", look: "s1" }, { label: "foreseen", look: "s2 dashed" }, { label: "at most", look: "s2 dotted" }, another] }),
   latency: chart("chart-latency", { title: "Latency", format: seconds, bridge: true, lines: [
     { label: "mean", look: "s1" }, { label: "95%", look: "s2" }, { label: "worst", look: "s3 dotted" }, { label: "bound", look: "bound" },
-    { label: "worst expected", look: "s3 dashed" }] }),
-  lag: chart("chart-lag", { title: "Lag: rows waiting", format: number, lines: [{ label: "rows", look: "s1" }] }),
+    { label: "worst expected", look: "s3 dashed" }, { ...another, label: "the other run, 95%" }] }),
+  lag: chart("chart-lag", { title: "Lag: rows waiting", format: number, lines: [{ label: "rows", look: "s1" }, another] }),
   executors: chart("chart-executors", { title: "Executors", format: number, step: true, lines: [
-    { label: "there", look: "s1" }, { label: "busy", look: "s2" }, { label: "most allowed", look: "bound dashed" }] }),
+    { label: "there", look: "s1" }, { label: "busy", look: "s2" }, { label: "most allowed", look: "bound dashed" }, another] }),
   work: chart("chart-component-work", { title: "Processors in use", format: number, lines: [
     { label: "busy", look: "s1" }, { label: "given", look: "s2 dashed" }] }),
   cost: chart("chart-component-cost", { title: "Time for a row", format: seconds, lines: [{ label: "service", look: "s1" }] }),
@@ -60,6 +72,28 @@ function fillRuns(found) {
   put(byId("run"), runs.map((run) =>
     el("option", { value: run.id }, `${run.id}: ${run.topology}, ${run.policy}, ${day(run.started_at_s)}`)));
   if (runs.some((run) => String(run.id) === chosen)) byId("run").value = chosen;
+  fillOthers();
+}
+
+function fillOthers() {
+  const others = runs.filter((run) => String(run.id) !== byId("run").value);
+  const chosen = String(compared()?.run.id ?? "");
+  byId("compare").parentElement.hidden = others.length === 0;
+  put(byId("compare"), el("option", { value: "" }, "none"), others.map((run) =>
+    el("option", { value: run.id }, `${run.id}: ${run.topology}, ${run.policy}, ${day(run.started_at_s)}`)));
+  byId("compare").value = others.some((run) => String(run.id) === chosen) ? chosen : "";
+}
+
+// One request when a person asks, kept with the decision until it is folded up.
+async function unfold(at, open = !isOpen(state.run.id, at)) {
+  try {
+    if (open && !isOpen(state.run.id, at)) await explain(ask, state.run.id, at);
+    if (!open) fold(state.run.id, at);
+    trouble(null);
+  } catch (error) {
+    trouble(error.message);
+  }
+  draw();
 }
 
 async function start() {
@@ -182,10 +216,10 @@ function draw() {
   const mine = state.components[component];
   const times = series.at_s;
   const foreseen = (name) => ({ at_s: state.forecast.at_s, points: state.forecast[name] });
-  charts.rate.draw(times, [mine ? mine.arrival_rate_per_s : series.arrival_rate_per_s, ...["rate_per_s", "upper_per_s"].map((name) => (mine ? null : foreseen(name)))], marks);
-  charts.latency.draw(times, [series.latency_mean_s, series.latency_p95_s, series.latency_max_s, run.max_latency_s, foreseen("latency_s")], marks);
-  charts.lag.draw(times, [mine && mine.backlog_rows.some((v) => v > 0) ? mine.backlog_rows : series.backlog_rows], marks);
-  charts.executors.draw(times, [series.executors, series.load.map((load, i) => (load === null ? null : load * series.executors[i])), run.executors_max], marks);
+  charts.rate.draw(times, [mine ? mine.arrival_rate_per_s : series.arrival_rate_per_s, ...["rate_per_s", "upper_per_s"].map((name) => (mine ? null : foreseen(name))), mine ? null : theirs(run, "arrival_rate_per_s")], marks);
+  charts.latency.draw(times, [series.latency_mean_s, series.latency_p95_s, series.latency_max_s, run.max_latency_s, foreseen("latency_s"), theirs(run, "latency_p95_s")], marks);
+  charts.lag.draw(times, [mine && mine.backlog_rows.some((v) => v > 0) ? mine.backlog_rows : series.backlog_rows, mine ? null : theirs(run, "backlog_rows")], marks);
+  charts.executors.draw(times, [series.executors, series.load.map((load, i) => (load === null ? null : load * series.executors[i])), run.executors_max, theirs(run, "executors")], marks);
   for (const id of ["chart-component-work", "chart-component-cost"]) byId(id).hidden = !mine;
   if (mine) {
     charts.work.draw(times, [mine.busy_processors, mine.parallelism], marks);
@@ -196,13 +230,17 @@ function draw() {
   drawExecutors(newest);
   drawLanes(newest);
   drawGroups(newest, state.moves, component);
-  drawDecisions(state, component, byId("calm").checked);
+  drawDecisions(state, component, byId("calm").checked, unfold);
   drawShadows(state, component);
   drawNumbers(state);
   const { shown, of } = state.periods;
   byId("shown").textContent = times.length === 0 ? "nothing was measured in this time"
     : `${moment(times[0])} to ${moment(times.at(-1))}${shown < of && shown >= 1200 ? `, ${number(shown)} of ${number(of)} periods, the worst of each few` : ""}`;
   document.title = `${run.topology}, Penstock`;
+}
+
+async function showTotals() {
+  drawTotals(state.run, compared() ? await ask(`/api/runs/${state.run.id}/totals`) : null);
 }
 
 function theme(name) {
@@ -217,7 +255,19 @@ byId("theme").addEventListener("click", () => {
   const names = ["auto", "light", "dark"];
   theme(names[(names.indexOf(byId("theme").textContent) + 1) % names.length]);
 });
-byId("run").addEventListener("change", () => { span = { since: null, until: null, last: null }; byId("range").value = ""; load(); });
+byId("run").addEventListener("change", async () => {
+  span = { since: null, until: null, last: null };
+  byId("range").value = "";
+  if (String(compared()?.run.id) === byId("run").value) await compareWith(ask, "");
+  fillOthers();
+  await load();
+  await showTotals();
+});
+byId("compare").addEventListener("change", async (event) => {
+  try { await compareWith(ask, event.target.value); trouble(null); } catch (error) { trouble(error.message); }
+  draw();
+  await showTotals();
+});
 byId("component").addEventListener("change", (event) => choose(event.target.value));
 byId("calm").addEventListener("change", draw);
 byId("range").addEventListener("change", (event) => {

@@ -17,6 +17,7 @@ from penstock.control.controller import Controller
 from penstock.control.experience import with_experience
 from penstock.control.from_settings import policy_of
 from penstock.control.history.store import HistoryStore
+from penstock.control.notebook import attached_html
 from penstock.control.step import Step
 from penstock.control.summary import RunSummary
 from penstock.errors import InvalidInput
@@ -143,6 +144,10 @@ class Attached:
     def summary(self) -> RunSummary:
         """What it came to so far."""
         return self._controller.summary()
+
+    def _repr_html_(self) -> str:
+        """As a notebook shows it: the course of the newest periods, and what it came to so far."""
+        return attached_html(f"attached to {self._name()}", self.steps, self.summary())
 
     def detach(self) -> RunSummary:
         """End the controller; the query goes on with what it has."""
