@@ -33,7 +33,7 @@ from penstock.spark.sources.declared import read_declared
 
 ROOT = Path(__file__).parents[2]
 CASES = int(os.environ.get("PENSTOCK_FUZZ_CASES", "600"))
-TARGETS = 5 + 7  # kinds of advise, and the others
+TARGETS = 6 + 7  # kinds of advise, and the others
 EACH = max(1, CASES // TARGETS)
 LONGEST_S = 60
 

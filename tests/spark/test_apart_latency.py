@@ -11,11 +11,11 @@ from pyspark.sql import SparkSession
 from examples.patterns import Tweets, frequent_patterns
 from penstock.config import Settings
 from penstock.control.step import Step
+from penstock.model.batch_overhead import BatchOverhead
 from penstock.model.decision import Limits, ScalingPlan
 from penstock.model.observation import LatencyObservation, Observation
 from penstock.model.sinks import ForeachBatch, Memory
 from penstock.model.topology import Topology
-from penstock.scaling.models.microbatch import BatchOverhead
 from penstock.scaling.policies.drs import Drs
 from penstock.scaling.policies.drs_inputs import read_inputs
 from penstock.scaling.policies.policy import ScalingContext

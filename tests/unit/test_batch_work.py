@@ -5,9 +5,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from penstock.model.batch_overhead import BatchOverhead
 from penstock.model.observation import BatchObservation, NodeObservation, Observation
 from penstock.scaling.models.batch_work import BatchWork, learn_work, marginal
-from penstock.scaling.models.microbatch import BatchOverhead, Microbatch
+from penstock.scaling.models.microbatch import Microbatch
 from penstock.scaling.models.network import Network
 
 

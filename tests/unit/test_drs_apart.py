@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from penstock.model.batch_overhead import BatchOverhead
 from penstock.model.decision import Limits, ScalingPlan
 from penstock.model.observation import (
     ComponentObservation,
@@ -13,7 +14,6 @@ from penstock.model.observation import (
     Observation,
 )
 from penstock.scaling.models.hops import Hops
-from penstock.scaling.models.microbatch import BatchOverhead
 from penstock.scaling.models.network import network
 from penstock.scaling.policies.drs import Drs
 from penstock.scaling.policies.drs_hops import learn_hops

@@ -27,6 +27,7 @@ from penstock.forecast.paths import (
 )
 from penstock.forecast.seasonal_regression import SeasonalRegression, left_out
 from penstock.forecast.seasons import season_of
+from penstock.model.batch_overhead import BatchOverhead
 from penstock.model.decision import ActPrice, Limits, ScalingPlan
 from penstock.model.observation import (
     BatchObservation,
@@ -45,7 +46,6 @@ from penstock.scaling.models.batch_course import (
     steady_worst_s,
 )
 from penstock.scaling.models.contention import learn_contention
-from penstock.scaling.models.microbatch import BatchOverhead
 from penstock.scaling.policies.policy import ScalingContext
 from penstock.scaling.policies.promise import Promise
 from penstock.scaling.policies.promise_inputs import planned_level, settled

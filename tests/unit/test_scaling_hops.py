@@ -6,8 +6,9 @@ import math
 import numpy as np
 import pytest
 
+from penstock.model.batch_overhead import BatchOverhead
 from penstock.scaling.models.hops import Hops, Way, way
-from penstock.scaling.models.microbatch import BatchOverhead, Microbatch
+from penstock.scaling.models.microbatch import Microbatch
 from penstock.scaling.models.network import Network, network
 
 RATE = 100.0

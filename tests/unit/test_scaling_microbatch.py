@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 
 from penstock.errors import InvalidInput
 from penstock.forecast.regression import LinearRegression
+from penstock.model.batch_overhead import BatchOverhead
 from penstock.model.observation import BatchObservation, NodeObservation, Observation
 from penstock.scaling.models.correction import fit_correction
-from penstock.scaling.models.microbatch import BatchOverhead, Microbatch, learn_overhead
+from penstock.scaling.models.microbatch import Microbatch, learn_overhead
 from penstock.scaling.models.network import network
 from penstock.scaling.smoothing import Smoothing
 

@@ -16,7 +16,7 @@ from penstock.errors import InvalidInput, documented
 
 ROOMS = {
     kind: f"penstock.{kind}.advice"
-    for kind in ("admission", "routing", "fusion", "scaling", "allocation")
+    for kind in ("admission", "routing", "fusion", "scaling", "allocation", "sharing")
 }
 KINDS = tuple(kind for kind, module in ROOMS.items() if find_spec(module) is not None)
 

@@ -27,8 +27,22 @@ if TYPE_CHECKING:
 @with_settings(without=("period", "executors-min", "executors-max", "slots", "history"))
 def simulate(
     scenario: Annotated[
-        Path, typer.Argument(metavar="SCENARIO.toml", help="The scenario (docs/simulator.md).")
+        list[Path],
+        typer.Argument(
+            metavar="SCENARIO.toml...",
+            help="The scenario (docs/simulator.md); several share one cluster.",
+        ),
     ],
+    executors: Annotated[
+        int | None,
+        typer.Option(
+            "--executors",
+            min=1,
+            max=100_000,
+            help="Of the cluster that several scenarios share. Default: the sum of what each may "
+            "have.",
+        ),
+    ] = None,
     seed: Annotated[
         int | None,
         typer.Option("--seed", min=0, help="Seed of the simulation. Default: the scenario's."),
@@ -43,16 +57,26 @@ def simulate(
     *,
     settings: Settings,
 ) -> None:
-    """Run a scenario on a simulated cluster and show how the policy did."""
+    """Run a scenario on a simulated cluster and show how the policy did.
+
+    Several scenarios run on one cluster, which is divided among them by their promises, and beside
+    that with a fixed equal part each.
+    """
     from dataclasses import replace
 
     from penstock.control.from_settings import policy_of, shadow_policies
     from penstock.sim.scenario_file import load_scenario
 
-    wanted = load_scenario(scenario)
-    policy = policy_of(settings, wanted.cluster.slots)
+    scenarios = [load_scenario(path) for path in scenario]
     if seed is not None:
-        wanted = replace(wanted, seed=seed)
+        scenarios = [replace(one, seed=seed + place) for place, one in enumerate(scenarios)]
+    if len(scenarios) > 1:
+        _several(scenarios, executors, settings, history, as_json)
+        return
+    if executors is not None:
+        raise InvalidInput("--executors is for several scenarios; one has its own [cluster].")
+    (wanted,) = scenarios
+    policy = policy_of(settings, wanted.cluster.slots)
     shadows = shadow_policies(settings, wanted.cluster.slots)
     if shadows and history is None:
         raise InvalidInput(
@@ -67,6 +91,20 @@ def simulate(
     if failures:
         first = f"{failures[0].stage}: {failures[0].message}"
         raise Unavailable(f"{len(failures)} stages of the loop failed, the first was {first}")
+
+
+def _several(
+    scenarios: list[Scenario],
+    executors: int | None,
+    settings: Settings,
+    history: str | None,
+    as_json: bool,
+) -> None:
+    from penstock.cli.simulate_together import simulate_several
+
+    if history is not None or settings.shadow:
+        raise InvalidInput("--history and --shadow are for one scenario; several are given.")
+    simulate_several(scenarios, executors, settings, as_json)
 
 
 def _run(

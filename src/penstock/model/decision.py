@@ -16,13 +16,15 @@ class Decision(Generic[PlanT]):
 
     Each reason is one line for a person: what changes, from what, to what, because of which
     numbers. `infeasible` is a sentence when no plan satisfies the request; `plan` then holds the
-    best that can be had. `numbers` are those of its forecast, where it makes one.
+    best that can be had. `numbers` are those of its forecast, where it makes one; `expected_s` is
+    the latency that it expects of each number of processors, for who divides them among several.
     """
 
     plan: PlanT
     reasons: tuple[str, ...] = ()
     infeasible: str | None = None
     numbers: Mapping[str, float] = field(default_factory=dict)
+    expected_s: Mapping[int, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

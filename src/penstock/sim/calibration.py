@@ -14,8 +14,9 @@ import numpy as np
 from penstock.control.actions import SetExecutors
 from penstock.control.records import ActionRecord, RunRecord
 from penstock.errors import InvalidInput
+from penstock.model.batch_overhead import BatchOverhead
 from penstock.model.observation import Observation
-from penstock.scaling.models.microbatch import BatchOverhead, learn_overhead
+from penstock.scaling.models.microbatch import learn_overhead
 from penstock.sim.scenario import (
     LEAST_OVERHEAD_S,
     BatchCost,

@@ -218,6 +218,7 @@ class Scenario:
     jobs_per_step: int = 8
     seed: int = 1
     share: float = 0.99  # of the results that must be within the bound
+    weight: float = 1.0  # of its promise, where others are on the same cluster
 
     def __post_init__(self) -> None:
         for name in ("duration_s", "max_latency_s", "period_s", "step_s"):
@@ -233,6 +234,8 @@ class Scenario:
             raise InvalidInput(f"jobs_per_step is {self.jobs_per_step}; it must be at least 1.")
         if not 0 < self.share < 1:
             raise InvalidInput(f"share is {self.share!r}; it must be above 0 and below 1.")
+        if not 0.001 <= self.weight <= 10_000:
+            raise InvalidInput(f"weight is {self.weight!r}; it must be from 0.001 to 10000.")
         if self.seed < 0:
             raise InvalidInput(f"seed is {self.seed}; it must be at least 0.")
         if self.sharing not in ("time", "space"):

@@ -46,6 +46,7 @@ SCHEMA: Schema = _table(
         duration=_DURATION,
         max_latency=_DURATION,
         share={"type": "number"},
+        weight={"type": "number"},
         sharing={"enum": ["time", "space"]},
         period=_DURATION,
         step=_DURATION,
@@ -153,7 +154,7 @@ def scenario_of(document: Mapping[str, Any], folder: Path = Path()) -> Scenario:
     }
     if optional["step_s"] < _LEAST_STEP_S:
         raise InvalidInput(f"scenario.step is {head['step']!r}; it must be at least 1 ms.")
-    for name in ("share", "sharing", "jobs_per_step", "seed"):
+    for name in ("share", "weight", "sharing", "jobs_per_step", "seed"):
         if name in head:
             optional[name] = head[name]
     if head.get("sharing") == "space" and "batch" in document:

@@ -244,6 +244,12 @@ class SimulatedWorld:
         return self._engine.resize(self._wanted if fits else divided(slots, self._wanted))
 
     @property
+    def busy_until_s(self) -> float:
+        """When the batch under way ends, where processors are shared in time."""
+        engine = self._engine
+        return engine.busy_until_s if isinstance(engine, TimeSharing) else engine.now_s
+
+    @property
     def held_rows(self) -> int:
         """Rows that arrived and are not results yet."""
         return self._engine.held_rows

@@ -152,6 +152,7 @@ def decision_row(record: DecisionRecord, run_id: int) -> dict[str, Any]:
     row |= row.pop("decision")
     row["numbers"] = _json.unstructure(dict(record.decision.numbers))
     row["suggested"] = row.pop("plan")
+    del row["expected_s"]  # of this moment only
     for name in _PLANS:
         row |= {f"{name}_{what}": value for what, value in row.pop(name).items()}
     return row

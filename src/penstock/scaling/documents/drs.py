@@ -7,10 +7,11 @@ import numpy as np
 
 from penstock.documents import Document
 from penstock.errors import InvalidInput
+from penstock.model.batch_overhead import BatchOverhead
 from penstock.scaling.documents.forms import MOST_PROCESSORS
 from penstock.scaling.models.heterogeneous import assign_by_speed, fewest_by_speed
 from penstock.scaling.models.jackson import GIGK, MMK
-from penstock.scaling.models.microbatch import BatchOverhead, Microbatch
+from penstock.scaling.models.microbatch import Microbatch
 from penstock.scaling.models.network import Allocation, LatencyModel, Network, network
 from penstock.scaling.models.traffic import arrival_rates
 

@@ -14,8 +14,8 @@ from functools import cached_property
 
 import numpy as np
 
+from penstock.model.batch_overhead import BatchOverhead, steady_latency_s
 from penstock.model.observation import Floats
-from penstock.scaling.models.microbatch import BatchOverhead
 
 _FAR_S = 1e9  # beyond any horizon
 MOST_BATCHES = 400  # of a course; what is left then is taken to go on alike
@@ -111,14 +111,8 @@ def steady_worst_s(work: Work, rate_per_s: Floats, processors: Floats) -> Floats
     Back to back, with a = rate x what a row adds: B = O / (1 - a), and the slowest row takes 2 B.
     At an interval I that is long enough: B = O + a I, and the slowest row takes I + B.
     """
-    own_s, used = work.own_s(processors), rate_per_s * work.each_s(processors)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        back_to_back = np.where(used < 1, 2 * own_s / (1 - used), np.inf)
-    if work.interval_s <= 0:
-        return back_to_back
-    at_interval = own_s + used * work.interval_s
-    paced = at_interval <= work.interval_s
-    return np.where(paced, work.interval_s + at_interval, back_to_back)
+    used = rate_per_s * work.each_s(processors)
+    return steady_latency_s(work.own_s(processors), used, interval_s=work.interval_s)
 
 
 @dataclass(frozen=True)

@@ -29,9 +29,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from penstock.model.batch_overhead import BatchOverhead
 from penstock.model.observation import Floats, Ints
 from penstock.scaling.models.jackson import too_few
-from penstock.scaling.models.microbatch import BatchOverhead
 from penstock.scaling.models.network import Allocation, Network
 
 ROUNDS = 8  # of a loop's cycles, which depend on each other

@@ -20,21 +20,9 @@ import numpy as np
 
 from penstock.errors import InvalidInput
 from penstock.forecast.regression import LinearRegression
+from penstock.model.batch_overhead import USUAL_OVERHEAD, BatchOverhead
 from penstock.model.observation import Ints, Observation
 from penstock.scaling.models.network import Allocation, Network
-
-
-@dataclass(frozen=True)
-class BatchOverhead:
-    """O(K), the fixed cost of a batch."""
-
-    fixed_s: float
-    per_processor_s: float = 0.0
-    work_s: float = 0.0  # divided among all processors
-
-    def at(self, processors: int) -> float:
-        """Seconds on that many processors."""
-        return self.fixed_s + self.per_processor_s * processors + self.work_s / processors
 
 
 def learn_overhead(
@@ -71,7 +59,7 @@ def overhead_of(line: LinearRegression, prior: BatchOverhead) -> tuple[BatchOver
 class Microbatch:
     """Mean latency of micro-batches; `interval_s` is the trigger's, zero for back to back."""
 
-    overhead: BatchOverhead = BatchOverhead(0.25, 0.0)
+    overhead: BatchOverhead = USUAL_OVERHEAD
     interval_s: float = 0.0
 
     def __post_init__(self) -> None:

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 from penstock.errors import InvalidInput
+from penstock.model.batch_overhead import BatchOverhead
 from penstock.model.decision import Decision, ScalingPlan
-from penstock.scaling.models.microbatch import BatchOverhead
 from penstock.scaling.models.network import Allocation
 from penstock.scaling.plans import change, hold
 from penstock.scaling.policies.drs_inputs import Inputs, read_inputs

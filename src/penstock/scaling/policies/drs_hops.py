@@ -6,9 +6,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from penstock.forecast.regression import LinearRegression
+from penstock.model.batch_overhead import BatchOverhead
 from penstock.model.observation import Floats, Observation
 from penstock.scaling.models.hops import Hops, Way, way
-from penstock.scaling.models.microbatch import BatchOverhead, overhead_of
+from penstock.scaling.models.microbatch import overhead_of
 from penstock.scaling.offered import counted_rates
 from penstock.scaling.policies.policy import ScalingContext
 

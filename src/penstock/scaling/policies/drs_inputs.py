@@ -4,13 +4,14 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from penstock.model.batch_overhead import BatchOverhead
 from penstock.model.observation import Floats, Ints
 from penstock.scaling.demand import all_gaps, component_names, idle
 from penstock.scaling.demand_series import DemandSeries, demand_series
 from penstock.scaling.models.batch_work import BatchWork, learn_work, marginal
 from penstock.scaling.models.correction import Correction, fit_correction
 from penstock.scaling.models.jackson import GIGK, MMK, Jackson
-from penstock.scaling.models.microbatch import BatchOverhead, Microbatch, learn_overhead
+from penstock.scaling.models.microbatch import Microbatch, learn_overhead
 from penstock.scaling.models.network import LatencyModel, Network
 from penstock.scaling.offered import offered_rates
 from penstock.scaling.policies.drs_hops import learn_hops, works_in_batches

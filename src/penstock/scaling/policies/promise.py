@@ -79,7 +79,9 @@ class Promise:
         numbers = self._numbers(context, inputs, needs, plan)
         because = self._because(context, inputs, needs, numbers)
         line = change("processors", context.current.processors, plan.processors, because)
-        return Decision(plan, (line, *needs.notes), needs.infeasible, numbers)
+        return Decision(
+            plan, (line, *needs.notes), needs.infeasible, numbers, needs.steady_s(inputs)
+        )
 
     def _unmeasured(self, context: ScalingContext) -> Decision[ScalingPlan]:
         newest = context.newest

@@ -9,18 +9,18 @@ import numpy as np
 from penstock.forecast.calendar import RateCalendar
 from penstock.forecast.load_ahead import LoadAhead, load_ahead
 from penstock.forecast.paths import USUAL_FORECASTERS, Announced, Calendar, evenly
+from penstock.model.batch_overhead import USUAL_OVERHEAD
 from penstock.model.decision import USUAL_START_UP_S
 from penstock.model.observation import Floats, Observation
 from penstock.scaling.models.batch_course import Work
 from penstock.scaling.models.batch_work import learn_work
 from penstock.scaling.models.contention import learn_contention
-from penstock.scaling.models.microbatch import BatchOverhead, learn_overhead
+from penstock.scaling.models.microbatch import learn_overhead
 from penstock.scaling.policies.policy import ScalingContext
 
 _SETTLES_S = 10.0  # after an executor came: until its code is compiled and its caches are filled
 _RECENT = 60  # observations that say what batches cost
 _ROWS_OF = 12  # observations that say what a row costs
-_FIRST_OVERHEAD = BatchOverhead(0.25)
 _PROVES = 120  # periods
 _MOST_MISSED = 10.0  # loads above what was planned for, over results that may be late
 _LEAST_LEVEL = 0.5
@@ -121,7 +121,7 @@ def _announced(window: Sequence[Observation], count: int, period_s: float) -> An
 def _work(window: Sequence[Observation], row_s: float, interval_s: float) -> Work:
     """What batches and rows cost, as learnt from the run."""
     recent = settled(window[-_RECENT:])
-    overhead = learn_overhead(recent, _FIRST_OVERHEAD)[0]
+    overhead = learn_overhead(recent, USUAL_OVERHEAD)[0]
     own = learn_work(recent)
     if own is not None:
         overhead, row_s = replace(overhead, work_s=own.own_s), min(row_s, own.per_row_s)

@@ -46,6 +46,13 @@ class Needs:
         near = np.abs(self._processors - processors).argmin()
         return float(self._worst_s[near])
 
+    def steady_s(self, inputs: PromiseInputs) -> dict[int, float]:
+        """The same for each number of processors, were the load to stay as it is expected."""
+        rate_per_s = inputs.ahead.expected_per_s[: inputs.lead].max(keepdims=True)
+        worst_s = steady_worst_s(inputs.work, rate_per_s, self._processors)
+        numbers = self._processors.astype(np.int64)
+        return dict(zip(numbers.tolist(), worst_s.tolist(), strict=True))
+
 
 def planned_bound_s(context: ScalingContext, keep: float) -> float:
     """What the slowest results are planned for: also those that come while an executor starts.
