@@ -194,6 +194,22 @@ def test_the_better_forecaster_is_chosen_by_its_record() -> None:
     assert "level" in ahead.forecaster
 
 
+def test_a_climb_is_seen_before_the_farthest_step_of_a_plan_has_come() -> None:
+    """Of 60 steps that are planned none is over yet; the near ones tell who is right."""
+    climbs = np.array([120, 118, 122, 119, 121, 138, 165, 192, 219.0])
+    steps = (1, 2, 3, 4, 6, 9, 13, 19, 28, 41, 60)
+    ahead = load_ahead(climbs, steps, 0.99, USUAL_FORECASTERS, 4)
+    assert "trend" in ahead.forecaster
+    assert ahead.expected_per_s[3] == pytest.approx(219 + 4 * 27, rel=0.15)
+    assert ahead.upper_per_s(0.99)[3] > 219 + 4 * 27
+
+
+def test_of_values_that_are_not_known_a_quantile_takes_none() -> None:
+    values = np.array([[1.0, 5.0], [2.0, math.nan], [3.0, math.nan], [4.0, 6.0]])
+    assert weighted_quantiles(values, np.ones(4), 0.5).tolist() == [3.0, 6.0]
+    assert weighted_quantiles(values, np.ones(4), 0.2).tolist() == [1.0, 5.0]
+
+
 @given(
     values=st.lists(st.floats(-10, 10), min_size=1, max_size=30),
     level=st.floats(0.05, 0.95),
