@@ -99,6 +99,15 @@ def test_options_of_the_run_hold_for_every_policy(scenario: str) -> None:
     assert held[0]["executor_seconds"] > free[0]["executor_seconds"]
 
 
+def test_a_share_of_the_options_holds_for_the_references_too(scenario: str) -> None:
+    (strict,), (lax,) = (
+        entries(scenario, "--policies", "incremental", "--share", share)
+        for share in ("0.99", "0.6")
+    )
+    assert strict["clairvoyant_in_time_share"] >= 0.99
+    assert lax["clairvoyant_executor_seconds"] < strict["clairvoyant_executor_seconds"]
+
+
 def test_a_figure_is_drawn(scenario: str, tmp_path: Path) -> None:
     assert invoke(scenario, "--policies", "ds2", "--plot", "arena.svg").exit_code == 0
     drawn = (tmp_path / "arena.svg").read_text()

@@ -67,7 +67,7 @@ def arena(
     from penstock.sim.arena import averaged
 
     wanted = _policies(policies)
-    loaded = _scenarios(scenarios)
+    loaded = [_asked(scenario, settings.share) for scenario in _scenarios(scenarios)]
     if plot is not None:
         _check_figure(plot)
     contests = _contests(loaded, wanted, seeds, settings, processes)
@@ -116,6 +116,11 @@ def _scenarios(paths: Sequence[Path]) -> list[Scenario]:
         found[scenario.name] = path
         loaded.append(scenario)
     return loaded
+
+
+def _asked(scenario: Scenario, share: float | None) -> Scenario:
+    """With the share of the options, where they have one: for the references as for policies."""
+    return scenario if share is None else replace(scenario, share=share)
 
 
 def _check_figure(path: Path) -> None:

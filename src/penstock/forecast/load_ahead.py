@@ -30,30 +30,20 @@ class LoadAhead:
     recurs: bool  # whether that one knows when a load will come again
     steps: tuple[int, ...]
     expected_per_s: Floats
-    _errors: Floats  # (moments, steps), relative to _scale
+    _errors: Floats  # (moments, near steps), relative to _scale; NaN where a step is yet to come
     _weights: Floats
     _scale: Floats
 
-    @property
-    def errors(self) -> int:
-        """How many errors the quantiles rest on."""
-        return len(self._errors)
-
     def upper_per_s(self, level: float) -> Floats:
-        """What the rate stays below with a probability of `level`, at each step."""
-        width = _width(self._errors, self._weights, level, self.steps)
-        return np.maximum(0.0, self.expected_per_s + width * self._scale)
+        """What the rate stays below with a probability of `level`, at each step.
 
-    def planned_per_s(self, level: float, judged_at: int) -> Floats:
-        """What will be planned for at each step, as far as can be said now.
-
-        Until `judged_at`, what the rate stays below; beyond, what is expected and the width that
-        there will be by then, when it is as near: a plan that took the width of today, or none,
-        would be changed by a little in every period.
+        Beyond the step that forecasters were judged at, what will be planned for once it is as
+        near: what is expected, and the width of that step. A plan that took the width of today,
+        or none, would be changed by a little in every period.
         """
-        width = _width(self._errors, self._weights, level, self.steps)
-        near = self.steps.index(judged_at)
-        width[near + 1 :] = width[near]
+        near = self._errors.shape[1]
+        width = _width(self._errors, self._weights, level, self.steps[:near])
+        width = np.concatenate([width, np.full(len(self.steps) - near, width[-1])])
         return np.maximum(0.0, self.expected_per_s + width * self._scale)
 
 
@@ -62,14 +52,16 @@ def load_ahead(
     judged_at: int,
 ) -> LoadAhead:  # fmt: skip
     """The rate at `steps` after a series without gaps; `judged_at` is one of them."""
-    column = steps.index(judged_at)
+    near = steps[: steps.index(judged_at) + 1]
+    then = np.arange(len(series) - 1)[:, None] + np.array(near)
+    came = np.where(then < len(series), series[np.minimum(then, len(series) - 1)], np.nan)
     found: tuple[float, LoadAhead] | None = None
     for forecaster in forecasters:
         paths = forecaster.paths(series, np.array(steps))
         if not np.isfinite(paths[-1]).all():
             continue  # it has nothing to say now
-        record, scale = _record(series, paths, forecaster, steps)
-        loss = _loss(record, level, column, scale) / forecaster.trust
+        record, scale = _record(series, paths, came, forecaster, steps)
+        loss = _loss(record, level, scale) / forecaster.trust
         if found is None or loss < found[0]:
             found = loss, record
     assert found is not None, "one forecaster at least must always expect something"
@@ -77,16 +69,16 @@ def load_ahead(
 
 
 def _record(
-    series: Floats, paths: Floats, by: PathForecaster, steps: tuple[int, ...]
+    series: Floats, paths: Floats, came: Floats, by: PathForecaster, steps: tuple[int, ...]
 ) -> tuple[LoadAhead, Floats]:
+    """What a forecaster expects, and its errors at each near step that came since."""
     floor = float(series.mean())
-    moments = np.arange(max(0, len(series) - steps[-1]))
-    came, thought = series[moments[:, None] + np.array(steps)], paths[: len(moments)]
-    known = np.isfinite(thought).all(axis=1)
-    scale = np.maximum(thought[known], floor)
+    known = np.isfinite(paths[:-1]).all(axis=1)
+    thought, came = paths[:-1][known, : came.shape[1]], came[known]
+    scale = np.maximum(thought, floor)
     with np.errstate(divide="ignore", invalid="ignore"):
-        errors = np.where(scale > 0, (came[known] - thought[known]) / scale, 0.0)
-    weights = 0.5 ** ((len(series) - moments)[known] / HALF_LIFE)
+        errors = np.where(scale > 0, (came - thought) / scale, 0.0 * came)
+    weights = 0.5 ** (np.arange(len(series), 1, -1)[known] / HALF_LIFE)
     now = np.maximum(paths[-1], floor)
     return LoadAhead(by.name, by.recurs, steps, paths[-1], errors, weights, now), scale
 
@@ -94,26 +86,34 @@ def _record(
 def _width(errors: Floats, weights: Floats, level: float, steps: tuple[int, ...]) -> Floats:
     """The quantile of the errors at each step; partly a guess where there are few of them."""
     guess = FIRST_WIDTH * np.minimum(1.0, np.sqrt(np.array(steps) / _GUESS_STEPS))
-    if not len(errors):
+    counts = np.isfinite(errors).sum(axis=0)
+    if not counts.any():
         return guess
-    known = weighted_quantiles(errors, weights, level)
-    doubt = FEW / (FEW + len(errors))
-    return known + doubt * np.maximum(0.0, guess - known)
+    known = np.where(counts > 0, weighted_quantiles(errors, weights, level), 0.0)
+    doubt = FEW / (FEW + counts)
+    width: Floats = known + doubt * np.maximum(0.0, guess - known)
+    return width
 
 
-def _loss(record: LoadAhead, level: float, column: int, scale: Floats) -> float:
-    """Mean quantile loss in rows a second; infinite without a record."""
-    if not record.errors:
+def _loss(record: LoadAhead, level: float, scale: Floats) -> float:
+    """Mean quantile loss in rows a second; infinite without a record.
+
+    At the last of the near steps; while few errors are known of that, at all of them: who misses
+    the nearest will not hit the last, and a load that climbs is seen before it is missed.
+    """
+    errors, steps = record._errors, record.steps[: record._errors.shape[1]]
+    if not len(errors):
         return math.inf
-    errors, weights = record._errors[:, [column]], record._weights
-    width = _width(errors, weights, level, record.steps[column : column + 1])
-    over = (errors[:, 0] - width[0]) * scale[:, column]
+    if np.isfinite(errors[:, -1]).sum() >= FEW:
+        errors, steps, scale = errors[:, -1:], steps[-1:], scale[:, -1:]
+    over = (errors - _width(errors, record._weights, level, steps)) * scale
     losses = np.where(over > 0, level * over, (level - 1) * over)
-    return float((losses * weights).sum() / weights.sum())
+    weights = np.where(np.isfinite(losses), record._weights[:, None], 0.0)
+    return float(np.nansum(losses * weights) / weights.sum())
 
 
 def weighted_quantiles(values: Floats, weights: Floats, level: float) -> Floats:
-    """For each column the least value that holds at least `level` of the weight.
+    """For each column the least value that holds at least `level` of the weight; NaN is none.
 
     The value that is still to come counts as one more of the newest, above all others, as in
     conformal prediction; where that alone is the quantile, it is the largest seen.
@@ -121,10 +121,13 @@ def weighted_quantiles(values: Floats, weights: Floats, level: float) -> Floats:
     >>> weighted_quantiles(np.array([[1.0], [2.0], [3.0]]), np.ones(3), 0.5).tolist()
     [2.0]
     """
-    order = np.argsort(values, axis=0, kind="stable")
-    reached = np.cumsum(weights[order], axis=0)
-    wanted = level * (reached[-1] + weights.max())
-    place = np.minimum((reached < wanted - 1e-12).sum(axis=0), len(values) - 1)
+    order = np.argsort(values, axis=0, kind="stable")  # NaN last
     columns = np.arange(values.shape[1])
-    found: Floats = values[order[place, columns], columns]
+    ordered = values[order, columns]
+    known = np.isfinite(ordered)
+    reached = np.cumsum(np.where(known, weights[order], 0.0), axis=0)
+    wanted = level * (reached[-1] + weights.max())
+    last = np.maximum(1, known.sum(axis=0)) - 1
+    place = np.minimum((reached < wanted - 1e-12).sum(axis=0), last)
+    found: Floats = ordered[place, columns]
     return found

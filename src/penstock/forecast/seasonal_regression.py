@@ -19,7 +19,9 @@ from penstock.forecast.seasons import season_of
 from penstock.model.observation import Floats, Ints
 
 _LAGS = (0, 1, 2, 4, 8)
-_MOST_SEASONS = 4
+_LATELY = 4  # seasons
+_WEEK = 7  # seasons: the same day, where a season is one
+_LEAST_WEEK = 3  # seasons beyond a week, before that one is looked at
 _RIDGE = 1e-3  # of the variance of a feature
 _LEAST_MOMENTS = 3  # for each weight that is to be found
 _MOST_LEVERAGE = 0.9
@@ -42,13 +44,17 @@ class SeasonalRegression:
         season = season_of(series)
         if season is None or season < steps[-1]:
             return expected
-        seasons = min(_MOST_SEASONS, len(series) // season - 1)
-        first = seasons * season
+        known = len(series) // season - 1
+        seasons = [
+            *range(1, min(_LATELY, known) + 1),
+            *([_WEEK] if known >= _WEEK + _LEAST_WEEK else []),
+        ]
+        first = max(seasons, default=0) * season
         moments = np.arange(first, len(series))
-        weights = 2 + len(_LAGS) + 2 * seasons
-        if seasons < 1 or len(moments) - steps[-1] < _LEAST_MOMENTS * weights:
+        weights = 2 + len(_LAGS) + 2 * len(seasons)
+        if not seasons or len(moments) - steps[-1] < _LEAST_MOMENTS * weights:
             return expected
-        back = season * np.arange(1, seasons + 1)
+        back = season * np.array(seasons)
         present = series[moments[:, None] - np.array([*_LAGS, *back])]
         for column, step in enumerate(steps.tolist()):
             then = series[moments[:, None] + step - back]

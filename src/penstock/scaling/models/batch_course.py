@@ -143,7 +143,8 @@ def follow(
     running, left_s = _under_way(path, work, capacity.at(now), waiting_rows)
     gathered = np.maximum(0.0, waiting_rows - running)
     start_s, oldest_s = left_s, -gathered / rate
-    rows = gathered + path.rows_by(start_s)
+    so_far = path.rows_by(start_s)
+    rows = gathered + so_far
     worst, late, late_s, total = (np.zeros_like(now) for _ in range(4))
     for _ in range(MOST_BATCHES):
         length_s = work.batch_s(rows, capacity.at(start_s))
@@ -163,7 +164,8 @@ def follow(
             break
         oldest_s = start_s
         start_s = _next_start(start_s, end_s, work.interval_s)
-        rows = path.rows_by(start_s) - path.rows_by(oldest_s)
+        taken, so_far = so_far, path.rows_by(start_s)
+        rows = so_far - taken
     return Course(worst, late, late_s, total)
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from penstock.forecast.calendar import RateCalendar
-from penstock.forecast.load_ahead import LoadAhead, load_ahead
+from penstock.forecast.load_ahead import HALF_LIFE, LoadAhead, load_ahead
 from penstock.forecast.paths import USUAL_FORECASTERS, Announced, Calendar, evenly
 from penstock.model.batch_overhead import USUAL_OVERHEAD
 from penstock.model.decision import USUAL_START_UP_S
@@ -21,7 +21,6 @@ from penstock.scaling.policies.policy import ScalingContext
 _SETTLES_S = 10.0  # after an executor came: until its code is compiled and its caches are filled
 _RECENT = 60  # observations that say what batches cost
 _ROWS_OF = 12  # observations that say what a row costs
-_PROVES = 120  # periods
 _MOST_MISSED = 10.0  # loads above what was planned for, over results that may be late
 _LEAST_LEVEL = 0.5
 _MOST_STRETCH = 2.0  # a larger one is a disturbance, not what batches take
@@ -99,8 +98,9 @@ def planned_level(window: Sequence[Observation], share: float) -> float:
     seen = [one.latency for one in window if one.latency is not None and one.latency.count > 0]
     rows = np.array([float(one.count) for one in seen])
     late = np.array([1 - one.in_time_share for one in seen])
-    # As if this many periods had been just as late as they may be: a few in time prove nothing.
-    before = _PROVES * float(rows.mean()) if seen else 1.0
+    # As if so many periods had been just as late as they may be: a few in time prove nothing, and
+    # a level that falls sooner than errors are forgotten takes the only rise so far for chance.
+    before = HALF_LIFE * float(rows.mean()) if seen else 1.0
     late_share = (float((rows * late).sum()) + before * allowed) / (float(rows.sum()) + before)
     spare = max(-1.0, 1 - late_share / allowed)
     factor = 1 + (_MOST_MISSED - 1) * spare if spare >= 0 else 1 / (1 - spare)

@@ -73,13 +73,12 @@ def find_needs(
     bound_s = planned_bound_s(context, keep)
     lower = max(_LEAST_LEVEL, 1 - _WAVERS * (1 - inputs.level))
     loads = [
-        inputs.ahead.planned_per_s(level, inputs.lead)
-        for level in (inputs.level, lower, context.limits.share)
+        inputs.ahead.upper_per_s(level) for level in (inputs.level, lower, context.limits.share)
     ]
     needed, enough, foretold = _followed(
         context, inputs, processors, [load[: inputs.lead] for load in loads], bound_s
     )
-    asked = _Asked(context, inputs, sizes, step, bound_s, act_price_s + inputs.start_up_s)
+    asked = _Asked(context, inputs, sizes, step, bound_s, act_price_s)
     return Needs(
         asked.steps(loads[0], needed),
         asked.steps(loads[1], enough),
@@ -101,13 +100,14 @@ class _Asked:
     sizes: Ints
     step: int
     bound_s: float
-    break_even_s: float  # for which one that is not needed costs as much as to start it again
+    act_s: float  # executor-seconds of a change, beside the start-up of each executor
 
     def steps(self, load_per_s: Floats, course: Course) -> Ints:
         """Of each planned step: the same until what is asked for now could serve, then its own."""
         inputs = self.inputs
         highest = float(load_per_s[: inputs.lead].max())
-        first = _first(self.context, inputs, course, self.sizes, self.step, highest)
+        stays = int(self._steady(load_per_s[[inputs.lead - 1]])[0])
+        first = _first(self.context, inputs, course, self.sizes, self.step, highest, stays)
         first = max(first, self._kept(highest - float(inputs.ahead.expected_per_s[0])))
         later = self._steady(load_per_s[inputs.lead :])
         return np.concatenate([np.full(inputs.lead, first), later])
@@ -125,13 +125,19 @@ class _Asked:
 
         Where no forecaster knows when the load comes again, that is never much dearer than to know
         it (the ski rental of Karlin et al. 1988); where one does, none is kept without need.
+        Several that go together share the cost of the change: k of them have saved it, and their
+        start-up, after act / k + start-up.
         """
-        if self.inputs.ahead.recurs:
+        inputs, now = self.inputs, -(-self.context.current.processors // self.step)
+        fewer = self.sizes[self.sizes < now]
+        if inputs.ahead.recurs or not len(fewer):
             return 0
-        periods = max(1, round(self.break_even_s / self.inputs.period_s))
-        lately = self.inputs.rates_per_s[-periods:] + max(0.0, width_per_s)
-        now = -(-self.context.current.processors // self.step)
-        return min(now, int(self._steady(lately).max()))
+        even_s = self.act_s / (now - fewer) + inputs.start_up_s
+        lately = inputs.rates_per_s + max(0.0, width_per_s)
+        periods = np.clip(np.round(even_s / inputs.period_s).astype(np.int64), 1, len(lately))
+        needed = np.maximum.accumulate(self._steady(lately[: -periods.max() - 1 : -1]))
+        go = needed[periods - 1] <= fewer
+        return int(fewer[go.argmax()]) if go.any() else now
 
 
 def _sizes(
@@ -176,12 +182,13 @@ def _followed(
 
 def _first(
     context: ScalingContext, inputs: PromiseInputs, course: Course, sizes: Ints, step: int,
-    rate_per_s: float,
+    rate_per_s: float, stays: int,
 ) -> int:  # fmt: skip
     """The fewest that keep the share on the way, and work off what is behind.
 
     Rows that wait cost the same processor-seconds at any pace, so they are worked off within the
-    time for which a new executor has to be paid at least.
+    time for which a new executor has to be paid at least. `stays` keep the share of what comes
+    after that: where some are late whatever is done now, those after them need not be.
     """
     allowed = (1 - context.limits.share) / 2 * course.rows
     in_time = course.late_rows <= allowed
@@ -191,7 +198,7 @@ def _first(
     now = min(int(sizes[-1]), -(-context.current.processors // step))
     least_late = course.late_row_s <= course.late_row_s.min() + allowed * _LITTLE_S
     soon = max(int(sizes[least_late.argmax()]), int(sizes[in_time.argmax()]))
-    return max(now, min(soon, _catching_up(context, inputs, sizes, step, rate_per_s)))
+    return max(now, stays, min(soon, _catching_up(context, inputs, sizes, step, rate_per_s)))
 
 
 def _catching_up(
