@@ -16,7 +16,8 @@ from penstock import Files, Topology
 def read(spark: SparkSession, folder: Path, kind: str) -> DataFrame:
     """Events of a kind, one file in each batch."""
     reader = spark.readStream.schema(SCHEMAS[kind]).option("maxFilesPerTrigger", 1)
-    return reader.parquet(str(folder / kind))
+    (suffix,) = {file.suffix for file in (folder / kind).iterdir()}
+    return reader.format(suffix[1:]).load(str(folder / kind))
 
 
 def _overwriting(out: Path) -> Callable[[DataFrame, int], None]:
