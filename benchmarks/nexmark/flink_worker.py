@@ -15,7 +15,7 @@ SLOTS = 2
 WATERMARK = "WATERMARK FOR `at` AS `at` - INTERVAL '4' SECOND"
 COLUMNS = {
     "person": "id BIGINT, name STRING, email STRING, city STRING, state STRING, `at` TIMESTAMP(3)",
-    "auction": "id BIGINT, item STRING, initial BIGINT, reserve BIGINT, `at` TIMESTAMP(3), "
+    "auction": "id BIGINT, item STRING, `initial` BIGINT, `reserve` BIGINT, `at` TIMESTAMP(3), "
     "expires TIMESTAMP(3), seller BIGINT, category BIGINT",
     "bid": "auction BIGINT, bidder BIGINT, price BIGINT, channel STRING, url STRING, "
     "`at` TIMESTAMP(3), extra STRING",
