@@ -7,7 +7,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
 
-.PHONY: help setup lock demo test test-kafka soak fuzz check bench bench-elastic arena reproduce docs package clean
+.PHONY: help setup lock demo test test-kafka soak fuzz check bench bench-elastic bench-flink arena reproduce docs package clean
 
 help: ## Show what there is
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -51,6 +51,9 @@ bench: $(STAMP) ## All benchmarks, or one with NAME=...; one JSON object a line
 
 bench-elastic: $(STAMP) ## A plain script with and without attach, beside dynamic allocation and fixed sizes
 	@$(BIN)/python -m benchmarks elastic
+
+bench-flink: $(STAMP) ## The same Nexmark queries by Flink SQL, in an environment of its own
+	@PENSTOCK_FLINK_PYTHON="$$(scripts/flink-env.sh $(BIN)/python || true)" $(BIN)/python -m benchmarks flink
 
 arena: $(STAMP) ## All policies over the loads that are only reported on, beside one who knows the load
 	@$(BIN)/penstock arena benchmarks/arena/report/*.toml $(ARGS)

@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
+from pyarrow.csv import WriteOptions, write_csv
 
 from penstock.workloads.generator import uniform_of
 
@@ -57,13 +58,17 @@ class Events:
             "bid": self._bids(number[place >= PERSONS + AUCTIONS]),
         }
 
-    def write(self, folder: Path, count: int, files: int) -> None:
-        """A folder for each kind, with one file for each of so many parts."""
+    def write(self, folder: Path, count: int, files: int, csv: bool = False) -> None:
+        """A folder for each kind, with one file for each of so many parts: Parquet, or CSV."""
         for part in range(files):
             first, last = count * part // files, count * (part + 1) // files
             for kind, table in self.tables(first, last - first).items():
                 (folder / kind).mkdir(parents=True, exist_ok=True)
-                pq.write_table(table, folder / kind / f"{part:05d}.parquet")
+                file = folder / kind / f"{part:05d}"
+                if csv:
+                    write_csv(_without_zone(table), file.with_suffix(".csv"), _BARE)
+                else:
+                    pq.write_table(table, file.with_suffix(".parquet"))
 
     def _drawn(self, number: Ints, sequence: int) -> NDArray[np.float64]:
         salt = np.uint64((self._seed * 1_000_003 + sequence) * 0xD1B54A32D192ED03 % 2**64)
@@ -132,6 +137,13 @@ class Events:
 
 
 _TIME = pa.timestamp("us", "UTC")
+_BARE = WriteOptions(include_header=False)
+
+
+def _without_zone(table: pa.Table) -> pa.Table:
+    """Times as other systems write them."""
+    fields = [f.with_type(pa.timestamp("us")) if f.type == _TIME else f for f in table.schema]
+    return table.cast(pa.schema(fields))
 
 
 def _price(drawn: NDArray[np.float64]) -> Ints:

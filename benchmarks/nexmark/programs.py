@@ -6,21 +6,21 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.streaming import StreamingQuery
+from pyspark.sql.streaming import DataStreamWriter, StreamingQuery
 
 from benchmarks.nexmark.events import SCHEMAS
 from benchmarks.nexmark.queries import BY_NAME, DELAY_S, Query
-from penstock import Topology
-from penstock.model.sinks import ForeachBatch
+from penstock import Files, Topology
 
 
 def read(spark: SparkSession, folder: Path, kind: str) -> DataFrame:
     """Events of a kind, one file in each batch."""
     reader = spark.readStream.schema(SCHEMAS[kind]).option("maxFilesPerTrigger", 1)
-    return reader.parquet(str(folder / kind))
+    (suffix,) = {file.suffix for file in (folder / kind).iterdir()}
+    return reader.format(suffix[1:]).load(str(folder / kind))
 
 
-def writer(out: Path) -> Callable[[DataFrame, int], None]:
+def _overwriting(out: Path) -> Callable[[DataFrame, int], None]:
     """Writes each batch to a folder of its own, anew if it is repeated."""
 
     def write(frame: DataFrame, batch: int) -> None:
@@ -36,8 +36,8 @@ def topology(names: Iterable[str], folder: Path, out: Path) -> Topology:
     for kind in sorted({kind for query in queries for kind in query.reads}):
         made.source(kind, lambda spark, kind=kind: read(spark, folder, kind))
     for query in queries:
-        made.add(query.name, query.stream, list(query.reads))
-        sink = ForeachBatch(writer(out / query.name))
+        made.add(query.name, query.by_panes or query.stream, list(query.reads))
+        sink = Files(str(out / query.name))
         made.sink(f"{query.name}_out", query.name, sink, mode=query.mode)
     return made
 
@@ -49,16 +49,23 @@ def start_plain(
     started = []
     for query in map(BY_NAME.__getitem__, names):
         found = query.stream(*(read(spark, folder, kind) for kind in query.reads))
-        writing = found.writeStream.foreachBatch(writer(out / query.name)).outputMode(query.mode)
+        writing = _written(found.writeStream.outputMode(query.mode), query, out / query.name)
         writing = writing.option("checkpointLocation", str(out / "checkpoints" / query.name))
         started.append(writing.trigger(availableNow=True).start())
     return started
 
 
+def _written(stream: DataStreamWriter, query: Query, out: Path) -> DataStreamWriter:
+    """To Parquet files, by Spark's own sink where it takes results of this kind."""
+    if query.mode == "append":
+        return stream.format("parquet").option("path", str(out))
+    return stream.foreachBatch(_overwriting(out))
+
+
 def results(spark: SparkSession, query: Query, out: Path) -> list[tuple[Any, ...]]:
     """What a query gave: all rows, or the last of each key where results are updated."""
     # Batches without rows have no file, and a folder with none has no columns.
-    files = sorted((out / query.name).glob("batch=*/*.parquet"))
+    files = sorted((out / query.name).rglob("*.parquet"))
     if not files:
         return []
     found = spark.read.option("basePath", str(out / query.name)).parquet(*map(str, files))

@@ -1,12 +1,15 @@
-"""One side of the comparison in a process of its own: MODE EVENTS OUT QUERY...; prints seconds.
+"""One side of the comparison in a process of its own: MODE EVENTS OUT QUERY...; prints JSON.
 
 Everything counts that a user waits for: the session, the first compilation, all batches.
 """
 
+import json
+import os
 import sys
 import time
 from pathlib import Path
 
+from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from benchmarks.nexmark.programs import start_plain, topology
@@ -16,19 +19,21 @@ KEY_GROUPS = 8
 MODES = ("defaults", "tuned", "penstock")
 
 
-def main(mode: str, events: Path, out: Path, names: list[str]) -> float:
-    """Run the queries until all files are read; how long that took."""
+def main(mode: str, events: Path, out: Path, names: list[str]) -> dict[str, float]:
+    """Run the queries until all files are read; what that took."""
     began_s = time.monotonic()
     if mode == "penstock":
         made = topology(names, events, out)
-        made.run(once=True, checkpoint=out / "checkpoint", key_groups=KEY_GROUPS)
-        return time.monotonic() - began_s
-    spark = _defaults() if mode == "defaults" else build_session("plain", key_groups=KEY_GROUPS)
-    for query in start_plain(spark, names, events, out):
-        query.awaitTermination()
-    took_s = time.monotonic() - began_s
-    spark.stop()
-    return took_s
+        made.run(once=True, checkpoint=out / "checkpoint", key_groups=KEY_GROUPS, master="local[2]")
+    else:
+        spark = _defaults() if mode == "defaults" else build_session("plain", key_groups=KEY_GROUPS)
+        for query in start_plain(spark, names, events, out):
+            query.awaitTermination()
+        spark.stop()
+    return {
+        "seconds": time.monotonic() - began_s, "cpu_s": _cpu_s(),
+        "state_bytes": sum(f.stat().st_size for f in out.rglob("checkpoint*/**/state/**/*.*")),
+    }  # fmt: skip
 
 
 def _defaults() -> SparkSession:
@@ -39,5 +44,14 @@ def _defaults() -> SparkSession:
     return builder.getOrCreate()
 
 
+def _cpu_s() -> float:
+    """Of this process, of the JVM that it started, and of the workers that the JVM had."""
+    gateway = SparkContext._gateway
+    assert gateway is not None
+    fields = Path(f"/proc/{gateway.proc.pid}/stat").read_text().rpartition(")")[2].split()
+    ticks = sum(map(int, fields[11:15]))  # user and system, its own and of children that ended
+    return ticks / os.sysconf("SC_CLK_TCK") + time.process_time()
+
+
 if __name__ == "__main__":
-    print(main(sys.argv[1], Path(sys.argv[2]), Path(sys.argv[3]), sys.argv[4:]))
+    print(json.dumps(main(sys.argv[1], Path(sys.argv[2]), Path(sys.argv[3]), sys.argv[4:])))

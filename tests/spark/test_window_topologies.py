@@ -176,6 +176,37 @@ def test_a_users_mistake_stops_the_query_and_a_mended_one_goes_on(
         assert row.total == expected[row.key, pd.Timestamp(row.window.start, tz="UTC")]
 
 
+@pytest.mark.parametrize("mode", ["append", "update"])
+def test_state_may_follow_sliding_windows(session: SparkSession, tmp_path: Path, mode: str) -> None:
+    made = Topology("slid", max_latency="30s")
+    made.source("rows", STREAM)
+
+    @made.operator("rows")
+    def slid(rows: Any) -> Any:
+        return window_aggregate(rows.withWatermark("at", "1 second"), **GOOD)
+
+    def most(slid: Any) -> Any:
+        until = F.window(F.window_time("window"), "1 second").end.alias("until")
+        return slid.groupBy(until).agg(F.max("n").alias("most"), F.count("*").alias("keys"))
+
+    made.add("busiest", most, "slid")
+    made.sink("out", "busiest", Memory(), mode=mode)
+    with RunningTopology(made, session, tmp_path / "checkpoint", ONCE) as running:
+        running.wait(120)
+        found = {row.until: (row.most, row["keys"]) for row in running.rows("out")}
+        epoch_s = running.epoch_s
+    batch = session.createDataFrame(STREAM.batch(0, 4000, epoch_s).to_pandas())
+    windows = batch.groupBy("key", F.window("at", "2 seconds", "1 second")).agg(
+        F.count("*").alias("n")
+    )
+    last = batch.agg(F.max("at") - F.expr("INTERVAL 1 SECOND")).first()[0]
+    until = F.col("window.end").alias("until")
+    rows = windows.where(until <= F.date_trunc("millisecond", F.lit(last))).groupBy(until)
+    expected = rows.agg(F.max("n"), F.count("*")).collect()
+    assert found == {row[0]: (row[1], row[2]) for row in expected}
+    assert len(found) > 1
+
+
 def test_the_traffic_query(session: SparkSession, tmp_path: Path) -> None:
     city = traffic(
         constant(1000.0), Memory(), window="2s", slide="500ms", delay="500 milliseconds",

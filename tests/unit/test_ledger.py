@@ -7,6 +7,7 @@ import pytest
 
 from penstock.model.arrivals import Arrivals
 from penstock.model.topology import Source
+from penstock.spark.handles.plan_nodes import METRIC
 from penstock.spark.measure.bounded import MOST_TAKEN, MOST_WAITING
 from penstock.spark.measure.ledger import (
     Ledger,
@@ -148,6 +149,33 @@ def test_reports_that_nobody_takes_are_bounded() -> None:
         reports.receive(json.dumps(told))
     assert len(reports.take()) == MOST_TAKEN
     assert reports.take() == []
+
+
+@pytest.mark.parametrize(
+    ("metrics", "rows"),
+    [
+        ({"bid>q1": 46, "bid>q7": 46, "person": 1}, 47),
+        ({"bid>q1": 46, "bid>q7": 46}, 93),  # not all are known: as Spark counts
+        ({}, 93),
+    ],
+)
+def test_rows_that_a_batch_reads_twice_count_once(metrics: dict[str, int], rows: int) -> None:
+    ledger = Ledger({}, {"q": {"bid", "person"}})
+    reports = Reports(ledger, {"q": {"bid", "person"}})
+    reports.follow("id", "q", 0.0)
+    told = {
+        "id": "id", "batchId": 0, "timestamp": "2026-01-01T00:00:00Z", "durationMs": {},
+        "sources": [
+            {"startOffset": None, "endOffset": {"logOffset": 0}, "numInputRows": count}
+            for count in (92, 1)
+        ],
+        "observedMetrics": {METRIC + name: {"rows": count} for name, count in metrics.items()},
+    }  # fmt: skip
+    reports.receive(json.dumps(told))
+    (report,) = reports.take()
+    assert (report.rows, report.foreign_rows) == (rows, rows)
+    ledger.committed("q", 0, 1.0)
+    assert sum(entry.rows for entry in ledger.take()) == rows
 
 
 def test_each_sink_is_measured_by_its_own_bound_and_the_whole_by_that_of_its_query() -> None:

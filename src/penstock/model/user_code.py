@@ -15,6 +15,8 @@ from typing import Any
 
 # Which operator's function is being called, for errors that name it.
 CURRENT_OPERATOR: ContextVar[str] = ContextVar("operator", default="")
+# Whether another operator keeps state behind it in the same query.
+STATE_FOLLOWS: ContextVar[bool] = ContextVar("state follows", default=False)
 _INSTALLED = (
     "/site-packages/", "/dist-packages/", "/pyspark.zip/", "<frozen",
     str(Path(__file__).parents[1]), sysconfig.get_path("stdlib"),

@@ -79,8 +79,9 @@ class Assembler:
                 rows = with_reminder(rows, self._below[node], path, alike)
             return at_edge(without_forms(_observed(rows, path, barrier=True), node), node)
         frame = self._repeated(node) if node in self.sharing.unshared else self._made(node, path)
-        # The rows of a lone source are counted by Spark itself, so its edge needs no metric.
-        lone = len(self.topology.sources) == 1 and node == self.topology.sources[0].name
+        # The rows of a lone source that is read once are counted by Spark itself.
+        alone = len(self.topology.sources) == 1 and node == self.topology.sources[0].name
+        lone = alone and not self._is_multiple(node)
         if self.reading.measured and not lone:
             frame = _observed(frame, path, barrier=False)
         return at_edge(frame, node)
@@ -110,7 +111,7 @@ class Assembler:
             inputs = [_partitioned(frame, operator.key) for frame in inputs]
         if operator.route is not None:
             inputs = [dealt(inputs[0], node, operator.route)]
-        made = apply_operator(operator, inputs)
+        made = apply_operator(operator, inputs, node in self.inspection.followed)
         for source in self.topology.sources:
             if source.route is not None and source.route.after == node:
                 made = routed_by_value(made, source.name, source.route)

@@ -8,6 +8,7 @@ why.
 import logging
 from dataclasses import dataclass, replace
 
+import networkx as nx
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -100,6 +101,9 @@ def build(
             "a loop runs apart only (--apart, or run(apart=True))."
         )
     inspection = inspect_topology(topology, session, reading)
+    followed = _state_before_state(topology, inspection)
+    if followed:
+        inspection = inspect_topology(topology, session, reading, inspection.sources, followed)
     topology, inspection = with_routes(topology, inspection, reading)
     declared = _Builder(topology, session, reading, inspection)
     if not orders:
@@ -107,6 +111,17 @@ def build(
     ordered, taken, notes = declared.in_order(orders)
     built = ordered.build(wanted)
     return replace(built, schemas=inspection.schemas, orders=taken, notes=notes)
+
+
+def _state_before_state(topology: Topology, inspection: Inspection) -> frozenset[str]:
+    """Operators with state that lets none follow, though some does: in them or behind them."""
+    graph = topology.graph()
+    stateful = {name for name, found in inspection.operators.items() if found.stateful}
+    return frozenset(
+        name
+        for name, found in inspection.operators.items()
+        if found.state_ends and (len(found.keys) > 1 or stateful & nx.descendants(graph, name))
+    )
 
 
 @dataclass(frozen=True)
@@ -136,7 +151,9 @@ class _Builder:
 
     def _reordered(self, orders: Orders) -> "_Builder":
         made = reordered(self.topology, self.inspection, orders)
-        again = inspect_topology(made, self.session, self.reading, self.inspection.sources)
+        again = inspect_topology(
+            made, self.session, self.reading, self.inspection.sources, self.inspection.followed
+        )
         return replace(self, topology=made, inspection=again)
 
     def _other_columns(self, declared: "_Builder") -> str | None:
@@ -156,7 +173,8 @@ class _Builder:
             return self._built(wanted, [self._as_planned(query) for query in wanted.queries])
         queries, reasons = self._by_mode()
         reasons += [
-            f"{node} runs {query.sharing.copies[node]} times per batch: {self._why_repeated(node)}"
+            f"{node} runs {query.sharing.copies[node]} times per batch: "
+            f"{self._why_repeated(node, query.sharing)}"
             for query in queries
             for node in query.sharing.repeated
         ]
@@ -224,9 +242,9 @@ class _Builder:
             if first is not None and found.stateful:
                 return (
                     f"operator {operator.name!r} keeps state behind operator {first!r}, whose "
-                    "sliding windows (window_aggregate) or applyInPandasWithState let no other "
+                    "windows of rows (window_aggregate) or applyInPandasWithState let no other "
                     "state follow in one query; run components apart (--apart, or "
-                    "run(apart=True)), let its windows tumble, or end the topology there with "
+                    "run(apart=True)), use windows of time, or end the topology there with "
                     "ToChannel and read that channel in another one."
                 )
             if first is not None or found.state_ends:
@@ -296,7 +314,17 @@ class _Builder:
         together = [(part.members, part.key) for part in fused]
         return tagged(rows, together) if len(rows) > 1 else rows[nodes[0]]
 
-    def _why_repeated(self, node: str) -> str:
+    def _sources_of(self, node: str) -> set[str]:
+        above = {node, *nx.ancestors(self.topology.graph(), node)}
+        return above & {source.name for source in self.topology.sources}
+
+    def _why_repeated(self, node: str, sharing: Sharing) -> str:
+        if node in sharing.unshared:
+            formats = {self.inspection.by_column[name] for name in self._sources_of(node)}
+            return (
+                f"each consumer reads the columns it uses from {' and '.join(sorted(formats))} "
+                "files, where an exchange would carry all of them"
+            )
         analysis = self.inspection.operators.get(node)
         if analysis is not None and analysis.stateful:
             return (

@@ -22,7 +22,7 @@ def divisions(
     the same one for all consumers, it can divide by the component's key and be the only one.
     Otherwise it is left out if the work below it is cheap enough to be done for each consumer.
     """
-    sharing = plan_sharing(topology, inspection, sinks)
+    sharing = plan_sharing(topology, inspection, sinks, frozenset())
     members = frozenset(name for component in fused for name in component.members)
     entering = {edge: component.key for component in fused for edge in component.entering}
     ways = []

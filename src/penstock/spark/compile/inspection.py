@@ -10,7 +10,7 @@ from pyspark.sql.types import StructType
 from penstock.errors import InvalidTopology
 from penstock.model.route import AUTO
 from penstock.model.topology import Operator, Source, Topology
-from penstock.model.user_code import CURRENT_OPERATOR
+from penstock.model.user_code import CURRENT_OPERATOR, STATE_FOLLOWS
 from penstock.spark.compile.cheaper_forms import check_form, forms_of_source, without_forms
 from penstock.spark.handles.analysed_plan import (
     OperatorAnalysis,
@@ -18,6 +18,7 @@ from penstock.spark.handles.analysed_plan import (
     at_edge,
     has_watermark,
 )
+from penstock.spark.handles.file_scans import columnar_format
 from penstock.spark.handles.keyed_steps import KeyedStep, columns_kept, keyed_step
 from penstock.spark.handles.messages import first_line
 from penstock.spark.routes.frames import check_route
@@ -54,6 +55,8 @@ class Inspection:
     # Of operators, where routes are to be inferred: what rows meet by, and columns handed on.
     steps: dict[str, KeyedStep | None] = field(default_factory=dict)
     kept: dict[str, frozenset[str]] = field(default_factory=dict)
+    by_column: dict[str, str] = field(default_factory=dict)  # the format of sources in such files
+    followed: frozenset[str] = frozenset()  # operators behind which state follows in one query
 
 
 def inspect_topology(
@@ -61,10 +64,12 @@ def inspect_topology(
     session: SparkSession,
     reading: Reading,
     read: dict[str, DataFrame] | None = None,
+    followed: frozenset[str] = frozenset(),
 ) -> Inspection:
     """Call every operator on the frames of its upstreams and look at the plans that result.
 
-    `read` are the sources' frames if they were read before.
+    `read` are the sources' frames if they were read before; `followed` are operators that are
+    told of state behind them.
     """
     topology.check()
     frames: dict[str, DataFrame] = {}
@@ -78,21 +83,26 @@ def inspect_topology(
     for name, rows in sources.items():
         frames[name] = at_edge(without_forms(rows, name), name)
     for operator in topology.ordered():
-        frame = apply_operator(operator, [frames[name] for name in operator.upstreams])
+        inputs = [frames[name] for name in operator.upstreams]
+        frame = apply_operator(operator, inputs, operator.name in followed)
         operators[operator.name] = analyse(frame)
         _check_key(operator, operators[operator.name], frames)
         if inferred:
             steps[operator.name], kept[operator.name] = keyed_step(frame), columns_kept(frame)
         _check_route(operator, operators[operator.name], frames)
         for form, other in operator.other_forms.items():
-            made = apply_operator(other, [frames[name] for name in operator.upstreams])
+            made = apply_operator(other, inputs)
             check_form(topology, operator.name, form, operators, frame, made)
         frames[operator.name] = at_edge(frame, operator.name)
     schemas = {name: frames[name].schema.simpleString() for name in operators}
     watermarked = frozenset(name for name, frame in frames.items() if has_watermark(frame))
     _check_watermarks_behind_routes(topology, operators, watermarked)
     types = {name: frame.schema for name, frame in frames.items()}
-    return Inspection(operators, schemas, watermarked, types, sources, steps, kept)
+    formats = {name: columnar_format(rows) for name, rows in sources.items()}
+    by_column = {name: found for name, found in formats.items() if found is not None}
+    return Inspection(
+        operators, schemas, watermarked, types, sources, steps, kept, by_column, followed
+    )
 
 
 def read_source(
@@ -104,9 +114,11 @@ def read_source(
     return running_source(source, reading.epoch_s).open(session, opening)
 
 
-def apply_operator(operator: Operator, inputs: list[DataFrame]) -> DataFrame:
+def apply_operator(
+    operator: Operator, inputs: list[DataFrame], state_follows: bool = False
+) -> DataFrame:
     """An operator's output for the frames of its upstreams."""
-    token = CURRENT_OPERATOR.set(operator.name)
+    token, followed = CURRENT_OPERATOR.set(operator.name), STATE_FOLLOWS.set(state_follows)
     try:
         result: Any
         if operator.sql is not None:
@@ -121,6 +133,7 @@ def apply_operator(operator: Operator, inputs: list[DataFrame]) -> DataFrame:
         raise InvalidTopology(f"operator {operator.name!r}: {step}: {first_line(error)}") from error
     finally:
         CURRENT_OPERATOR.reset(token)
+        STATE_FOLLOWS.reset(followed)
     if not isinstance(result, DataFrame):
         raise InvalidTopology(
             f"operator {operator.name!r}: function returned {kind_of(result)}; it must return a "

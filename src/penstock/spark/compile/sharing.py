@@ -8,6 +8,7 @@ import networkx as nx
 from penstock.model.topology import SinkBinding, Topology
 from penstock.spark.compile.cheaper_forms import on_the_way
 from penstock.spark.compile.inspection import Inspection
+from penstock.spark.handles.analysed_plan import OperatorAnalysis
 
 
 @dataclass(frozen=True)
@@ -26,12 +27,15 @@ class Sharing:
 
 def plan_sharing(
     topology: Topology, inspection: Inspection, sinks: tuple[SinkBinding, ...],
-    unshared: frozenset[str] = frozenset(),
+    unshared: frozenset[str] | None = None,
 ) -> Sharing:  # fmt: skip
     """Follow the consumers upstream from the sinks; a node needed twice is shared if it may be.
 
-    Nodes in `unshared` are not: their work is done for each consumer.
+    Nodes in `unshared` are not: their work is done for each consumer. Where it is not given, they
+    are those that cost less to be read again.
     """
+    if unshared is None:
+        unshared = read_again(topology, inspection)
     graph = topology.graph()
     upstreams = {operator.name: operator.upstreams for operator in topology.operators}
     either = on_the_way(topology)  # two branches of which one has rows
@@ -54,3 +58,24 @@ def plan_sharing(
     return Sharing(
         tuple(sorted(shared)), {node: n for node, n in needed.items() if n > 0}, unshared
     )
+
+
+def read_again(topology: Topology, inspection: Inspection) -> frozenset[str]:
+    """Nodes whose rows Spark reads from files by column, through SQL alone.
+
+    To do that for each consumer costs it the columns that it uses. An exchange would encode and
+    write all columns once, and read and decode them for every consumer.
+    """
+    graph = topology.graph()
+    cheap = set(inspection.by_column) | {
+        operator.name
+        for operator in topology.operators
+        if _is_sql_alone(inspection.operators[operator.name])
+        and operator.key is None
+        and operator.route is None
+    }
+    return frozenset(node for node in cheap if nx.ancestors(graph, node) <= cheap)
+
+
+def _is_sql_alone(analysis: OperatorAnalysis) -> bool:
+    return not (analysis.opaque or analysis.stateful or analysis.shuffles)

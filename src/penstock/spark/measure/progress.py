@@ -2,6 +2,7 @@
 
 import json
 import threading
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -31,8 +32,12 @@ class BatchReport:
 class Reports:
     """Keeps the reports of the queries of one run, and passes their offsets to the ledger."""
 
-    def __init__(self, ledger: Ledger) -> None:
+    def __init__(
+        self, ledger: Ledger, foreign: Mapping[str, Collection[str]] | None = None
+    ) -> None:
+        """`foreign` has those sources of each query that are not Penstock's own."""
         self._ledger = ledger
+        self._foreign = foreign or {}
         self._queries: dict[str, str] = {}
         self._formed_s: dict[str, float] = {}
         self._reports: Untaken[BatchReport] = Untaken()
@@ -55,6 +60,7 @@ class Reports:
         name = self._queries.get(progress["id"])
         if name is None:
             return
+        _count_once(progress, self._foreign.get(name, ()))
         report = _report(name, progress)
         # Not later than this batch, should the machine's clock have been set back.
         before_s = min(self._formed_s[name], report.formed_s)
@@ -73,6 +79,21 @@ class Reports:
             self._reports.add(name, report)
         self._ledger.admitted(name, report.batch_id, sources)
         self.latest[name] = report.batch_id
+
+
+def _count_once(progress: dict[str, Any], sources: Collection[str]) -> None:
+    """Spark counts rows of a source as often as a batch reads them; edges have their number.
+
+    Which of the sources in a progress is which is not known, so all are corrected alike.
+    """
+    foreign = [one for one in progress["sources"] if source_of(one["endOffset"]) is None]
+    counted = _edge_rows(progress.get("observedMetrics", {}))
+    read = sum(int(one["numInputRows"]) for one in foreign)
+    if not read or not sources or not counted.keys() >= set(sources):
+        return
+    share = sum(counted[name] for name in sources) / read
+    for one in foreign:
+        one["numInputRows"] = round(share * one["numInputRows"])
 
 
 def _report(name: str, progress: dict[str, Any]) -> BatchReport:

@@ -140,7 +140,7 @@ class RunningTopology:
         self._first_written: dict[str, int] = {}  # batch by query
         self._consumption = Consumption(self.inputs, self.built, lambda: self.queries)
         self.ledger = self._ledger()
-        self._reports = Reports(self.ledger)
+        self._reports = Reports(self.ledger, self._foreign_sources())
         self._unfollow = handles.follow_progress(self.session, self._reports.receive)
         for query in self.built.queries:
             writer = self._writer(query)
@@ -214,6 +214,13 @@ class RunningTopology:
         return {
             query.plan.name: self.inputs.keys() & query.sharing.copies.keys()
             for query in self.built.queries
+        }
+
+    def _foreign_sources(self) -> dict[str, set[str]]:
+        """Of each query, those that do not count what arrives."""
+        return {
+            query: {name for name in names if not self.inputs[name].counts_arrivals}
+            for query, names in self._sources_behind().items()
         }
 
     @property

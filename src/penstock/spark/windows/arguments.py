@@ -15,6 +15,7 @@ from penstock.model.durations import parse_duration_s
 from penstock.spark.windows.compiling import Call, parse_call
 from penstock.spark.windows.shape import WindowShape
 
+WINDOW_MARK = "spark.timeWindow"  # how Spark marks a column of windows
 WATERMARK = "spark.watermarkDelayMs"  # how Spark marks the column a watermark goes by
 MODES = ("append", "update")
 MOST_BUCKETS = 100_000
@@ -34,6 +35,15 @@ class Arguments:
     watermark_ms: int | None
     buckets: int
     number: str | None = None  # SQL for a row's number within its key
+
+    def composes(self, wanted: bool | None, behind: bool) -> bool:
+        """Whether rows are made so that state may follow: as wanted, or as the topology needs."""
+        why = "windows of rows have no event time" if self.counted else ""
+        if self.watermark_ms is None and not why:
+            why = "without a watermark its windows have no end"
+        if wanted and why:
+            raise InvalidTopology(f"state_follows is True, but {why}; leave it out.")
+        return (behind if wanted is None else wanted) and not why
 
     def description(self) -> str:
         """What the state depends on, for a person."""

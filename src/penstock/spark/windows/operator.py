@@ -18,13 +18,20 @@ from pyspark.sql.types import LongType, StructField, StructType
 
 from penstock.errors import InvalidTopology
 from penstock.model.aggregates import UserAggregate
-from penstock.model.user_code import operator_name
+from penstock.model.user_code import STATE_FOLLOWS, operator_name
 from penstock.spark.handles.analysed_plan import keyed_by
 from penstock.spark.handles.keyed_steps import KeyedStep, windowed
 from penstock.spark.handles.messages import first_line
-from penstock.spark.windows import map_side, state_format
-from penstock.spark.windows.arguments import WATERMARK, WINDOW, Arguments, checked
+from penstock.spark.windows import composed_step, map_side, state_format
+from penstock.spark.windows.arguments import (
+    WATERMARK,
+    WINDOW,
+    WINDOW_MARK,
+    Arguments,
+    checked,
+)
 from penstock.spark.windows.compiling import Call, Compiled
+from penstock.spark.windows.composed_step import ComposedStep
 from penstock.spark.windows.kernels import Rows
 from penstock.spark.windows.numbered_step import NumberedStep
 from penstock.spark.windows.output import Output
@@ -89,6 +96,7 @@ def window_aggregate(
     mode: str = "append",
     buckets: int = DEFAULT_BUCKETS,
     number: str | None = None,
+    state_follows: bool | None = None,
 ) -> DataFrame:
     """Aggregates of each key in sliding windows: the `by` columns, `window`, and the aggregates.
 
@@ -98,16 +106,18 @@ def window_aggregate(
     "approx_count_distinct(vehicle)", or a UserAggregate. `mode` is that of the sink. `buckets` is
     into how many pieces the state is cut: more of them for many keys of which a batch touches few.
     `number` is a column or expression that numbers a key's rows from 0, for windows of rows: then
-    rows are reduced before they are shuffled.
+    rows are reduced before they are shuffled. `state_follows` says that the query goes on with
+    another stateful step, as over `window_time(window)`; in a topology nobody need say so.
     """
     given = checked(frame, by, window, slide, start, aggregates, time, mode, buckets, number)
+    composes = given.composes(state_follows, STATE_FOLLOWS.get())
     calls = {name: one for name, one in given.aggregates.items() if isinstance(one, Call)}
     native = _native(frame, given, calls) if calls or not given.counted else None
     tumbling = given.shape.panes_per_window == 1 and not given.counted
     if tumbling and native is not None and len(calls) == len(given.aggregates):
         # Nothing is copied by tumbling windows, and Spark's own are quicker then.
         return windowed(native, _step(given))
-    return windowed(_by_panes(frame, given, native), _step(given))
+    return windowed(_by_panes(frame, given, native, composes), _step(given))
 
 
 def _step(given: Arguments) -> KeyedStep:
@@ -134,7 +144,9 @@ def _native(frame: DataFrame, given: Arguments, calls: Mapping[str, Call]) -> Da
         raise InvalidTopology(f"aggregates: {first_line(error)}") from error
 
 
-def _by_panes(frame: DataFrame, given: Arguments, native: DataFrame | None) -> DataFrame:
+def _by_panes(
+    frame: DataFrame, given: Arguments, native: DataFrame | None, composes: bool
+) -> DataFrame:
     ansi = str(frame.sparkSession.conf.get("spark.sql.ansi.enabled")) == "true"
     compiled = Compiled(frame, ansi)
     for name, aggregate in given.aggregates.items():
@@ -154,19 +166,20 @@ def _by_panes(frame: DataFrame, given: Arguments, native: DataFrame | None) -> D
     rows = frame.select(
         *(column.alias(name) for name, column in {**keys, **timed, **compiled.projected}.items())
     )
-    output = _output(frame, given, compiled, tuple(keys))
+    output = _output(frame, given, compiled, tuple(keys), composes)
     if given.number is not None:
         found = _over_numbers(rows, given, compiled, tuple(keys), where)
     elif given.counted:
         found = _over_rows(rows, given, compiled, tuple(keys), where)
     else:
-        found = _over_time(rows, given, compiled, tuple(keys), where)
+        found = _over_time(rows, given, compiled, tuple(keys), where, composes)
     return keyed_by(found.mapInArrow(output, output.schema), given.by)
 
 
 def _over_time(
-    rows: DataFrame, given: Arguments, compiled: Compiled, keys: tuple[str, ...], where: Where
-) -> DataFrame:
+    rows: DataFrame, given: Arguments, compiled: Compiled, keys: tuple[str, ...], where: Where,
+    composes: bool,
+) -> DataFrame:  # fmt: skip
     watermarked = given.watermark_ms is not None
     kernels = tuple(compiled.kernels)
     lane = map_side.PaneLane(
@@ -188,6 +201,12 @@ def _over_time(
         # The column by which Spark drops what is late, and which shows the step the watermark.
         cut = cut.withMetadata("expires", {WATERMARK: given.watermark_ms})
         timeout = GroupStateTimeout.EventTimeTimeout
+    if composes:
+        timed = cut.groupBy("bucket").transformWithStateInPandas(
+            ComposedStep(kept), composed_step.OUTPUT, given.mode, "EventTime",
+            eventTimeColumnName=composed_step.AT,
+        )  # fmt: skip
+        return timed.select("content")
     return cut.groupBy("bucket").applyInPandasWithState(
         _called(kept), state_format.OUTPUT, state_format.STATE, given.mode, timeout
     )
@@ -240,12 +259,15 @@ def _called(kept: Any) -> Any:
 
 
 def _output(
-    frame: DataFrame, given: Arguments, compiled: Compiled, keys: tuple[str, ...]
+    frame: DataFrame, given: Arguments, compiled: Compiled, keys: tuple[str, ...], composes: bool
 ) -> Output:
     bound = LongType() if given.time is None or given.counted else frame.schema[given.time].dataType
     window = StructType([StructField("start", bound), StructField("end", bound)])
     fields = [StructField(name, frame.schema[name].dataType) for name in given.by]
-    fields.append(StructField(WINDOW, window))
+    # As Spark marks the windows of its own, for `window_time` and for state that follows.
+    marks: dict[str, Any] = {} if given.counted else {WINDOW_MARK: True}
+    marks |= {WATERMARK: given.watermark_ms} if composes else {}
+    fields.append(StructField(WINDOW, window, metadata=marks))
     fields += [StructField(name, kind) for name, kind in compiled.types]
     return Output(StructType(fields), keys if given.by else (), given.shape)
 

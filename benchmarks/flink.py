@@ -1,0 +1,60 @@
+"""The same Nexmark queries over the same CSV files by Flink SQL: one job there, one topology here.
+
+Run: make bench-flink, which makes an environment with apache-flink first. Both sides have two slots
+of this machine, start cold, and write what they append to files.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from benchmarks.nexmark import EVENTS, FILES, PER_S, TOGETHER
+from benchmarks.nexmark.events import Events
+
+PYTHON = "PENSTOCK_FLINK_PYTHON"
+WORKERS = {
+    "flink": Path(__file__).parent / "nexmark" / "flink_worker.py",
+    "penstock": Path(__file__).parent / "nexmark" / "worker.py",
+}
+
+
+def run() -> Iterator[dict[str, Any]]:
+    """Seconds of Flink over ours; nothing where Flink is not there."""
+    python = os.environ.get(PYTHON)
+    if not python:
+        print(f"benchmarks: flink skipped: {PYTHON} names no Python with apache-flink; "
+              "`make bench-flink` makes one.", file=sys.stderr)  # fmt: skip
+        return
+    with tempfile.TemporaryDirectory(prefix="penstock-flink-") as folder:
+        events = Path(folder) / "events"
+        Events(per_s=PER_S).write(events, EVENTS, FILES, csv=True)
+        out = {name: Path(folder) / name for name in WORKERS}
+        theirs = _took([python, WORKERS["flink"], events, out["flink"], *TOGETHER])
+        ours = _took(
+            [sys.executable, "-m", "benchmarks.nexmark.worker", "penstock", events, out["penstock"],
+             *TOGETHER]
+        )  # fmt: skip
+        yield {
+            "name": "flink/nexmark", "baseline": round(theirs, 1), "ours": round(ours, 1),
+            "unit": "s", "ratio": round(theirs / ours, 2),
+            "conditions": f"{len(TOGETHER)} queries ({', '.join(TOGETHER)}) over {EVENTS:,} events "
+            f"in {FILES} CSV files, two slots, cold; Flink {_version(python)} as one SQL job, "
+            f"which takes all files at once, Penstock one a batch",
+        }  # fmt: skip
+
+
+def _took(command: list[Any]) -> float:
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise RuntimeError(f"{command[:3]} failed: {done.stderr[-2000:]}")
+    return float(json.loads(done.stdout.splitlines()[-1])["seconds"])
+
+
+def _version(python: str) -> str:
+    code = "from importlib.metadata import version; print(version('apache-flink'))"
+    return subprocess.run([python, "-c", code], capture_output=True, text=True).stdout.strip()
