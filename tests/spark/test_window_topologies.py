@@ -186,14 +186,14 @@ def test_state_may_follow_sliding_windows(session: SparkSession, tmp_path: Path,
         return window_aggregate(rows.withWatermark("at", "1 second"), **GOOD)
 
     def most(slid: Any) -> Any:
-        until = F.window(F.window_time("window"), "1 second").end.alias("until")
-        return slid.groupBy(until).agg(F.max("n").alias("most"), F.count("*").alias("keys"))
+        second = F.window(F.window_time("window"), "1 second").alias("second")
+        return slid.groupBy(second).agg(F.max("n").alias("most"), F.count("*").alias("keys"))
 
     made.add("busiest", most, "slid")
     made.sink("out", "busiest", Memory(), mode=mode)
     with RunningTopology(made, session, tmp_path / "checkpoint", ONCE) as running:
         running.wait(120)
-        found = {row.until: (row.most, row["keys"]) for row in running.rows("out")}
+        found = {row.second.end: (row.most, row["keys"]) for row in running.rows("out")}
         epoch_s = running.epoch_s
     batch = session.createDataFrame(STREAM.batch(0, 4000, epoch_s).to_pandas())
     windows = batch.groupBy("key", F.window("at", "2 seconds", "1 second")).agg(

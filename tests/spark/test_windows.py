@@ -16,6 +16,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from penstock import window_aggregate
+from penstock.errors import InvalidTopology
+from penstock.spark.windows.operator import ROCKSDB, STATE_STORE
 
 pytestmark = pytest.mark.spark
 
@@ -105,6 +107,7 @@ def test_rows_equal_those_of_spark(spark: SparkSession, tmp_path: Path, seed: in
 def test_chained_with_more_state_rows_equal_those_of_spark(
     spark: SparkSession, tmp_path: Path, seed: int
 ) -> None:
+    spark.conf.set(STATE_STORE, ROCKSDB)
     drawn = Case.of(seed)
     case = replace(drawn, mode="append", delay_ms=drawn.delay_ms or 0, around_s=1.7e9)
     _write(tmp_path, case, seed)
@@ -120,6 +123,16 @@ def test_chained_with_more_state_rows_equal_those_of_spark(
     assert {batch: sorted(rows) for batch, rows in ours.items()} == {
         batch: sorted(rows) for batch, rows in native.items()
     }, case
+
+
+def test_state_cannot_follow_without_the_store_that_it_needs(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    case = replace(Case.of(8), mode="append", delay_ms=0, slide_ms=1_000, window_ms=4_000)
+    _write(tmp_path, case, 8)
+    spark.conf.unset(STATE_STORE)
+    with pytest.raises(InvalidTopology, match="needs RocksDB for its state; set"):
+        _run(spark, tmp_path, case, lambda frame: _ours(frame, case, state_follows=True))
 
 
 def _ours(frame: DataFrame, case: Case, **more: Any) -> DataFrame:

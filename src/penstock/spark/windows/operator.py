@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import Any
 
 from pyspark.errors import PySparkException
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.state import GroupStateTimeout
 from pyspark.sql.types import LongType, StructField, StructType
@@ -41,6 +41,8 @@ from penstock.spark.windows.user import Where
 
 _EVEN = 64  # partitions that divide this number get the same number of buckets each
 DEFAULT_BUCKETS = 16
+STATE_STORE = "spark.sql.streaming.stateStore.providerClass"
+ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 
 
 @lru_cache
@@ -202,6 +204,7 @@ def _over_time(
         cut = cut.withMetadata("expires", {WATERMARK: given.watermark_ms})
         timeout = GroupStateTimeout.EventTimeTimeout
     if composes:
+        _check_store(rows.sparkSession)
         timed = cut.groupBy("bucket").transformWithStateInPandas(
             ComposedStep(kept), composed_step.OUTPUT, given.mode, "EventTime",
             eventTimeColumnName=composed_step.AT,
@@ -247,6 +250,15 @@ def _over_rows(
         given.mode,
         GroupStateTimeout.NoTimeout,
     )
+
+
+def _check_store(session: SparkSession) -> None:
+    """Say what Spark would say, before anything runs."""
+    if str(session.conf.get(STATE_STORE)) != ROCKSDB:
+        raise InvalidTopology(
+            f"state follows windows, which needs RocksDB for its state; set {STATE_STORE} to "
+            f"{ROCKSDB}."
+        )
 
 
 def _called(kept: Any) -> Any:
