@@ -6,8 +6,8 @@ when a row's file appeared to when Spark's file sink committed the batch with it
 in which every mode is cold, belong to none of the loads. Each mode also runs in the simulator,
 which takes its costs from the attached run: how far it is off says what the arena is worth.
 
-Run: make bench-elastic; `python -m benchmarks elastic:ramp` for one of the loads, and with `short`
-half a minute of load and two of the modes, which shows that it works and nothing else.
+Run: make bench-elastic; `python -m benchmarks elastic:ramp` for one of the loads, `elastic:goal` for
+four executors and `promise` alone, and with `short` half a minute of load and two of the modes, which shows that it works and nothing else.
 """
 
 import os
@@ -37,7 +37,8 @@ FILE_EVERY_S = 0.25
 AFTER_S = 15.0  # for what waits when the load ends
 POLL_S = 0.25
 START_S = 20.0  # until a script has its first executor, about
-CASES = (*ALL, SHORT)
+GOAL = "goal"  # all loads, but only what the goal compares: ours, and four executors
+CASES = (*ALL, GOAL, SHORT)
 OURS = "attached, promise"
 
 _DRA = "spark.dynamicAllocation."
@@ -100,8 +101,8 @@ class Measured:
 
 def run(case: str = "") -> Iterator[dict[str, Any]]:
     """For each load and mode: results in time and executor-seconds, and the simulator's error."""
-    whole, found = course(case), dict[str, Measured]()
-    modes = ("static-1", OURS) if case == SHORT else tuple(MODES)
+    whole, found = course("" if case == GOAL else case), dict[str, Measured]()
+    modes = {SHORT: ("static-1", OURS), GOAL: ("static-4", OURS)}.get(case, tuple(MODES))
     with tempfile.TemporaryDirectory(prefix="penstock-elastic-") as folder:
         for number, mode in enumerate(modes, 1):
             about_s = whole.profile.duration_s + AFTER_S + START_S
