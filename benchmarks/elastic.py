@@ -6,8 +6,9 @@ when a row's file appeared to when Spark's file sink committed the batch with it
 in which every mode is cold, belong to none of the loads. Each mode also runs in the simulator,
 which takes its costs from the attached run: how far it is off says what the arena is worth.
 
-Run: make bench-elastic; `python -m benchmarks elastic:ramp` for one of the loads, `elastic:goal` for
-four executors and `promise` alone, and with `short` half a minute of load and two of the modes, which shows that it works and nothing else.
+Run: make bench-elastic; `python -m benchmarks elastic:ramp` for one of the loads, `elastic:goal`
+for four executors and `promise` alone, and with `short` half a minute of load and two of the modes,
+which shows that it works and nothing else.
 """
 
 import os
