@@ -47,7 +47,9 @@ def test_every_query_is_there_or_said_why_not() -> None:
 def test_results_equal_those_of_a_batch(names: tuple[str, ...], tmp_path: Path) -> None:
     Events(per_s=500.0).write(tmp_path / "events", EVENTS, FILES)
     made = topology(names, tmp_path / "events", tmp_path / "out")
-    summary = made.run(once=True, checkpoint=tmp_path / "checkpoint", key_groups=2, period_s=1)
+    summary = made.run(
+        once=True, checkpoint=tmp_path / "checkpoint", key_groups=2, period_s=1, master="local[2]"
+    )
     kinds = {kind for name in names for kind in BY_NAME[name].reads}
     rounds = EVENTS // ROUND
     # However many queries read an event, it is one.

@@ -74,7 +74,16 @@ def run(folder: Path) -> None:
 def penstock(folder: Path, python_path: str) -> subprocess.CompletedProcess[str]:
     before = os.environ.get("PYTHONPATH", "")
     environment = os.environ | {"PYTHONPATH": f"{python_path}{os.pathsep}{before}"}
-    words = ["run", "own_source.py", "--once", "--json", "--checkpoint", "state"]
+    words = [
+        "run",
+        "own_source.py",
+        "--once",
+        "--json",
+        "--checkpoint",
+        "state",
+        "--master",
+        "local[2]",
+    ]
     return subprocess.run(
         [sys.executable, "-m", "penstock", *words], cwd=folder, capture_output=True, text=True,
         timeout=240, check=False, env=environment,

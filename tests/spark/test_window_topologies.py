@@ -176,7 +176,7 @@ def test_a_users_mistake_stops_the_query_and_a_mended_one_goes_on(
         assert row.total == expected[row.key, pd.Timestamp(row.window.start, tz="UTC")]
 
 
-@pytest.mark.parametrize("mode", ["append", "update"])
+@pytest.mark.parametrize("mode", ["append", pytest.param("update", marks=pytest.mark.long)])
 def test_state_may_follow_sliding_windows(session: SparkSession, tmp_path: Path, mode: str) -> None:
     made = Topology("slid", max_latency="30s")
     made.source("rows", STREAM)
