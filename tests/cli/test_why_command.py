@@ -67,10 +67,6 @@ def test_other_sizes_are_judged_by_what_was_recorded(history: str) -> None:
     assert (found[1]["latency_s"], found[1]["keeps_promise"]) == (None, False)
     assert found[1]["verdict"].startswith("too few: rows come faster")
     assert found[1]["asks_for"] >= 2
-    assert found[4]["latency_s"] > 0.25
-    assert found[4]["keeps_promise"]
-    wait_s = [one["latency_s"] for one in answer["alternatives"] if one["latency_s"] is not None]
-    assert wait_s == sorted(wait_s, reverse=True)
 
 
 def test_a_quiet_load_says_why_not_more(history: str) -> None:
@@ -82,6 +78,7 @@ def test_a_quiet_load_says_why_not_more(history: str) -> None:
         ("no faster, and 1 executor-hour", "faster than promised")
     )
     assert "3 executor-hours more for every hour" in found[4]["verdict"]
+    assert all(one["latency_s"] > 0.25 and one["keeps_promise"] for one in found.values())
     assert answer["observation"]["at_s"] == answer["decision"]["at_s"] == 45
 
 

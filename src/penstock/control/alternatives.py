@@ -19,7 +19,7 @@ from penstock.control.from_settings import policy_of
 from penstock.control.history.moment import Moment
 from penstock.control.records import DecisionRecord, RunRecord
 from penstock.forecast.calendar import RateCalendar
-from penstock.model.decision import USUAL_SHARE, Limits, ScalingPlan
+from penstock.model.decision import USUAL_SHARE, Decision, Limits, ScalingPlan
 from penstock.model.observation import Observation
 from penstock.scaling.foreseen import foreseen_window
 from penstock.scaling.models.batch_course import steady_worst_s
@@ -74,18 +74,18 @@ def why(moment: Moment, settings: Settings | None = None) -> Why:
     foretold = _foretold(context, inputs, rate, np.array(sizes) * run.slots_per_executor)
     chosen = _executors(made.guarded.processors, run)
     shown = _shown_to(policy, context, made)
-    asked = [_asks_for(policy, shown, size * run.slots_per_executor) for size in sizes]
+    asked = [_asked(policy, shown, size * run.slots_per_executor) for size in sizes]
     found = tuple(
         Alternative(
             size,
             size * run.slots_per_executor,
             latency_s,
             None if math.isnan(latency_s) else latency_s <= run.max_latency_s,
-            wanted,
+            None if answer is None else answer.plan.processors,
             size == chosen,
-            _verdict(_Size(size, latency_s, foretold[sizes.index(chosen)], wanted), moment, kept),
+            _verdict(_Size(size, latency_s, foretold[sizes.index(chosen)], answer), moment, kept),
         )
-        for size, latency_s, wanted in zip(sizes, foretold, asked, strict=True)
+        for size, latency_s, answer in zip(sizes, foretold, asked, strict=True)
     )
     notes = _notes(moment, policy, shown)
     return Why(made, context.newest, run.max_latency_s, kept, rate, found, notes)
@@ -186,21 +186,22 @@ def _foretold(
     return [float(one) for one in worst]
 
 
-def _asks_for(
+def _asked(
     policy: ScalingPolicy | None, context: ScalingContext, processors: int
-) -> int | None:  # fmt: skip
-    """What the policy would ask for from the same observation, if so many were running."""
+) -> Decision[ScalingPlan] | None:
+    """What the policy would decide from the same observation, if so many were running.
+
+    Shared in space, how so many would be divided is its own business: it may have no more.
+    """
     if policy is None:
         return None
-    if processors == context.current.processors or context.sharing == "space":
-        current = context.current
-    else:
-        own = dict.fromkeys(context.current.parallelism, processors)
-        current = ScalingPlan(own, processors)
-    limits = context.limits
-    if context.sharing == "space":  # how it would split them says whether they suffice
-        limits = replace(limits, min_processors=1, max_processors=processors)
-    return policy.decide(replace(context, current=current, limits=limits)).plan.processors
+    if context.sharing == "space":
+        limits = replace(context.limits, min_processors=1, max_processors=processors)
+        return policy.decide(replace(context, limits=limits))
+    own = dict.fromkeys(context.current.parallelism, processors)
+    there = processors == context.current.processors
+    current = context.current if there else ScalingPlan(own, processors)
+    return policy.decide(replace(context, current=current))
 
 
 @dataclass(frozen=True)
@@ -208,7 +209,7 @@ class _Size:
     executors: int
     latency_s: float
     chosen_latency_s: float
-    asks_for: int | None
+    answer: Decision[ScalingPlan] | None
 
 
 def _verdict(size: _Size, moment: Moment, share: float) -> str:
@@ -230,6 +231,11 @@ def _verdict(size: _Size, moment: Moment, share: float) -> str:
     if size.executors < run.executors_min:
         return f"not allowed: executors-min is {run.executors_min}"
     if math.isnan(size.latency_s):
+        answer = size.answer
+        allowed = size.executors * run.slots_per_executor
+        if more < 0 and answer is not None and answer.plan.processors > allowed:
+            said = answer.infeasible or "; ".join(answer.reasons)
+            return f"too few: {made.policy} asks for {answer.plan.processors} processors: {said}"
         return "more to pay for" if more > 0 else "not known: its latency was not foretold"
     if math.isinf(size.latency_s):
         return "too few: rows come faster than they are served, and pile up"
@@ -237,7 +243,7 @@ def _verdict(size: _Size, moment: Moment, share: float) -> str:
     if size.latency_s > run.max_latency_s:
         return f"too slow: {said}, and {run.max_latency_s:g} s are promised"
     if more < 0:
-        then = None if size.asks_for is None else _executors(size.asks_for, run)
+        then = None if size.answer is None else _executors(size.answer.plan.processors, run)
         return f"would do for the load ahead ({said}); " + (
             "see the reasons"
             if then is None
