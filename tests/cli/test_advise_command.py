@@ -143,3 +143,12 @@ def test_a_kind_is_offered_as_soon_as_its_room_can_advise() -> None:
     there = {path.parent.name for path in rooms.glob("*/advice.py")}
     assert set(KINDS) == there
     assert "scaling" in KINDS
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_refused_document_names_the_page_and_the_schema(kind: str, tmp_path: Path) -> None:
+    (tmp_path / "empty.json").write_text("{}", encoding="utf-8")
+    result = CliRunner().invoke(app, ["advise", kind, str(tmp_path / "empty.json")])
+    assert result.exit_code == 2
+    assert result.stderr.endswith(f" See docs/{kind}.md and penstock schema {kind}.\n")
+    assert (Path(__file__).parents[2] / "docs" / f"{kind}.md").is_file()

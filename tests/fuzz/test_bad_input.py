@@ -180,6 +180,7 @@ REQUEST = (
     b"POST /api/act/hold HTTP/1.1\r\nHost: 127.0.0.1:%d\r\nContent-Length: 2\r\n"
     b"Connection: close\r\n\r\n{}",
     b"GET /metrics HTTP/1.1\r\nHost: 127.0.0.1:%d\r\nConnection: close\r\n\r\n",
+    b"GET /api/runs/1/why?at=1 HTTP/1.1\r\nHost: 127.0.0.1:%d\r\nConnection: close\r\n\r\n",
 )
 
 
