@@ -9,7 +9,7 @@ from penstock.config import Settings
 from penstock.config.sources import from_keywords
 from penstock.control.resolved_settings import resolved_settings
 from penstock.control.summary import RunSummary
-from penstock.errors import InvalidInput
+from penstock.errors import InvalidInput, documented
 from penstock.model import topology
 from penstock.model.durations import parse_duration_s
 
@@ -119,7 +119,8 @@ def attach(
     settings = _settings({**options, **_bounds(executors)}, config, ATTACH_DEFAULTS)
     from penstock.spark.run.attached import Attached  # Spark is only needed to run
 
-    return Attached(target, bound_s, settings)
+    with documented("docs/attach.md"):
+        return Attached(target, bound_s, settings)
 
 
 def _bounds(executors: object) -> dict[str, int]:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from penstock.errors import InvalidInput
+from penstock.errors import InvalidInput, notes_of
 from penstock.model.sources import Admission, Streams
 
 
@@ -60,3 +60,9 @@ def test_a_backend_of_ones_own_is_named_by_where_it_is() -> None:
     assert streams.kind == f"{Inner.__module__}:Inner"
     assert streams.backend_options == options
     assert Streams(backend="shop.tables:Tables").kind == "shop.tables:Tables"
+
+
+def test_a_source_that_is_refused_names_the_page_that_helps() -> None:
+    with pytest.raises(InvalidInput) as refused:
+        Streams()
+    assert notes_of(refused.value) == ("See docs/source.md.",)

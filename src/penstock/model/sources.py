@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Any
 
-from penstock.errors import InvalidTopology
+from penstock.errors import InvalidTopology, documented
 from penstock.masking import address_of
 from penstock.model.durations import parse_duration_s
 
@@ -140,6 +140,10 @@ class Streams:
     options: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        with documented("docs/source.md"):
+            self._check()
+
+    def _check(self) -> None:
         named = [kind for kind in _KINDS if getattr(self, kind) is not None]
         if len(named) != 1:
             shown = ", ".join(named) or "none"
