@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 from penstock.config import Settings
 from penstock.config.sources import from_keywords
@@ -14,7 +14,7 @@ from penstock.model import topology
 from penstock.model.durations import parse_duration_s
 
 if TYPE_CHECKING:
-    from penstock.spark.run.attached import Attached
+    from penstock.spark.run.attached import Attached, AttachedSeveral
     from penstock.spark.run.elastic import ElasticRun
 
 # What `attach` does unless the file, the environment or a keyword says otherwise.
@@ -99,6 +99,7 @@ class Topology(topology.Topology):
         return ElasticRun(self, settings, place)
 
 
+@overload
 def attach(
     target: Any,
     max_latency: str | float,
@@ -106,7 +107,24 @@ def attach(
     *,
     config: str | Path | None = None,
     **options: Any,
-) -> "Attached":
+) -> "Attached": ...
+@overload
+def attach(
+    target: Any,
+    max_latency: Mapping[str, str | float],
+    executors: tuple[int, int] | None = None,
+    *,
+    config: str | Path | None = None,
+    **options: Any,
+) -> "AttachedSeveral": ...
+def attach(
+    target: Any,
+    max_latency: str | float | Mapping[str, str | float],
+    executors: tuple[int, int] | None = None,
+    *,
+    config: str | Path | None = None,
+    **options: Any,
+) -> "Attached | AttachedSeveral":
     """Keep a latency bound for a streaming query that runs, unchanged, with few executors.
 
     `target` is a running query, or the session for all of its queries. Executors stay between the
@@ -114,13 +132,32 @@ def attach(
     `Topology.run`, such as `dry_run=True` for advice only. State is balanced over the executors
     as it grows (`allocation="off"` leaves it where it is). What cannot be done on a cluster is
     given as advice. Keep what is returned: `detach()` ends the controller and returns a summary.
-    """
-    bound_s = parse_duration_s(max_latency, "attach(max_latency)")
-    settings = _settings({**options, **_bounds(executors)}, config, ATTACH_DEFAULTS)
-    from penstock.spark.run.attached import Attached  # Spark is only needed to run
 
+    For a session, `max_latency` may be a bound for each query by its name, such as
+    `{"orders": "2s", "audit": "1m"}`: each then has a controller, and the session as many
+    executors as the query that needs most. What is returned holds the controllers by name.
+    """
+    bounds = max_latency if isinstance(max_latency, Mapping) else {"": max_latency}
+    if not bounds:
+        raise InvalidInput("attach(max_latency) is empty; give a bound, or one for each query.")
+    bounds_s = {
+        name: parse_duration_s(
+            bound, f"attach(max_latency[{name!r}])" if name else "attach(max_latency)"
+        )
+        for name, bound in bounds.items()
+    }
+    settings = _settings({**options, **_bounds(executors)}, config, ATTACH_DEFAULTS)
+    from penstock.spark.run.attached import Attached, AttachedSeveral  # Spark, only where needed
+
+    if isinstance(max_latency, Mapping):
+        if not hasattr(target, "streams"):
+            raise InvalidInput(
+                f"attach(max_latency) is a bound for each query, but attach(target) is "
+                f"{type(target).__name__}; give the session."
+            )
+        return AttachedSeveral(target, bounds_s, settings)
     with documented("docs/attach.md"):
-        return Attached(target, bound_s, settings)
+        return Attached(target, bounds_s[""], settings)
 
 
 def _bounds(executors: object) -> dict[str, int]:

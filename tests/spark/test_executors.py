@@ -141,6 +141,30 @@ def test_attach_follows_a_query_it_knows_nothing_of(session: SparkSession, tmp_p
         assert store.read_allocations(1), "where its state lives is decided too, unasked"
 
 
+def test_each_query_of_a_session_may_have_a_bound_of_its_own(
+    session: SparkSession, tmp_path: Path
+) -> None:
+    rows = session.readStream.format("rate").option("rowsPerSecond", 100).load()
+    queries = [
+        rows.writeStream.format("noop").queryName(name)
+        .option("checkpointLocation", str(tmp_path / name)).start()
+        for name in ("orders", "audit")
+    ]  # fmt: skip
+    options = {"period_s": 1.0, "history": str(tmp_path / "history.sqlite"), "dry_run": True}
+    with pytest.raises(InvalidInput, match="names query 'order', which does not run; running: au"):
+        penstock.attach(session, {"order": "2s"}, **options)
+    with penstock.attach(session, {"orders": "2s", "audit": "1m"}, (1, 2), **options) as attached:
+        for name, one in attached.items():
+            until(lambda one=one: any(s.observation and s.observation.latency for s in one.steps))
+            seen = {c.name for s in one.steps if s.observation for c in s.observation.components}
+            assert seen == {name}
+    bounds = {name: summary.max_latency_s for name, summary in attached.summary().items()}
+    assert bounds == {"orders": 2.0, "audit": 60.0}
+    for query in queries:
+        assert query.isActive
+        query.stop()
+
+
 def key_groups_seen(controller: Attached) -> set[str]:
     return {
         name

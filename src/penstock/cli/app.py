@@ -19,6 +19,7 @@ from penstock.cli.demo import demo
 from penstock.cli.doctor import doctor
 from penstock.cli.exit_codes import ExitCodeGroup, with_exit_codes
 from penstock.cli.history import app as history
+from penstock.cli.host import host, logs, ps, restart, stop, submit
 from penstock.cli.init import init
 from penstock.cli.key_groups import key_groups
 from penstock.cli.plan import plan
@@ -87,6 +88,12 @@ app.command(epilog="Example: penstock top --history runs/demo/history.sqlite")(t
 app.command(epilog="Example: penstock doctor --spark")(doctor)
 app.command(epilog="Example: penstock prepare --anew")(prepare)
 app.command(epilog="Example: penstock completion bash >> ~/.bashrc")(completion)
+app.command(epilog="Example: penstock host --executors-max 4")(host)
+app.command(epilog="Example: penstock submit road.py:road --max-latency 5s --weight 2")(submit)
+app.command(epilog="Example: penstock ps --json")(ps)
+app.command(epilog="Example: penstock stop road")(stop)
+app.command(epilog="Example: penstock restart road")(restart)
+app.command(epilog="Example: penstock logs road")(logs)
 app.add_typer(history)
 app.add_typer(cluster)
 with_exit_codes(app)

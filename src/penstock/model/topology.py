@@ -374,6 +374,16 @@ class Topology:
         made._sinks = {sink.name: sink for sink in sinks}
         return made
 
+    def promising(
+        self, name: str, max_latency_s: float | None = None, share: float | None = None
+    ) -> "Topology":
+        """The same under another name, and another bound or share where they are given."""
+        bound_s = self._max_latency_s if max_latency_s is None else max_latency_s
+        made = Topology(name, bound_s, self.share if share is None else share)
+        made._sources, made._operators = dict(self._sources), dict(self._operators)
+        made._sinks = dict(self._sinks)
+        return made
+
     def rerouted(self, routes: Mapping[str, Route]) -> "Topology":
         """The same with other routes of these sources."""
         made = self.rewired(self._operators.values(), self._sinks.values())

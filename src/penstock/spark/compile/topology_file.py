@@ -13,11 +13,12 @@ from penstock.spark.handles.messages import needs_session, users_line
 MODULE = "penstock_user_topology"
 
 
-def load_topology(spec: str) -> Topology:
+def load_topology(spec: str, module: str = MODULE) -> Topology:
     """Run the file and take the topology of that name, or the only one there is.
 
     Each refusal names what is wrong. Functions of the file are sent to executors by value, as those
-    of a script are: executors have no such module.
+    of a script are: executors have no such module. In a program that reads several files, each is a
+    `module` of its own.
     """
     path, colon, name = spec.rpartition(":") if ":" in spec else (spec, "", "")
     if not path or (colon and not name.isidentifier()):
@@ -25,14 +26,14 @@ def load_topology(spec: str) -> Topology:
     file = Path(path)
     if not file.is_file():
         raise InvalidInput(f"{path} is not a file; write FILE.py:NAME.")
-    found = importlib.util.spec_from_file_location(MODULE, file)
+    found = importlib.util.spec_from_file_location(module, file)
     if found is None or found.loader is None:
         raise InvalidInput(f"{path} is not a Python file; its name must end in .py.")
-    module = importlib.util.module_from_spec(found)
-    sys.modules[MODULE] = module
+    read = importlib.util.module_from_spec(found)
+    sys.modules[module] = read
     sys.path.insert(0, str(file.absolute().parent))
     try:
-        found.loader.exec_module(module)
+        found.loader.exec_module(read)
     except InvalidInput:
         raise
     except SystemExit as error:
@@ -53,9 +54,9 @@ def load_topology(spec: str) -> Topology:
         raise InvalidInput(f"{path} failed: {type(error).__name__}: {error}{at}") from error
     finally:
         sys.path.pop(0)
-    cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]
+    cloudpickle.register_pickle_by_value(read)  # type: ignore[no-untyped-call]
     return _the_one_meant(
-        {k: v for k, v in vars(module).items() if isinstance(v, Topology)}, path, name
+        {k: v for k, v in vars(read).items() if isinstance(v, Topology)}, path, name
     )
 
 

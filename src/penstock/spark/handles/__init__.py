@@ -25,6 +25,7 @@ from penstock.spark.handles.driver import (
     start_driver,
 )
 from penstock.spark.handles.plans import planned_shape, streaming_refusal
+from penstock.spark.handles.pools import POOL, pool_slots, set_pool
 from penstock.spark.handles.probing import NEED_EXECUTORS, Family, probe, why_unavailable
 from penstock.spark.handles.queries import (
     checkpoint_of,

@@ -26,6 +26,8 @@ from penstock.spark.handles.gateway import (
     require_methods,
 )
 from penstock.spark.handles.plans import planned_shape, streaming_refusal
+from penstock.spark.handles.pools import CLASS as POOL_CLASS
+from penstock.spark.handles.pools import FIELDS as POOL_FIELDS
 from penstock.spark.handles.queries import LISTENER
 from penstock.spark.handles.state_rewriting import CHECKPOINT_LOGS, REWRITER
 from penstock.spark.handles.state_stores import StateStoreKey, state_location
@@ -81,6 +83,14 @@ def can_drain_executors(spark: SparkSession) -> None:
     can_request_executors(spark)
     if spark.conf.get("spark.decommission.enabled", "false") != "true":
         raise Unavailable("spark.decommission.enabled is not true, so no executor can be drained.")
+
+
+def can_change_pools(spark: SparkSession) -> None:
+    """There is a root of pools, and pools have what would be set."""
+    with asking("change a scheduler pool"):
+        context(spark).taskScheduler().rootPool().getSchedulableByName("no such pool")
+        require_constructor(spark, POOL_CLASS, 4)
+        require_methods(spark, POOL_CLASS, *POOL_FIELDS)
 
 
 def can_read_tasks(spark: SparkSession) -> None:

@@ -21,6 +21,7 @@ from penstock.spark.handles import (
     exchange_insertion,
     keyed_steps,
     plans,
+    pools,
     probes,
     queries,
     state_reading,
@@ -39,6 +40,7 @@ class Family(StrEnum):
     LIST_EXECUTORS = "list executors"
     REQUEST_EXECUTORS = "request executors"
     DRAIN_EXECUTORS = "drain executors"
+    CHANGE_POOLS = "change scheduler pools"
     READ_TASKS = "read jobs, stages and tasks"
     READ_SHUFFLE_SIZES = "read sizes of shuffles"
     LOCATE_STATE = "find and move state"
@@ -78,6 +80,7 @@ PROBES: Mapping[Family, Probe] = {
         (cluster.request_total_executors, cluster.stop_allocation_manager),
     ),
     Family.DRAIN_EXECUTORS: Probe(probes.can_drain_executors, (cluster.decommission_executor,)),
+    Family.CHANGE_POOLS: Probe(probes.can_change_pools, (pools.set_pool, pools.pool_slots)),
     Family.READ_TASKS: Probe(
         probes.can_read_tasks, (work.jobs_of_group, work.stages, work.stage_tasks)
     ),

@@ -18,6 +18,7 @@ from penstock.errors import InvalidInput, InvalidTopology
 from penstock.model.plan import TopologyPlan
 from penstock.model.plan_document import Group
 from penstock.model.topology import Topology
+from penstock.spark import handles
 from penstock.spark.channels.entries import Entry
 from penstock.spark.channels.log import Channel
 from penstock.spark.checkpoint.plan_agreement import recorded_plan
@@ -36,7 +37,6 @@ from penstock.spark.sources.running.kinds import running_sources
 
 log = logging.getLogger(__name__)
 
-POOL = "spark.scheduler.pool"
 START_LIMIT_S = 60.0
 ATTEMPTS = 4
 STARTING = ("Initializing", "Getting offsets")  # what a query says before its sources answered
@@ -180,11 +180,11 @@ class RunningApart(RunningTopology):
         """
         context = self.session.sparkContext
         for attempt in range(ATTEMPTS):
-            context.setLocalProperty(POOL, query.plan.name)
+            context.setLocalProperty(handles.POOL, query.plan.name)
             try:
                 started = super()._start_query(query, writer)
             finally:
-                context.setLocalProperty(POOL, None)  # type: ignore[arg-type]  # takes it away
+                context.setLocalProperty(handles.POOL, None)  # type: ignore[arg-type]  # takes it away
             _await_start(started)
             error = started.exception()
             if error is None or NOT_CONNECTED not in str(error) or attempt == ATTEMPTS - 1:

@@ -5,8 +5,10 @@ here (another cluster manager, a setting), the decision is remembered as advice.
 """
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from functools import partial
 
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
@@ -17,12 +19,13 @@ from penstock.control.controller import Controller
 from penstock.control.experience import with_experience
 from penstock.control.from_settings import policy_of
 from penstock.control.history.store import HistoryStore
+from penstock.control.most_wanted import MostWanted, OneOfSeveral
 from penstock.control.notebook import attached_html
 from penstock.control.step import Step
 from penstock.control.summary import RunSummary
 from penstock.errors import InvalidInput
 from penstock.spark.act.attached_placements import AttachedPlacements
-from penstock.spark.act.executors import executors_given_at_once
+from penstock.spark.act.executors import SparkExecutors, executors_given_at_once
 from penstock.spark.act.placement import cannot_place
 from penstock.spark.run import controlled
 from penstock.spark.run.before_start import (
@@ -70,6 +73,14 @@ def greeting(cannot: Mapping[str, str], settings: Settings, given: int = 0) -> s
     return "; ".join(said)
 
 
+@dataclass(frozen=True)
+class Among:
+    """A query among others of its session, whose loops share the executors."""
+
+    query: str
+    wanted: MostWanted
+
+
 class Attached:
     """A controller beside a query; `detach` ends it and leaves the query as it is.
 
@@ -77,9 +88,15 @@ class Attached:
     """
 
     def __init__(
-        self, target: StreamingQuery | SparkSession, max_latency_s: float, settings: Settings
+        self,
+        target: StreamingQuery | SparkSession,
+        max_latency_s: float,
+        settings: Settings,
+        among: Among | None = None,
     ) -> None:
+        """`among` the queries of a session it is the one of that name, with a loop of its own."""
         check_attached(settings)
+        self._among = among
         self.settings, self.max_latency_s = settings, max_latency_s
         self._session = _session_of(target)
         self._target = target
@@ -112,7 +129,13 @@ class Attached:
         )  # fmt: skip
         self.run_id = history.run_id
         settings = with_experience(self.settings, store, name, subject.limits.max_latency_s)
-        self._controller = Controller(settings, subject, history, self.max_latency_s)
+        on_step = None
+        if self._among is not None:
+            actuator = OneOfSeveral(name, self._among.wanted, subject.actuator)
+            subject = replace(subject, actuator=actuator)
+            on_step = partial(self._among.wanted.asked, name)
+            self._resources.callback(self._among.wanted.leave, name)
+        self._controller = Controller(settings, subject, history, self.max_latency_s, on_step)
         self._resources.callback(self._controller.stop)
         if placements is not None:
             self._resources.callback(placements.close)  # first: the loop may wait for a move
@@ -128,10 +151,14 @@ class Attached:
     def queries(self) -> Sequence[StreamingQuery]:
         """The queries that are followed: the one given, or all that run in the session."""
         if isinstance(self._target, SparkSession):
-            return self._session.streams.active
+            active = self._session.streams.active
+            wanted = self._among
+            return [q for q in active if wanted is None or q.name == wanted.query]
         return [self._target] if self._target.isActive else []
 
     def _name(self) -> str:
+        if self._among is not None:
+            return self._among.query
         if isinstance(self._target, SparkSession):
             return str(self._session.sparkContext.appName)
         return self._target.name or f"query-{str(self._target.id)[:8]}"
@@ -155,6 +182,58 @@ class Attached:
         return self.summary()
 
     def __enter__(self) -> "Attached":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.detach()
+
+
+class AttachedSeveral(Mapping[str, Attached]):
+    """A controller for each query of a session that has a bound of its own, by its name.
+
+    The session has as many executors as the query that needs most of them.
+    """
+
+    def __init__(
+        self, session: SparkSession, bounds_s: Mapping[str, float], settings: Settings
+    ) -> None:
+        running = sorted(str(query.name) for query in session.streams.active if query.name)
+        for name in bounds_s:
+            if name not in running:
+                raise InvalidInput(
+                    f"attach(max_latency) names query {name!r}, which does not run; running: "
+                    f"{', '.join(running) or 'none that has a name'}."
+                )
+        self._resources, wanted = ExitStack(), MostWanted(SparkExecutors(session))
+        self._attached: dict[str, Attached] = {}
+        try:
+            for name, bound_s in bounds_s.items():
+                one = Attached(session, bound_s, settings, Among(name, wanted))
+                self._resources.callback(one.detach)
+                self._attached[name] = one
+        except BaseException:
+            self._resources.close()
+            raise
+
+    def __getitem__(self, name: str) -> Attached:
+        return self._attached[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._attached)
+
+    def __len__(self) -> int:
+        return len(self._attached)
+
+    def summary(self) -> dict[str, RunSummary]:
+        """What it came to so far, by query."""
+        return {name: one.summary() for name, one in self._attached.items()}
+
+    def detach(self) -> dict[str, RunSummary]:
+        """End the controllers; the queries go on with what they have."""
+        self._resources.close()
+        return self.summary()
+
+    def __enter__(self) -> "AttachedSeveral":
         return self
 
     def __exit__(self, *_: object) -> None:

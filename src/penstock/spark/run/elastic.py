@@ -3,10 +3,10 @@
 import tempfile
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from pyspark.sql import Row
+from pyspark.sql import Row, SparkSession
 
 from penstock.config import Settings
 from penstock.control.controlled import Controlled
@@ -15,6 +15,7 @@ from penstock.control.experience import with_experience
 from penstock.control.forms import tried_before
 from penstock.control.from_settings import policy_of, proposal_rules_of, shadow_policies
 from penstock.control.history.store import HistoryStore
+from penstock.control.shared_cluster import Portion, PortionMeasurer, SharedCluster
 from penstock.control.step import Step
 from penstock.control.summary import RunSummary
 from penstock.model.decision import RoomDecision
@@ -39,6 +40,27 @@ from penstock.spark.run.warm_up import warm_up
 from penstock.spark.sources.program import StreamsProgram
 
 
+@dataclass(frozen=True)
+class Among:
+    """A place beside others: a session of its own on their cluster, and a portion of that."""
+
+    name: str
+    session: SparkSession
+    shared: SharedCluster
+    weight: float = 1.0
+
+    def portion_of(self, subject: Controlled) -> Controlled:
+        """What is controlled, with processors that the arbiter gives."""
+        limits = replace(subject.limits, min_processors=1)
+        self.shared.join(self.name, limits, self.weight)
+        return replace(
+            subject,
+            limits=limits,
+            measurer=PortionMeasurer(self.name, self.shared, subject.measurer),
+            actuator=Portion(self.name, self.shared, subject.actuator),
+        )
+
+
 class ElasticRun:
     """Everything a run needs, as one context manager."""
 
@@ -48,7 +70,9 @@ class ElasticRun:
         settings: Settings,
         place: Place = Place(),  # noqa: B008 - frozen
         on_step: Callable[[Step], None] | None = None,
+        among: Among | None = None,
     ) -> None:
+        """`among` others, on a session that they share."""
         topology.check()
         check_last_resort(topology, settings, place.apart)
         if place.apart:
@@ -56,7 +80,7 @@ class ElasticRun:
         self.topology = topology
         self.settings = settings
         self.place = place
-        self._on_step = on_step
+        self._on_step, self._among = on_step, among
         self._resources = ExitStack()
         self.placements: list[Placement] = []  # none where components run apart
 
@@ -81,9 +105,7 @@ class ElasticRun:
         choice = choose_plan(
             self.place.plan, self.place.apply, store, self.topology.name, checkpoint
         )
-        self.session = open_session(
-            self.topology.name, self.settings, self.place, checkpoint, self._resources
-        )
+        self.session = self._session(checkpoint)
         choice, proposed = self._warmed(choice, checkpoint)
         self.running = self._resources.enter_context(self._queries(checkpoint, choice))
         subject = self._controlled()
@@ -113,6 +135,13 @@ class ElasticRun:
         self._resources.callback(self._stop_controller)
         self._controller.start()
 
+    def _session(self, checkpoint: Path) -> SparkSession:
+        if self._among is not None:
+            return self._among.session
+        return open_session(
+            self.topology.name, self.settings, self.place, checkpoint, self._resources
+        )
+
     def _checkpoint(self) -> Path:
         if self.place.checkpoint is not None:
             return self.place.checkpoint
@@ -140,6 +169,7 @@ class ElasticRun:
 
     def _queries(self, checkpoint: Path, choice: PlanChoice) -> RunningTopology:
         running = self._made(checkpoint, choice)
+        running.pool = None if self._among is None else self._among.name
         running.when_built.append(
             lambda built: check_monitoring_window(policy_of(self.settings), windows_of(built))
         )
@@ -162,10 +192,13 @@ class ElasticRun:
         if isinstance(self.running, RunningApart):
             return controlled.apart(self.running, self.settings)
         self.placements = controlled.placements_of(self.running)
-        return controlled.together(self.running, self.settings, self.placements)
+        subject = controlled.together(self.running, self.settings, self.placements)
+        return subject if self._among is None else self._among.portion_of(subject)
 
     def _stepped(self, step: Step) -> None:
         self.slow_loop.look(step.observation)
+        if self._among is not None:
+            self._among.shared.asked(self._among.name, step)
         if self._on_step is not None:
             self._on_step(step)
 

@@ -31,9 +31,8 @@ EMBEDDED = "embedded"
 STANDING = "cluster"  # the one of `penstock cluster up`
 
 # A session as `cluster.session` builds it, which can read all of our sources.
-build_session = partial(
-    session.build_session, sources=(GeneratorSource, PenstockSource, ChannelSource)
-)
+SOURCES = (GeneratorSource, PenstockSource, ChannelSource)
+build_session = partial(session.build_session, sources=SOURCES)
 
 
 def choose_plan(
@@ -108,9 +107,17 @@ class Place:
 
 
 def open_session(
-    name: str, settings: Settings, place: Place, checkpoint: Path, resources: ExitStack
+    name: str,
+    settings: Settings,
+    place: Place,
+    checkpoint: Path,
+    resources: ExitStack,
+    fair: bool = False,
 ) -> SparkSession:
-    """The session of a run, on a cluster of its own if it is to have one; both end with it."""
+    """The session of a run, on a cluster of its own if it is to have one; both end with it.
+
+    `fair` is for several runs that share it.
+    """
     master, embedded = place.master, place.master == EMBEDDED
     extra: dict[str, str] = {}
     if embedded:
@@ -125,8 +132,8 @@ def open_session(
     if not master.startswith("local"):
         extra |= executor_settings(settings.executors_min, settings.executors_max, settings.slots)
         extra["spark.executor.memory"] = f"{settings.executor_memory_mb}m"
-    if place.apart:
-        extra["spark.scheduler.mode"] = "FAIR"  # no component waits for another's tasks
+    if place.apart or fair:
+        extra["spark.scheduler.mode"] = "FAIR"  # none waits for another's tasks
     log_file = place.log_file or checkpoint.parent / f"{checkpoint.name}.spark.log"
     log_file.parent.mkdir(parents=True, exist_ok=True)
     try:

@@ -97,6 +97,7 @@ class RunningTopology:
         self._guards: dict[str, ShapeGuard] = {}  # by query, of those that are fused
         self._ending = threading.Lock()
         self.queries: list[StreamingQuery] = []
+        self.pool: str | None = None  # of the scheduler, where others share the session
         self._reports: Reports | None = None
         self._unfollow: Callable[[], None] = lambda: None
         self._restarts = QueryRestarts(lambda: self.queries, self._restart)
@@ -294,6 +295,8 @@ class RunningTopology:
         else:
             stream = stream.trigger(processingTime=f"{self._pace.interval_s:.3f} seconds")
         # Reuse can hide a watermark from state above it; see assembly.py for when it is safe.
+        if self.pool is not None:  # of this thread, which another may be that starts it again
+            self.session.sparkContext.setLocalProperty(handles.POOL, self.pool)
         reuse = "true" if query.sharing.shared else "false"
         self.session.conf.set("spark.sql.exchange.reuse", reuse)
         try:

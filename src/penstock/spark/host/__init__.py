@@ -1,0 +1,1 @@
+"""Many topologies on one cluster: submissions that are kept, a host that runs them, a client."""

@@ -1,0 +1,51 @@
+"""The program `penstock host`: one session, many topologies, until it is told to end."""
+
+import signal
+import threading
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+
+from penstock.config import Settings
+from penstock.errors import Unavailable
+from penstock.spark.host.host import Host
+from penstock.spark.host.messages import MessageServer, read_address
+from penstock.spark.host.on_spark import SparkRunner
+from penstock.spark.host.registry import Registry
+from penstock.spark.run.before_start import check_master
+from penstock.spark.run.place import Place, open_session
+
+
+def run_host(
+    settings: Settings, master: str, directory: Path, ready: Callable[[str], None]
+) -> None:
+    """Run until SIGTERM or Ctrl-C; what was submitted comes back with the next start."""
+    check_master(master)
+    try:
+        known = read_address()
+    except Unavailable:
+        pass
+    else:
+        raise Unavailable(
+            f"a host runs already (process {known.pid}, in {known.directory}); end that one first."
+        )
+    over = threading.Event()
+    signal.signal(signal.SIGTERM, lambda *_: over.set())
+    with ExitStack() as resources:
+        registry = resources.enter_context(Registry(directory))
+        place = Place(master, log_file=registry.folder / "spark.log")
+        session = open_session(
+            "penstock-host", settings, place, registry.folder / "host", resources, fair=True
+        )
+        runner = SparkRunner(session, settings)
+        resources.callback(runner.close)
+        host = Host(registry, runner)
+        resources.callback(host.end)
+        host.come_back()
+        resources.enter_context(MessageServer(host.handle, registry.folder))
+        ready(f"The host runs on {master} in {registry.folder}; submit with `penstock submit`.")
+        try:
+            while not over.wait(1.0):
+                pass
+        except KeyboardInterrupt:
+            over.set()

@@ -1,0 +1,157 @@
+"""Two topologies on one host, killed with -9 and started again: every row once."""
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow.dataset as ds
+import pytest
+
+from penstock.errors import Unavailable
+from penstock.spark.host.client import Host, connect
+
+pytestmark = pytest.mark.spark
+
+LIMIT_S = 240
+ROWS = 2000
+BESIDE = "FACTOR = {factor}\n"
+FILE = """
+from penstock import Files, Generator, Topology, constant
+from pyspark.sql import functions as F
+
+from beside import FACTOR
+
+made = Topology("made", max_latency="30s")
+made.source(
+    "rows", Generator(constant(300.0), keys=10, seed={seed}, rows={rows}, max_rows=250)
+)
+
+
+@made.operator("rows")
+def times(rows):
+    return rows.select("row", (F.col("row") * FACTOR).alias("times"))
+
+
+made.sink("out", "times", Files({out!r}, format="parquet"))
+"""
+FAILS = """
+from penstock import Files, Generator, Topology, constant
+from pyspark.sql import functions as F
+
+made = Topology("made", max_latency="30s")
+made.source("rows", Generator(constant(100.0), keys=10, seed=1))
+
+
+@made.operator("rows")
+def fails(rows):
+    return rows.select(F.raise_error(F.lit("as it was told to")).cast("long").alias("row"))
+
+
+made.sink("out", "fails", Files({out!r}, format="parquet"))
+"""
+
+
+class HostProcess:
+    """`penstock host` in a process of its own."""
+
+    def __init__(self, directory: Path) -> None:
+        self._said = (directory / "said.txt").open("ab")
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "penstock", "host", "--master", "local[2]",
+             "--directory", str(directory / "host"), "--period", "1s",
+             "--history", str(directory / "history.sqlite")],
+            stdout=self._said, stderr=self._said,
+        )  # fmt: skip
+
+    def connected(self) -> Host:
+        return awaited(self._connect)
+
+    def _connect(self) -> Host | None:
+        assert self.process.poll() is None, "the host ended"
+        try:
+            found = connect()
+        except Unavailable:
+            return None
+        return found if found.address.pid == self.process.pid else None
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.close()
+
+    def close(self) -> None:
+        self.process.wait(LIMIT_S)
+        self._said.close()
+
+
+def awaited(look: Callable[[], Any]) -> Any:
+    deadline = time.monotonic() + LIMIT_S
+    while time.monotonic() < deadline:
+        found = look()
+        if found:
+            return found
+        time.sleep(0.1)
+    pytest.fail(f"nothing came of it within {LIMIT_S} s")
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / "state"))
+    (tmp_path / "state").mkdir()
+    return tmp_path
+
+
+def written(place: Path, name: str, seed: int, factor: int) -> str:
+    folder = place / name
+    folder.mkdir()
+    (folder / "beside.py").write_text(BESIDE.format(factor=factor), encoding="utf-8")
+    text = FILE.format(seed=seed, rows=ROWS, out=str(place / f"out-{name}"))
+    (folder / "flow.py").write_text(text, encoding="utf-8")
+    return f"{folder / 'flow.py'}:made"
+
+
+def rows_of(place: Path, name: str) -> list[tuple[int, int]]:
+    out = place / f"out-{name}"
+    if not out.is_dir() or not list(out.glob("batch=*")):
+        return []
+    table = ds.dataset(out, format="parquet").to_table(columns=["row", "times"]).to_pydict()
+    return sorted(zip(table["row"], table["times"], strict=True))
+
+
+def states(host: Host) -> dict[str, str]:
+    return {one["name"]: one["state"] for one in host.ps()}
+
+
+@pytest.mark.long  # two sessions one after the other, with three topologies
+def test_everything_comes_back_after_a_kill(place: Path) -> None:
+    first = HostProcess(place)
+    try:
+        host = first.connected()
+        assert host.submit(written(place, "double", 1, 2), name="double") is None
+        host.submit(written(place, "triple", 2, 3), name="triple", weight=2.0, community="x")
+        failing = place / "fails.py"
+        failing.write_text(FAILS.format(out=str(place / "out-fails")), encoding="utf-8")
+        host.submit(f"{failing}:made", name="fails")
+        awaited(lambda: states(host)["fails"] == "failed")
+        awaited(lambda: rows_of(place, "double") and rows_of(place, "triple"))
+        said = {one["name"]: one["why"] for one in host.ps()}
+        assert "as it was told to" in said["fails"]
+        host.stop("fails")
+    finally:
+        first.kill()
+    again = HostProcess(place)
+    try:
+        host = again.connected()
+        assert set(states(host)) == {"double", "triple", "fails"}
+        assert states(host)["fails"] == "stopped"
+        awaited(lambda: states(host)["double"] == states(host)["triple"] == "ended")
+        assert any("runs" in line for line in host.logs("double"))
+        for name, factor in (("double", 2), ("triple", 3)):
+            assert rows_of(place, name) == [(row, row * factor) for row in range(ROWS)]
+        os.kill(again.process.pid, 15)
+    finally:
+        again.close()
+    assert again.process.returncode == 0

@@ -1,0 +1,336 @@
+"""A host without Spark: what is kept, what is refused, what one topology does to another."""
+
+import json
+import socket
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from penstock.cli import app
+from penstock.errors import Infeasible, InvalidInput, PenstockError, Unavailable
+from penstock.spark.host import messages
+from penstock.spark.host.client import Host as Client
+from penstock.spark.host.client import connect, submission_of
+from penstock.spark.host.host import Host
+from penstock.spark.host.registry import Registry
+from penstock.spark.host.submission import Submission, packaged, read_submission
+
+LIMIT_S = 30.0
+
+
+class FakeRunning:
+    def __init__(self, fails: bool) -> None:
+        self._over, self._fails = threading.Event(), fails
+
+    def wait(self) -> None:
+        if self._fails:
+            raise RuntimeError("the user's code raised")
+        assert self._over.wait(LIMIT_S)
+
+    def stop(self) -> None:
+        self._over.set()
+
+    def status(self) -> Mapping[str, Any]:
+        return {"processors": 1, "processors_wanted": 2, "results": 7, "in_time_share": 0.5,
+                "max_latency_s": 2.0}  # fmt: skip
+
+
+class FakeRunner:
+    """Runs nothing; files that say so are refused, or fail."""
+
+    def __init__(self, most: int = 3) -> None:
+        self.most, self.started = most, list[str]()
+
+    def check(self, submission: Submission, code: Path) -> None:
+        if "refuse" in (code / submission.file).read_text(encoding="utf-8"):
+            raise InvalidInput(f"{submission.file} is refused.")
+
+    def start(self, submission: Submission, code: Path, checkpoint: Path) -> FakeRunning:
+        text = (code / submission.file).read_text(encoding="utf-8")
+        if "exit" in text:
+            raise SystemExit(3)
+        self.started.append(submission.name)
+        return FakeRunning("fail" in text)
+
+    def crowded(self, topologies: int) -> str | None:
+        return None if topologies <= self.most else f"{topologies} are too many."
+
+
+@pytest.fixture
+def runner() -> FakeRunner:
+    return FakeRunner()
+
+
+@pytest.fixture
+def registry(tmp_path: Path) -> Iterator[Registry]:
+    with Registry(tmp_path / "host") as registry:
+        yield registry
+
+
+@pytest.fixture
+def host(registry: Registry, runner: FakeRunner) -> Iterator[Host]:
+    made = Host(registry, runner)
+    yield made
+    made.end()
+
+
+def submitted(name: str, text: str = "x = 1", **more: Any) -> dict[str, Any]:
+    document = {"name": name, "file": "f.py", "topology": "", "files": {"f.py": text}}
+    return {"do": "submit", "submission": document | more}
+
+
+def state(host: Host, name: str) -> str:
+    return str(next(one["state"] for one in host.list() if one["name"] == name))
+
+
+def awaited(look: Callable[[], bool]) -> None:
+    waits = threading.Event()
+    for _ in range(int(LIMIT_S / 0.01)):
+        if look():
+            return
+        waits.wait(0.01)
+    raise AssertionError("it did not come")
+
+
+def test_what_was_submitted_comes_back(host: Host, registry: Registry, runner: FakeRunner) -> None:
+    host.handle(submitted("a", weight=2.0, community="city"))
+    host.handle(submitted("b"))
+    awaited(lambda: state(host, "a") == state(host, "b") == "running")
+    host.handle({"do": "stop", "name": "b"})
+    assert state(host, "b") == "stopped"
+    again = FakeRunner()
+    later = Host(registry, again)  # as after a kill -9: nothing was told to the registry
+    later.come_back()
+    awaited(lambda: state(later, "a") == "running")
+    assert again.started == ["a"]  # b was stopped by its user
+    assert [one["weight"] for one in later.list()] == [2.0, 1.0]
+    assert later.handle({"do": "restart", "name": "b"})["detail"].startswith("started again")
+    awaited(lambda: state(later, "b") == "running")
+    later.end()
+
+
+def test_one_that_fails_harms_no_other(host: Host) -> None:
+    host.handle(submitted("good"))
+    host.handle(submitted("bad", "fail = 1"))
+    host.handle(submitted("worse", "exit"))
+    awaited(lambda: state(host, "bad") == state(host, "worse") == "failed")
+    assert state(host, "good") == "running"
+    why = {one["name"]: one["why"] for one in host.list()}
+    assert why["bad"] == "RuntimeError: the user's code raised"
+    lines = host.handle({"do": "logs", "name": "bad"})["lines"]
+    assert lines[-1].endswith("failed RuntimeError: the user's code raised")
+
+
+def test_refusals_leave_nothing_behind(host: Host, registry: Registry) -> None:
+    host.handle(submitted("a"))
+    for request, sentence in (
+        (submitted("a"), "name is 'a', which is taken"),
+        (submitted("c", "refuse"), "f.py is refused."),
+        ({"do": "stop", "name": "nobody"}, "no topology is named 'nobody'; known: a."),
+        ({"do": "dance"}, "do is 'dance'; allowed: submit, ps, stop, restart, logs."),
+        ({"do": "stop"}, "name must be given, as text."),
+        ({"do": "submit"}, "the document must be of type object, not null."),
+    ):
+        with pytest.raises(InvalidInput) as refused:
+            host.handle(request)
+        assert str(refused.value).startswith(sentence)
+    assert [one["name"] for one in host.list()] == ["a"]
+    assert [one.name for one in registry.submissions()[0]] == ["a"]
+    host.handle(submitted("c"))  # its name is free
+
+
+def test_too_many_are_warned_of_or_refused(host: Host) -> None:
+    for name in "abc":
+        assert host.handle(submitted(name))["warning"] is None
+    with pytest.raises(Infeasible, match="4 are too many"):
+        host.handle(submitted("d") | {"strict": True})
+    assert host.handle(submitted("d"))["warning"] == "4 are too many."
+
+
+def test_forgotten_names_are_free(host: Host, registry: Registry) -> None:
+    host.handle(submitted("a"))
+    host.handle({"do": "stop", "name": "a", "forget": True})
+    assert host.list() == []
+    assert registry.submissions() == ([], [])
+    host.handle(submitted("a"))
+
+
+def test_a_damaged_record_harms_no_other(registry: Registry, runner: FakeRunner) -> None:
+    first = Host(registry, runner)
+    first.handle(submitted("a"))
+    awaited(lambda: state(first, "a") == "running")
+    first.end()
+    (registry.folder / "submissions" / "b.json").write_text("{", encoding="utf-8")
+    found, damaged = registry.submissions()
+    assert [one.name for one in found] == ["a"]
+    assert len(damaged) == 1
+
+
+def test_one_host_for_a_folder(registry: Registry) -> None:
+    with pytest.raises(Unavailable, match="a host runs in"), Registry(registry.folder):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"name": "../a"}, "name is '../a'; give letters"),
+        ({"name": ""}, "name is ''; give letters"),
+        ({"community": "a b"}, "community is 'a b'; give letters"),
+        ({"files": {"../f.py": ""}, "file": "../f.py"}, "files has '../f.py'; give paths below"),
+        ({"files": {"/f.py": ""}, "file": "/f.py"}, "files has '/f.py'; give paths below"),
+        ({"file": "g.py"}, "file is 'g.py', which is not among the files sent."),
+        ({"files": {"f.py": 3}}, "files.f.py must be of type string"),
+        ({"share": 2}, "share is 2; it must be at most 0.9999."),
+        ({"weight": 0}, "weight is 0; it must be at least 0.001."),
+        ({"max_latency_s": 0}, "max_latency_s is 0; it must be greater than 0."),
+        ({"more": 1}, "the document has unknown 'more'"),
+    ],
+)
+def test_submissions_that_are_wrong(changes: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(InvalidInput) as refused:
+        read_submission(submitted("a")["submission"] | changes)
+    assert str(refused.value).startswith(sentence)
+
+
+def test_a_file_is_sent_with_what_it_imports(tmp_path: Path) -> None:
+    texts = {
+        "flow.py": "import os, near\nfrom pack.deep import thing\nfrom pack import other\n",
+        "near.py": "from far import x",
+        "far.py": "import near",  # a circle
+        "pack/__init__.py": "",
+        "pack/deep.py": "from . import sibling\nfrom .sibling import y",
+        "pack/sibling.py": "",
+        "pack/other.py": "",
+        "unused.py": "",
+    }
+    for name, text in texts.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    found = packaged(tmp_path / "flow.py")
+    assert set(found) == set(texts) - {"unused.py"}
+
+
+@pytest.mark.parametrize(
+    ("spec", "sentence"),
+    [
+        ("{}/absent.py:made", "{}/absent.py is not a file; write FILE.py:NAME."),
+        ("{}/text.txt", "{}/text.txt is not a Python file; its name must end in .py."),
+        ("{}/broken.py", "{}/broken.py, line 1 is not Python: "),
+        (":made", "':made' names no topology; write FILE.py:NAME, as in road.py:road."),
+        ("{}/good.py:a b", "'{}/good.py:a b' names no topology"),
+    ],
+)
+def test_specs_that_are_wrong(tmp_path: Path, spec: str, sentence: str) -> None:
+    (tmp_path / "text.txt").write_text("", encoding="utf-8")
+    (tmp_path / "broken.py").write_text("def (", encoding="utf-8")
+    (tmp_path / "good.py").write_text("", encoding="utf-8")
+    with pytest.raises(InvalidInput) as refused:
+        submission_of(spec.replace("{}", str(tmp_path)))
+    assert str(refused.value).startswith(sentence.replace("{}", str(tmp_path)))
+
+
+@pytest.fixture
+def served(
+    host: Host, registry: Registry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Client]:
+    (tmp_path / "state").mkdir()
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / "state"))
+    with messages.MessageServer(host.handle, registry.folder):
+        yield connect()
+    with pytest.raises(Unavailable, match="No host runs"):
+        connect()
+
+
+def test_the_client_and_the_commands(served: Client, tmp_path: Path) -> None:
+    (tmp_path / "flow.py").write_text("x = 1", encoding="utf-8")
+    assert served.submit(f"{tmp_path}/flow.py:x", max_latency="2s", share=0.9) is None
+    awaited(lambda: served.ps()[0]["state"] == "running")
+    assert served.ps()[0]["max_latency_s"] == 2.0
+    shown = CliRunner().invoke(app, ["ps"])
+    assert shown.stdout == (
+        "x: running, 1 of 2 processors wanted, 50.0% of 7 results within 2.00 s\n"
+    )  # fmt: skip
+    listed = CliRunner().invoke(app, ["ps", "--json"])
+    assert json.loads(listed.stdout)[0]["name"] == "x"
+    taken = CliRunner().invoke(app, ["submit", f"{tmp_path}/flow.py:x"])
+    assert (taken.exit_code, taken.stdout) == (2, "")
+    assert taken.stderr.startswith("penstock: name is 'x', which is taken (it is running)")
+    stopped = CliRunner().invoke(app, ["stop", "x"])
+    assert stopped.stdout.startswith("x: stopped; `penstock restart` goes on where it was")
+    assert CliRunner().invoke(app, ["restart", "x"]).exit_code == 0
+    assert "runs" in CliRunner().invoke(app, ["logs", "x"]).stdout
+    absent = CliRunner().invoke(app, ["logs", "y"])
+    assert absent.stderr == "penstock: no topology is named 'y'; known: x.\n"
+
+
+@pytest.mark.parametrize(
+    ("line", "sentence"),
+    [
+        (b"", "the request is not JSON"),
+        (b"[]", "the request must hold a JSON object"),
+        (b"\xff", "the request is not UTF-8"),
+        (b"{}", "the token is not this host's"),
+        (b'{"token": 3}', "the token is not this host's"),
+        (b'{"token": "guess", "do": "ps"}', "the token is not this host's"),
+        (b'{"token": "\xc3\xa9", "do": "ps"}', "the token is not this host's"),
+    ],
+)
+def test_strangers_are_refused(served: Client, line: bytes, sentence: str) -> None:
+    with socket.create_connection((messages.LOOPBACK, served.address.port), 10) as connection:
+        connection.sendall(line + b"\n")
+        with connection.makefile("rb") as stream:
+            got = json.loads(stream.readline())
+    assert got["refused"].startswith(sentence)
+    assert "token" not in repr(served)
+
+
+def test_what_the_host_itself_does_wrong_is_an_answer(
+    served: Client, host: Host, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(host, "list", lambda: 1 // 0)
+    with pytest.raises(PenstockError, match="the host failed: ZeroDivisionError"):
+        served.ps()
+
+
+def test_without_a_host_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    result = CliRunner().invoke(app, ["ps"])
+    assert result.exit_code == 1
+    assert result.stderr == "penstock: No host runs; start one with `penstock host`.\n"
+
+
+def written(folder: Path, word: str) -> None:
+    """A topology's file with a module and a package beside it, which say a word."""
+    (folder / "pack").mkdir(parents=True)
+    (folder / "beside.py").write_text(f"WORD = {word!r}\n", encoding="utf-8")
+    (folder / "pack" / "deep.py").write_text("from beside import WORD\n", encoding="utf-8")
+    (folder / "flow.py").write_text(
+        "from penstock import Topology\nfrom pack.deep import WORD\n"
+        "made = Topology(WORD, max_latency='2s')\n",
+        encoding="utf-8",
+    )
+
+
+def test_modules_of_the_same_name_do_not_meet(tmp_path: Path) -> None:
+    from penstock.spark.host.loading import load_submitted
+
+    for word in ("one", "two"):
+        written(tmp_path / word, word)
+    names = [load_submitted(tmp_path / w, "flow.py", "made", w).name for w in ("one", "two")]
+    assert names == ["one", "two"]
+
+
+def test_a_topology_under_another_name_and_promise(tmp_path: Path) -> None:
+    from penstock.spark.host.loading import load_submitted
+
+    written(tmp_path / "one", "one")
+    read = load_submitted(tmp_path / "one", "flow.py", "made", "one")
+    other = read.promising("other", 5.0, 0.9)
+    assert (other.name, other.max_latency_s, other.share) == ("other", 5.0, 0.9)
+    same = read.promising("other")
+    assert (same.max_latency_s, same.share) == (2.0, 0.99)
