@@ -149,14 +149,14 @@ def attach(
     settings = _settings({**options, **_bounds(executors)}, config, ATTACH_DEFAULTS)
     from penstock.spark.run.attached import Attached, AttachedSeveral  # Spark, only where needed
 
-    if isinstance(max_latency, Mapping):
-        if not hasattr(target, "streams"):
-            raise InvalidInput(
-                f"attach(max_latency) is a bound for each query, but attach(target) is "
-                f"{type(target).__name__}; give the session."
-            )
-        return AttachedSeveral(target, bounds_s, settings)
+    if isinstance(max_latency, Mapping) and not hasattr(target, "streams"):
+        raise InvalidInput(
+            f"attach(max_latency) is a bound for each query, but attach(target) is "
+            f"{type(target).__name__}; give the session."
+        )
     with documented("docs/attach.md"):
+        if isinstance(max_latency, Mapping):
+            return AttachedSeveral(target, bounds_s, settings)
         return Attached(target, bounds_s[""], settings)
 
 
