@@ -18,6 +18,7 @@ from penstock.spark.handles.common_watermarks import (
 from penstock.spark.handles.distinct_counts import LEAST_PRECISION, distinct_count_tables
 from penstock.spark.handles.driver import COMPILER, load_class, settings_sources, synchronized
 from penstock.spark.handles.exchange_insertion import divide_inputs
+from penstock.spark.handles.file_scans import columnar_format
 from penstock.spark.handles.gateway import (
     STREAMING,
     asking,
@@ -44,6 +45,7 @@ _WRAPPER = f"{STREAMING}.runtime.StreamingQueryWrapper"
 _QUERY = f"{STREAMING}.runtime.StreamExecution"
 _BATCH = f"{STREAMING}.runtime.IncrementalExecution"
 _EXCHANGE = "org.apache.spark.sql.execution.exchange.ShuffleExchangeExec"
+_STREAM = f"{STREAMING}.runtime.StreamingRelation"
 _UPSTREAM = "probe"
 
 
@@ -144,6 +146,10 @@ def can_read_operators(spark: SparkSession) -> None:
     found = analyse(_counted(spark))
     if found.keys != (frozenset({"key"}),) or not found.watermarks:
         raise Unavailable(f"Spark could not read an analysed plan: it is taken for {found}.")
+    if columnar_format(_rows(spark)) is not None:
+        raise Unavailable("Spark could not see which files a stream reads: it reads none.")
+    with asking("see which files a stream reads"):
+        require_methods(spark, _STREAM, "dataSource")
 
 
 def can_change_plans(spark: SparkSession) -> None:
