@@ -44,7 +44,7 @@ def test_loads_out_of_phase_need_fewer_together() -> None:
     shared = simulate_together(two, 8)
     fixed = simulate_apart(two, 8)
     assert [part.scenario.name for part in shared.parts] == ["early", "late"]
-    assert shared.executor_seconds < 0.9 * fixed.executor_seconds
+    assert shared.executor_seconds < 0.95 * fixed.executor_seconds
     for part in shared.parts:
         assert part.in_time_share > 0.7  # each load jumps at once
         assert part.arrived_rows == part.results.count + part.held_rows
