@@ -37,6 +37,7 @@ GROUPS, EXECUTORS, BUCKETS = 8, 3, 5
 ROW_S = 0.002
 SHARE_OF_STATE = 0.7  # that a node may hold
 ROUNDS = 8
+EVEN = 15.0  # points of a processor between a node's load and the mean
 
 
 @pytest.fixture(scope="module")
@@ -122,10 +123,14 @@ class Rounds:
         return record, excess(seen, record)
 
     def until_settled(self, wanted: int) -> AllocationRecord:
-        """Rounds until nothing moves any more and nothing is left on nodes that leave."""
+        """Rounds until nodes are as good as even and nothing is left on those that leave.
+
+        Loads are measured anew each round, so that some key group may always be worth a move.
+        """
         for _ in range(ROUNDS):
             record, over = self.round(wanted)
-            if not record.moves and not over and not record.left_on_leaving:
+            even = not record.moves or record.load_distance < EVEN
+            if even and not over and not record.left_on_leaving:
                 return record
         pytest.fail(f"{record.reasons}, {over} bytes over, {record.left_on_leaving} left")
 
@@ -164,7 +169,7 @@ def test_a_skewed_query_is_balanced_and_drained_within_its_limits(
         rounds.observe()
         (placement,) = rounds.placements.current
         nodes = sorted(handles.active_executor_ids(session))
-        assert placement.move(all_to(placement, nodes[:1])).waiting == ()
+        until(lambda: placement.move(all_to(placement, nodes[:1])).waiting == ())
         first, _ = rounds.round(EXECUTORS)
         assert first.moves
         settled = rounds.until_settled(EXECUTORS)

@@ -121,6 +121,4 @@ def test_a_small_attached_query_in_two_hundred_key_groups_is_told_what_they_cost
     (made,) = advised
     assert made.numbers["present"] == 200
     assert made.numbers["enough"] <= 8
-    batch_s = seen[-1].batches.mean_duration_s if seen[-1].batches else made.numbers["cost_s"]
-    print(made.what, batch_s)
     assert made.numbers["cost_s"] > 10 * made.numbers["then_s"]
