@@ -298,6 +298,7 @@ def test_a_run_over_files_that_are_not_there_ends(session: SparkSession, tmp_pat
         assert apart.rows("out") == []
 
 
+@pytest.mark.long
 def test_streams_that_have_an_end_are_measured_and_end(
     session: SparkSession, tmp_path: Path
 ) -> None:

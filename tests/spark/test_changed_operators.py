@@ -67,12 +67,12 @@ def test_a_changed_window_is_refused_and_the_same_one_goes_on(
         late.__enter__()
 
 
-def test_state_behind_sliding_windows_is_refused_in_our_words(
+def test_state_behind_windows_of_rows_is_refused_in_our_words(
     session: SparkSession, tmp_path: Path
 ) -> None:
     def slid(rows: DataFrame) -> DataFrame:
         return window_aggregate(
-            rows, by="key", window="4s", slide="1s", aggregates={"n": "count"}, time="at"
+            rows, by="key", window=4, slide=1, aggregates={"n": "count"}, time="at"
         )
 
     made = Topology("road", max_latency="5s")

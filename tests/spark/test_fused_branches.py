@@ -80,7 +80,11 @@ def test_branches_with_one_watermark_share_everything(
 
 
 @pytest.mark.parametrize(
-    "second", [_counted("b", "2 seconds"), lambda rows: _counted("b", "1 second")(rows.dropna())]
+    "second",
+    [
+        _counted("b", "2 seconds"),
+        pytest.param(lambda rows: _counted("b", "1 second")(rows.dropna()), marks=pytest.mark.long),
+    ],
 )
 def test_branches_whose_watermarks_differ_divide_their_rows_each(
     session: SparkSession, tmp_path: Path, second: Any

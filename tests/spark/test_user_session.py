@@ -115,6 +115,7 @@ spark.stop()
 
 
 @pytest.mark.spark
+@pytest.mark.long
 def test_executors_that_came_unasked_are_told_and_given_back(
     cluster: dict[str, str], tmp_path: Path
 ) -> None:
