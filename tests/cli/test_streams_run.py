@@ -33,6 +33,7 @@ def test_a_directory_of_files_is_worked_off_and_told(tmp_path: Path) -> None:
         lines = [json.dumps({"seq": n, "celsius": float(n % 50)}) for n in range(300)]
         (tmp_path / f"in/{name}.json").write_text("\n".join([*lines, "oops", ""]))
     words = ("run", "sensors.py:sensors", "--once", "--json", "--checkpoint", "state")
+    words += ("--master", "local[2]")
     done = penstock(*words, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     rows = ds.dataset(list(map(str, (tmp_path / "out/hot").glob("batch=*/*.parquet")))).to_table()

@@ -55,7 +55,7 @@ def test_the_same_program_has_the_same_text_and_others_have_not(session: SparkSe
 def test_a_changed_window_is_refused_and_the_same_one_goes_on(
     session: SparkSession, tmp_path: Path
 ) -> None:
-    for accept, seconds in ((False, 2), (False, 2), (True, 3), (False, 3)):
+    for accept, seconds in ((False, 2), (True, 3), (False, 3)):
         made = road(by_window(seconds))
         with RunningTopology(made, session, tmp_path, ONCE, accept_changes=accept) as running:
             running.wait(120)
