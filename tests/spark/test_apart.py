@@ -122,6 +122,7 @@ def test_results_are_those_of_a_batch_recomputation_through_every_rescale(
     assert all(one is not None and one.first_s >= epoch_s - 1e-3 for one in arrivals)
 
 
+@pytest.mark.long
 def test_processors_change_at_the_next_batch_and_everything_is_measured(
     session: SparkSession, tmp_path: Path
 ) -> None:

@@ -141,6 +141,7 @@ def test_attach_follows_a_query_it_knows_nothing_of(session: SparkSession, tmp_p
         assert store.read_allocations(1), "where its state lives is decided too, unasked"
 
 
+@pytest.mark.long
 def test_each_query_of_a_session_may_have_a_bound_of_its_own(
     session: SparkSession, tmp_path: Path
 ) -> None:

@@ -47,6 +47,7 @@ def topology(form: str = "SELECT row, 'index' AS form FROM rows") -> Topology:
     return made
 
 
+@pytest.mark.long
 def test_forms_change_from_batch_to_batch_and_every_row_is_answered_once(
     session: SparkSession, tmp_path: Path
 ) -> None:

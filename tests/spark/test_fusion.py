@@ -181,6 +181,7 @@ def test_a_plan_changes_and_no_row_is_lost_or_repeated(
     assert found == batch_counts(("b",), _epoch_s(checkpoint))
 
 
+@pytest.mark.long
 def test_every_kind_of_aggregate_is_the_same_when_fused(
     session: SparkSession, tmp_path: Path
 ) -> None:

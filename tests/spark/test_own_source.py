@@ -21,12 +21,16 @@ def test_the_page_shows_the_example(name: str) -> None:
 
 
 @pytest.mark.spark
-def test_tables_are_read_through_a_source_of_ones_own(tmp_path: Path) -> None:
+def test_tables_are_read_through_a_source_of_ones_own(
+    tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
     shutil.copy(EXAMPLES / "own_source.py", tmp_path)
     sell(tmp_path, "bakery", 500)
     sell(tmp_path, "cinema", 300)
     run(tmp_path)
     assert large(tmp_path) == expected({"bakery": 500, "cinema": 300})
+    if not request.config.getoption("--long"):
+        return
     sell(tmp_path, "cinema", 200)  # what is read already is not read again
     sell(tmp_path, "zoo", 40)
     run(tmp_path)
