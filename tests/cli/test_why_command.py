@@ -8,33 +8,14 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+from cli.short_scenario import SCENARIO, STEADY, write_scenario
 from penstock.cli import app
 from penstock.cli.moments import moment_s
 from penstock.control.records import RunRecord
 from penstock.errors import InvalidInput
 
-SCENARIO = """
-[scenario]
-name = "short"
-duration = "2m"
-max_latency = "5s"
-seed = 3
-
-[cluster]
-max_executors = 4
-
-[batch]
-fixed = "250ms"
-
-[[source]]
-name = "reports"
-rate = { profile = "steps", steps = [["60s", 20], ["60s", 90]] }
-
-[[operator]]
-name = "lookup"
-from = ["reports"]
-service = { mean = "20ms" }
-"""
+STEPS = '{ profile = "steps", steps = [["60s", 20], ["60s", 90]] }'
+RISING = SCENARIO.replace(STEADY, STEPS).replace('"40ms"', '"20ms"')
 
 
 def penstock(*words: str) -> Any:
@@ -44,9 +25,8 @@ def penstock(*words: str) -> Any:
 @pytest.fixture(scope="module")
 def history(tmp_path_factory: pytest.TempPathFactory) -> str:
     folder = tmp_path_factory.mktemp("why")
-    (folder / "short.toml").write_text(SCENARIO, encoding="utf-8")
     where = str(folder / "h.sqlite")
-    made = penstock("simulate", str(folder / "short.toml"), "--history", where)
+    made = penstock("simulate", str(write_scenario(folder, RISING, "2m")), "--history", where)
     assert made.exit_code == 0
     return where
 

@@ -17,7 +17,7 @@ from pyspark.sql import functions as F
 
 from penstock import window_aggregate
 from penstock.errors import InvalidTopology
-from penstock.spark.windows.operator import ROCKSDB, STATE_STORE
+from penstock.spark.handles.state_stores import ROCKSDB, STATE_STORE
 
 pytestmark = pytest.mark.spark
 

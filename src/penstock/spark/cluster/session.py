@@ -18,6 +18,7 @@ from penstock.spark.cluster import local_files
 from penstock.spark.cluster.embedded import start_driver_jvm
 from penstock.spark.cluster.launch import SECRET
 from penstock.spark.handles.driver import register_sources
+from penstock.spark.handles.state_stores import ROCKSDB, STATE_STORE
 
 _STREAMING = "org.apache.spark.sql.execution.streaming"
 LOOPBACK = "127.0.0.1"
@@ -72,9 +73,7 @@ def settings(
         # One state partition is one key group.
         "spark.sql.shuffle.partitions": str(key_groups),
         # RocksDB uploads only changes; a key group that moves loads a snapshot and replays them.
-        "spark.sql.streaming.stateStore.providerClass": (
-            f"{_STREAMING}.state.RocksDBStateStoreProvider"
-        ),
+        STATE_STORE: ROCKSDB,
         "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
         "spark.sql.streaming.stateStore.maintenanceInterval": "10s",
         # Counting rows reads before each write.

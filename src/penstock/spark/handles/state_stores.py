@@ -14,6 +14,8 @@ from pyspark.sql.streaming.query import StreamingQuery
 from penstock.spark.handles.gateway import PYTHON_UTILS, STREAMING, asking, java_class
 from penstock.spark.handles.queries import checkpoint_of
 
+STATE_STORE = "spark.sql.streaming.stateStore.providerClass"
+ROCKSDB = f"{STREAMING}.state.RocksDBStateStoreProvider"
 DEFAULT_STORE = "default"
 # A join keeps these for each key group, or, in its newer form, one store: reporting stores that
 # there are not costs a call and changes nothing.

@@ -5,8 +5,7 @@ from pyspark.sql import SparkSession
 from penstock.errors import Unavailable
 from penstock.model.observation import NodeObservation
 from penstock.spark import handles
-
-_PROVIDER = "spark.sql.streaming.stateStore.providerClass"
+from penstock.spark.handles.state_stores import STATE_STORE
 
 
 class NodeReader:
@@ -29,7 +28,7 @@ class NodeReader:
             return ()
         before, self._before = self._before, {one.id: one for one in found}
         # RocksDB keeps state on disk; any other provider in the heap of the executor.
-        in_memory = "RocksDB" not in str(self._session.conf.get(_PROVIDER, ""))
+        in_memory = "RocksDB" not in str(self._session.conf.get(STATE_STORE, ""))
         return tuple(
             NodeObservation(
                 one.id,

@@ -22,6 +22,7 @@ from penstock.model.user_code import STATE_FOLLOWS, operator_name
 from penstock.spark.handles.analysed_plan import keyed_by
 from penstock.spark.handles.keyed_steps import KeyedStep, windowed
 from penstock.spark.handles.messages import first_line
+from penstock.spark.handles.state_stores import ROCKSDB, STATE_STORE
 from penstock.spark.windows import composed_step, map_side, state_format
 from penstock.spark.windows.arguments import (
     WATERMARK,
@@ -41,8 +42,6 @@ from penstock.spark.windows.user import Where
 
 _EVEN = 64  # partitions that divide this number get the same number of buckets each
 DEFAULT_BUCKETS = 16
-STATE_STORE = "spark.sql.streaming.stateStore.providerClass"
-ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 
 
 @lru_cache
