@@ -66,6 +66,7 @@ def agree(page: Page, store: HistoryStore) -> int:
     return len(rows)
 
 
+@pytest.mark.long
 def test_the_numbers_on_the_page_are_those_of_the_run(tmp_path: Path) -> None:
     with chromium() as browser, running(tmp_path) as (started, url):
         with opened(browser, url) as page:

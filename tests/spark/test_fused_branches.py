@@ -67,6 +67,7 @@ def _counted(columns: str, delay: str) -> Any:
     return counted
 
 
+@pytest.mark.long
 def test_branches_with_one_watermark_share_everything(
     session: SparkSession, tmp_path: Path
 ) -> None:

@@ -162,7 +162,8 @@ UNFUSED = r"was created with no fused components, and would now"
 FUSED = r"step0 \+ step1 fused by \(b\) in 3 key groups"
 
 
-@pytest.mark.parametrize("fused_first", [False, pytest.param(True, marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("fused_first", [False, True])
 def test_a_plan_changes_and_no_row_is_lost_or_repeated(
     fused_first: bool, session: SparkSession, tmp_path: Path
 ) -> None:

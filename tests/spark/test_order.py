@@ -86,6 +86,7 @@ def run(session: SparkSession, checkpoint: Path, choice: PlanChoice, batches: in
     return few, counted, running.built, metrics
 
 
+@pytest.mark.long
 def test_an_order_is_taken_up_between_batches_of_the_same_rows(
     session: SparkSession, tmp_path: Path
 ) -> None:

@@ -111,6 +111,7 @@ def all_to(placement: Placement, nodes: list[str]) -> list[Move]:
     ]
 
 
+@pytest.mark.long
 def test_an_attached_query_is_placed_loses_an_executor_and_is_drained(
     session: SparkSession, tmp_path: Path
 ) -> None:

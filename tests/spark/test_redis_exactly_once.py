@@ -16,6 +16,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("no_session")]
 
 
 @pytest.mark.skipif(redis_server.missing() is not None, reason=str(redis_server.missing()))
+@pytest.mark.long
 def test_every_entry_once_and_in_order(tmp_path: Path, request: pytest.FixtureRequest) -> None:
     seed = int(os.environ.get("PENSTOCK_TEST_SEED", random.randrange(2**32)))
     print(f"PENSTOCK_TEST_SEED={seed}")

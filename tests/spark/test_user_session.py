@@ -128,6 +128,7 @@ def test_executors_that_came_unasked_are_told_and_given_back(
 
 
 @pytest.mark.spark
+@pytest.mark.long
 def test_a_plain_script_is_on_the_cluster_by_the_lines_for_the_shell(
     cluster: dict[str, str], tmp_path: Path
 ) -> None:
