@@ -63,7 +63,6 @@ def road(gantries: Gantries, out: Path, lookup_wait_s: float = LOOKUP_WAIT_S) ->
 
 
 POLICY_OPTIONS: Mapping[str, Mapping[str, Any]] = {
-    "promise": {"act_price_s": 5.0},
     "incremental": {"min_ratio": 0.35, "max_ratio": 0.7},
     "autoscale": {"window_s": 20.0},
     "autoscale_plus": {"window_s": 20.0},

@@ -1,10 +1,10 @@
 """The rate ahead as a distribution: the forecaster that was best lately, and how far it was off.
 
 Each forecaster is judged by its own record: the quantile loss, at the level asked for, of what it
-expected `steps` ahead once its usual error is added. The errors of the best one, relative to what
-it expected or to the mean of the series where that is more (a jump from nearly nothing must not
-widen what is expected of high loads), give the quantiles of what is to come (split conformal
-prediction, Vovk et al. 2005); recent errors weigh more, since loads change their nature.
+expected `steps` ahead once its usual error is added. The errors of the best one give the quantiles
+of what is to come (split conformal prediction, Vovk et al. 2005); recent errors weigh more, since
+loads change their nature. They are in rows a second and not relative: a jump from nearly nothing
+says how far a load may jump, not that a high one may grow as many times over.
 """
 
 import math
@@ -30,9 +30,9 @@ class LoadAhead:
     recurs: bool  # whether that one knows when a load will come again
     steps: tuple[int, ...]
     expected_per_s: Floats
-    _errors: Floats  # (moments, near steps), relative to _scale; NaN where a step is yet to come
+    _errors: Floats  # (moments, near steps), rows a second; NaN where a step is yet to come
     _weights: Floats
-    _scale: Floats
+    _guess_per_s: Floats  # of the near steps: how far off it may be, while few errors are known
 
     def upper_per_s(self, level: float) -> Floats:
         """What the rate stays below with a probability of `level`, at each step.
@@ -41,10 +41,9 @@ class LoadAhead:
         near: what is expected, and the width of that step. A plan that took the width of today,
         or none, would be changed by a little in every period.
         """
-        near = self._errors.shape[1]
-        width = _width(self._errors, self._weights, level, self.steps[:near])
-        width = np.concatenate([width, np.full(len(self.steps) - near, width[-1])])
-        return np.maximum(0.0, self.expected_per_s + width * self._scale)
+        width = _width(self._errors, self._weights, level, self._guess_per_s)
+        width = np.concatenate([width, np.full(len(self.steps) - len(width), width[-1])])
+        return np.maximum(0.0, self.expected_per_s + width)
 
 
 def load_ahead(
@@ -60,8 +59,8 @@ def load_ahead(
         paths = forecaster.paths(series, np.array(steps))
         if not np.isfinite(paths[-1]).all():
             continue  # it has nothing to say now
-        record, scale = _record(series, paths, came, forecaster, steps)
-        loss = _loss(record, level, scale) / forecaster.trust
+        record = _record(series, paths, came, forecaster, steps)
+        loss = _loss(record, level) / forecaster.trust
         if found is None or loss < found[0]:
             found = loss, record
     assert found is not None, "one forecaster at least must always expect something"
@@ -70,22 +69,19 @@ def load_ahead(
 
 def _record(
     series: Floats, paths: Floats, came: Floats, by: PathForecaster, steps: tuple[int, ...]
-) -> tuple[LoadAhead, Floats]:
+) -> LoadAhead:
     """What a forecaster expects, and its errors at each near step that came since."""
-    floor = float(series.mean())
+    near = came.shape[1]
     known = np.isfinite(paths[:-1]).all(axis=1)
-    thought, came = paths[:-1][known, : came.shape[1]], came[known]
-    scale = np.maximum(thought, floor)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        errors = np.where(scale > 0, (came - thought) / scale, 0.0 * came)
+    errors = came[known] - paths[:-1][known, :near]
     weights = 0.5 ** (np.arange(len(series), 1, -1)[known] / HALF_LIFE)
-    now = np.maximum(paths[-1], floor)
-    return LoadAhead(by.name, by.recurs, steps, paths[-1], errors, weights, now), scale
+    part = FIRST_WIDTH * np.minimum(1.0, np.sqrt(np.array(steps[:near]) / _GUESS_STEPS))
+    guess = part * np.maximum(paths[-1, :near], series.mean())
+    return LoadAhead(by.name, by.recurs, steps, paths[-1], errors, weights, guess)
 
 
-def _width(errors: Floats, weights: Floats, level: float, steps: tuple[int, ...]) -> Floats:
+def _width(errors: Floats, weights: Floats, level: float, guess: Floats) -> Floats:
     """The quantile of the errors at each step; partly a guess where there are few of them."""
-    guess = FIRST_WIDTH * np.minimum(1.0, np.sqrt(np.array(steps) / _GUESS_STEPS))
     counts = np.isfinite(errors).sum(axis=0)
     if not counts.any():
         return guess
@@ -95,18 +91,18 @@ def _width(errors: Floats, weights: Floats, level: float, steps: tuple[int, ...]
     return width
 
 
-def _loss(record: LoadAhead, level: float, scale: Floats) -> float:
+def _loss(record: LoadAhead, level: float) -> float:
     """Mean quantile loss in rows a second; infinite without a record.
 
     At the last of the near steps; while few errors are known of that, at all of them: who misses
     the nearest will not hit the last, and a load that climbs is seen before it is missed.
     """
-    errors, steps = record._errors, record.steps[: record._errors.shape[1]]
+    errors = record._errors
     if not len(errors):
         return math.inf
     if np.isfinite(errors[:, -1]).sum() >= FEW:
-        errors, steps, scale = errors[:, -1:], steps[-1:], scale[:, -1:]
-    over = (errors - _width(errors, record._weights, level, steps)) * scale
+        errors = errors[:, -1:]
+    over = errors - weighted_quantiles(errors, record._weights, level)
     losses = np.where(over > 0, level * over, (level - 1) * over)
     weights = np.where(np.isfinite(losses), record._weights[:, None], 0.0)
     return float(np.nansum(losses * weights) / weights.sum())

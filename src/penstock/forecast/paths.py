@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Protocol
 
 import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
 
 from penstock.forecast.seasonal_regression import SeasonalRegression
 from penstock.forecast.seasons import season_of
@@ -59,49 +60,48 @@ class LastValue:
 
 @dataclass(frozen=True)
 class Trend:
-    """Brown's double exponential smoothing with a damped trend; `weight` is that of the newest.
+    """On as in most of the last `changes`, for as long again.
 
-    With S' the smoothed series and S'' the same smoothing of S',
+        forecast of step h = now + d min(h, changes),   d = median of the last changes
 
-        level = 2 S' - S'',   trend = weight / (1 - weight) (S' - S''),
-        forecast of step h = level + trend (damping + damping^2 + ... + damping^h)
+    One step of the load is one change among several, so no trend, however high it is.
     """
 
-    weight: float
-    damping: float = 0.9
+    changes: int
 
     recurs: ClassVar[bool] = False
     trust: ClassVar[float] = 1.0
 
     @property
     def name(self) -> str:
-        return f"a trend (weight {self.weight:g})"
+        return f"the trend of {self.changes} changes"
 
     def paths(self, series: Floats, steps: Ints) -> Floats:
-        """Level and damped trend at each moment, never below zero."""
-        once = _smoothed(series, self.weight)
-        twice = _smoothed(once, self.weight)
-        level, trend = 2 * once - twice, self.weight / (1 - self.weight) * (once - twice)
-        ahead = np.cumsum(self.damping ** np.arange(1, steps[-1] + 1))[steps - 1]
-        return np.maximum(0.0, level[:, None] + trend[:, None] * ahead)
+        """The value of each moment and its trend, never below zero; before the first, no change."""
+        changes = np.concatenate([np.zeros(self.changes), np.diff(series)])
+        trend = np.median(sliding_window_view(changes, self.changes), axis=1)
+        ahead = np.minimum(steps, self.changes)
+        return np.maximum(0.0, series[:, None] + trend[:, None] * ahead)
 
 
 @dataclass(frozen=True)
-class Level:
-    """The exponentially smoothed level, for every step: for series that only scatter."""
+class Mean:
+    """The mean so far, for every step: for loads that come and go unannounced.
 
-    weight: float
+    With its errors, it expects what was seen as often before, whatever there is now.
+    """
 
     recurs: ClassVar[bool] = False
     trust: ClassVar[float] = 1.0
 
     @property
     def name(self) -> str:
-        return f"the level (weight {self.weight:g})"
+        return "the mean"
 
     def paths(self, series: Floats, steps: Ints) -> Floats:
-        """Each smoothed value, repeated."""
-        return np.repeat(_smoothed(series, self.weight)[:, None], len(steps), axis=1)
+        """The mean until each moment, repeated."""
+        mean = np.cumsum(series) / np.arange(1, len(series) + 1)
+        return np.repeat(mean[:, None], len(steps), axis=1)
 
 
 @dataclass(frozen=True)
@@ -193,8 +193,7 @@ class Announced:
 
 
 USUAL_FORECASTERS: tuple[PathForecaster, ...] = (
-    LastValue(), Level(0.3), Trend(0.3), Trend(0.6), Trend(0.8, 0.95), Seasonal(),
-    SeasonalRegression(),
+    LastValue(), Mean(), Trend(5), Seasonal(), SeasonalRegression(),
 )  # fmt: skip
 
 

@@ -34,9 +34,9 @@ class Promise:
         0.9, "Share of the bound that the slowest results are planned for.",
         least=0.1, greatest=1,
     )  # fmt: skip
-    act_price_s: float = option(
-        100.0, "Executor-seconds that a change must save, beside what changes have cost so far.",
-        least=0.001, greatest=86_400, off=0.0,
+    act_price: float = option(
+        1.0, "What a change must save, over what all executors cost while a new one starts.",
+        least=0.001, greatest=1000, off=0.0,
     )  # fmt: skip
     look_ahead_s: float = option(300.0, "How far ahead it plans changes.", least=1, greatest=86_400)
     step: int = option(
@@ -63,10 +63,9 @@ class Promise:
             return self._unmeasured(context)
         if context.sharing == "space":
             return decide_apart(context, inputs, self.trigger_interval_s)
-        needs = find_needs(context, inputs, self.step, self.keep, self.act_price_s)
         now = max(1, -(-context.current.processors // self.step))
-        pause_s = context.act_price.pause_s * now
-        act_s = self.act_price_s + pause_s
+        act_s = now * (self.act_price * inputs.start_up_s + context.act_price.pause_s)
+        needs = find_needs(context, inputs, self.step, self.keep, act_s)
         prices = Prices(act_s / inputs.period_s, inputs.start_up_s / inputs.period_s)
         planned = int(cheapest_course(now, needs.executors, prices, needs.lasts, needs.enough)[0])
         plan = shared_plan(context, planned * self.step)

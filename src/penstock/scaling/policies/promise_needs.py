@@ -65,7 +65,7 @@ def planned_bound_s(context: ScalingContext, keep: float) -> float:
 
 
 def find_needs(
-    context: ScalingContext, inputs: PromiseInputs, step: int, keep: float, act_price_s: float
+    context: ScalingContext, inputs: PromiseInputs, step: int, keep: float, act_s: float
 ) -> Needs:
     """What keeps the promise, of the executors that may be had."""
     sizes, notes = _sizes(context, inputs, step)
@@ -78,7 +78,7 @@ def find_needs(
     needed, enough, foretold = _followed(
         context, inputs, processors, [load[: inputs.lead] for load in loads], bound_s
     )
-    asked = _Asked(context, inputs, sizes, step, bound_s, act_price_s)
+    asked = _Asked(context, inputs, sizes, step, bound_s, act_s)
     return Needs(
         asked.steps(loads[0], needed),
         asked.steps(loads[1], enough),
