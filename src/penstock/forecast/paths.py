@@ -79,9 +79,10 @@ class Trend:
     def paths(self, series: Floats, steps: Ints) -> Floats:
         """The value of each moment and its trend, never below zero; before the first, no change."""
         changes = np.concatenate([np.zeros(self.changes), np.diff(series)])
-        trend = np.median(sliding_window_view(changes, self.changes), axis=1)
+        trend: Floats = np.median(sliding_window_view(changes, self.changes), axis=1)
         ahead = np.minimum(steps, self.changes)
-        return np.maximum(0.0, series[:, None] + trend[:, None] * ahead)
+        expected: Floats = np.maximum(0.0, series[:, None] + trend[:, None] * ahead)
+        return expected
 
 
 @dataclass(frozen=True)
