@@ -30,6 +30,7 @@ from penstock.spark.channels.log import Channel
 from penstock.spark.channels.published import PublishedLog
 from penstock.spark.channels.publishing import schema_json
 from penstock.spark.channels.source import ChannelSource
+from penstock.spark.checkpoint.sealed import read_sealed, sealed
 
 SCHEMA = json.dumps({"type": "struct", "fields": []})
 
@@ -196,8 +197,8 @@ def foreign_header(path: Path) -> None:
 
 
 def future_version(path: Path) -> None:
-    document = json.loads((path / "channel.json").read_text())
-    (path / "channel.json").write_text(json.dumps({**document, "version": 99}))
+    document = read_sealed(path / "channel.json")
+    (path / "channel.json").write_bytes(sealed({**document, "version": 99}))
 
 
 def damaged_entry(path: Path) -> None:
@@ -206,8 +207,8 @@ def damaged_entry(path: Path) -> None:
 
 def leading_elsewhere(path: Path) -> None:
     file = path / "log" / "000000000000.json"
-    document = json.loads(file.read_text())
-    file.write_text(json.dumps({**document, "chunks": [["../../secret", 1]]}))
+    document = read_sealed(file)
+    file.write_bytes(sealed({**document, "chunks": [["../../secret", 1]]}))
 
 
 def lost_file(path: Path) -> None:
