@@ -1,7 +1,7 @@
 """What is disturbed: DIRECTORY FORM SEED LENGTH_S MEAN_PER_S MASTER [once].
 
-Every decision is at work. Prints a line after each batch, and when executors are drained or key groups moved. SIGUSR1 kills
-the loop's thread. With `once` it works off what is left and ends.
+Every decision is at work. Prints a line after each batch, and when executors are drained or key
+groups moved. SIGUSR1 kills the loop's thread. With `once` it works off what is left and ends.
 """
 
 import ctypes

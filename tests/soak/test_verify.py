@@ -11,9 +11,8 @@ from soak import load, verify
 from soak.verify import Verdict
 
 EPOCH_S = 1_750_000_000.3
-STREAMS = dict(
-    list(load.streams(3, 20.0 - load.TAIL_S).items())[:2]
-)  # twenty seconds of two streams
+TWENTY_S = 20.0 - load.TAIL_S
+STREAMS = dict(list(load.streams(3, TWENTY_S).items())[:2])
 
 
 def published(
