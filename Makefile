@@ -33,7 +33,8 @@ test-kafka: $(STAMP) ## Tests against a real Kafka broker, whose jars are fetche
 	PENSTOCK_KAFKA_JARS="$$(scripts/kafka-jars.sh $(BIN)/python || true)" $(BIN)/pytest tests/kafka $(ARGS)
 
 soak: $(STAMP) ## Faults at random for MINUTES (30) or so many FAULTS, compared after each leg; SEED=n to repeat or go on
-	@PYTHONPATH="tests:.:$$PYTHONPATH" $(BIN)/python -m soak.campaign $(if $(FAULTS),--faults $(FAULTS)) \
+	@PENSTOCK_KAFKA_JARS="$$(ls -d $${XDG_CACHE_HOME:-$$HOME/.cache}/penstock/kafka-* 2>/dev/null | tail -1)" \
+		PYTHONPATH="tests:.:$$PYTHONPATH" $(BIN)/python -m soak.campaign $(if $(FAULTS),--faults $(FAULTS)) \
 		$(if $(MINUTES)$(FAULTS),$(if $(MINUTES),--minutes $(MINUTES)),--minutes 30) $(if $(SEED),--seed $(SEED)) \
 		$(if $(FORMS),--forms "$(FORMS)") $(if $(KINDS),--kinds "$(KINDS)") $(ARGS)
 
