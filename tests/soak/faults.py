@@ -36,7 +36,7 @@ class Fault:
     inject: Callable[["Leg"], None]
     possible: Callable[["Leg"], bool] = lambda leg: True
     ends: bool = False
-    slow: bool = False  # takes a start of the driver, or longer
+    slow: bool = False  # something has to start for it, so it comes once a leg
 
 
 def _killed(word: bytes) -> Callable[["Leg"], None]:
@@ -84,7 +84,7 @@ def _full_disk(leg: "Leg") -> None:
 def _slow_disk(leg: "Leg") -> None:
     file = leg.directory.parent / "sync"
     file.write_text(f"{leg.moments.uniform(0.02, 0.3):.3f}", encoding="ascii")
-    time.sleep(leg.moments.uniform(1.0, leg.longest_stop_s))
+    time.sleep(leg.moments.uniform(0.5, leg.longest_stop_s))
     file.unlink()
 
 
@@ -163,7 +163,7 @@ FAULTS: dict[str, Fault] = {
     "loop ended": Fault(
         "an exception in its thread", lambda leg: leg.program.signal(signal.SIGUSR1)
     ),
-    "page killed": Fault("SIGKILL", lambda leg: leg.new_page()),
+    "page killed": Fault("SIGKILL, and another started", lambda leg: leg.new_page(), slow=True),
     "executor hangs": Fault("SIGSTOP, SIGCONT", _stopped(EXECUTOR)),
     "source runner hangs": Fault("SIGSTOP, SIGCONT", _stopped(RUNNER)),
     "driver hangs": Fault("SIGSTOP, SIGCONT", _stopped(None)),
