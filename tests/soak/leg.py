@@ -23,7 +23,7 @@ from soak.processes import Page, Soaked, await_true
 from soak.verify import Verdict, verify
 from soak.written import Writing, writing
 
-RECOVERY_LIMIT_S = 120.0
+START_LIMIT_S, RECOVERY_LIMIT_S = 300.0, 120.0
 FINISH_LIMIT_S = 400.0
 GONE_LIMIT_S = 30.0
 DISK_MB = 384
@@ -122,7 +122,7 @@ class Leg:
         self.start()
         joiner.start()
         try:
-            self._recovered(0, ends=False)
+            self._recovered(0, ends=False, limit_s=START_LIMIT_S)
             self._page = Page(self.directory / "history.sqlite")
             before = self._held()
             for kind in kinds:
@@ -155,10 +155,10 @@ class Leg:
         self.injected.append(Injected(kind, round(self.now_s(), 1), round(took_s, 2), restarted))
         self._report(f"{self.now_s():6.0f} s  {self.form}: {kind}, all well {took_s:.1f} s later")
 
-    def _recovered(self, seen: int, ends: bool) -> bool:
+    def _recovered(self, seen: int, ends: bool, limit_s: float = RECOVERY_LIMIT_S) -> bool:
         """Until more batches have ended; True if the run was started again for that."""
         restarted = False
-        deadline_s = time.monotonic() + RECOVERY_LIMIT_S
+        deadline_s = time.monotonic() + limit_s
         while self.program.batches < seen + self._batches:
             if not self.program.alive:
                 if self.program.told["finished"]:
@@ -168,9 +168,7 @@ class Leg:
                 self.start()
                 seen, restarted = 0, True
             if time.monotonic() > deadline_s:
-                raise TimeoutError(
-                    f"no batch within {RECOVERY_LIMIT_S:.0f} s; {self.program.said()}"
-                )
+                raise TimeoutError(f"no batch within {limit_s:.0f} s; {self.program.said()}")
             time.sleep(0.05)
         return restarted
 
