@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from penstock.control.history.store import HistoryStore, Within
+from penstock.control.history.store import HistoryStore
 from penstock.errors import PenstockError
 from penstock.spark.sources.program import StreamsProgram
 from soak import forms, load
@@ -141,15 +141,15 @@ class Leg:
     def _inject(self, kind: str) -> None:
         fault = FAULTS[kind]
         fault.inject(self)
-        over_s, wall_s = time.monotonic(), time.time()
+        over_s, periods = time.monotonic(), self._periods()
         if kind.startswith("driver killed"):
             over_s = self._killed_s
         restarted = self._recovered(self.program.batches, fault.ends)
         if kind in ("loop ended", "driver killed"):
-            self._await_period(wall_s)
+            self._await_period(periods)
         if kind == "page killed":
             assert self._page is not None
-            if self._page.newest_run() != self._newest_run():
+            if self._page.newest_run() != self._periods()[0]:
                 raise RuntimeError("the page does not know the newest run")
         took_s = time.monotonic() - over_s
         self.injected.append(Injected(kind, round(self.now_s(), 1), round(took_s, 2), restarted))
@@ -279,19 +279,18 @@ class Leg:
         self._report(f"{self.now_s():6.0f} s  {self.form}: {name} joins")
         return True
 
-    def _await_period(self, wall_s: float) -> None:
-        await_true("a period of the loop", lambda: self._newest_period_s() > wall_s,
-                   RECOVERY_LIMIT_S)  # fmt: skip
+    def _await_period(self, before: tuple[int, int]) -> None:
+        def another() -> bool:
+            run, count = self._periods()
+            return count > 0 and (run, count) != before
 
-    def _newest_run(self) -> int:
-        with HistoryStore(str(self.directory / "history.sqlite"), create=False) as store:
-            return store.latest_run()
+        await_true("a period of the loop", another, RECOVERY_LIMIT_S)
 
-    def _newest_period_s(self) -> float:
+    def _periods(self) -> tuple[int, int]:
+        """The newest run and how many periods it has: by number, as clocks are set here."""
         with HistoryStore(str(self.directory / "history.sqlite"), create=False) as store:
-            since = Within(since_s=time.time() - RECOVERY_LIMIT_S)
-            seen = store.read_observations(store.latest_run(), since)
-        return max((one.at_s for one in seen), default=0.0)
+            run = store.latest_run()
+            return run, len(store.read_observations(run))
 
     def _finish(self) -> None:
         """A last run works off what is left, and lets the watermark pass."""
