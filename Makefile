@@ -32,9 +32,11 @@ test: $(STAMP) ## All tests, two files at a time (ARGS="-m 'not spark'" for the 
 test-kafka: $(STAMP) ## Tests against a real Kafka broker, whose jars are fetched once
 	PENSTOCK_KAFKA_JARS="$$(scripts/kafka-jars.sh $(BIN)/python || true)" $(BIN)/pytest tests/kafka $(ARGS)
 
-MINUTES ?= 30
-soak: $(STAMP) ## Kill everything at random for MINUTES (30), then compare: nothing lost, nothing twice; SEED=n to repeat
-	@PYTHONPATH=tests $(BIN)/python -m soak.runner --minutes $(MINUTES) $(if $(SEED),--seed $(SEED)) $(ARGS)
+soak: $(STAMP) ## Faults at random for MINUTES (30) or so many FAULTS, compared after each leg; SEED=n to repeat or go on
+	@PENSTOCK_KAFKA_JARS="$$(ls -d $${XDG_CACHE_HOME:-$$HOME/.cache}/penstock/kafka-* 2>/dev/null | tail -1)" \
+		PYTHONPATH="tests:.:$$PYTHONPATH" $(BIN)/python -m soak.campaign $(if $(FAULTS),--faults $(FAULTS)) \
+		$(if $(MINUTES)$(FAULTS),$(if $(MINUTES),--minutes $(MINUTES)),--minutes 30) $(if $(SEED),--seed $(SEED)) \
+		$(if $(FORMS),--forms "$(FORMS)") $(if $(KINDS),--kinds "$(KINDS)") $(ARGS)
 
 CASES ?= 10000
 fuzz: $(STAMP) ## Malformed documents, options, meta-data, records and requests, CASES (10000) in all

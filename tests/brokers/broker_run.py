@@ -22,13 +22,14 @@ ADMISSION = Admission(
 AT_LAST = replace(ADMISSION, lane_rows=1_000_000)  # for what queued up meanwhile
 
 
-def topology(directory: Path, admission: Admission) -> Topology:
-    """Each row with its stream, as it came."""
-    where = json.loads((directory / "streams.json").read_text())
+def topology(directory: Path, admission: Admission, told: Path | None = None) -> Topology:
+    """Each row with its stream, as it came; `told` is where the streams are told of."""
+    told = told or directory
+    where = json.loads((told / "streams.json").read_text())
     made = Topology("brokers", max_latency="30s")
     streams = Streams(
         **where, schema="seq BIGINT", stream_column="stream", admission=admission,
-        declared=str(directory / "streams.toml"), discovery_period="0.2s",
+        declared=str(told / "streams.toml"), discovery_period="0.2s",
     )  # fmt: skip
     made.source("rows", streams)
     made.add("same", "SELECT stream, seq FROM rows", "rows")

@@ -60,6 +60,7 @@ class KafkaBroker:
         command = [*java, "kafka.Kafka", str(settings)]
         self._process = ServerProcess(command, folder, self._answers)
         self.start, self.kill = self._process.start, self._process.kill
+        self.signal = self._process.signal
 
     def _answers(self) -> bool:
         from confluent_kafka import KafkaException

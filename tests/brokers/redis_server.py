@@ -36,6 +36,7 @@ class RedisServer:
         ]  # fmt: skip
         self._process = ServerProcess(command, folder, self._answers)
         self.start, self.kill = self._process.start, self._process.kill
+        self.signal = self._process.signal
 
     def client(self) -> Any:
         """A client that gives bytes, as Redis holds them."""

@@ -1,5 +1,6 @@
 """A server as a child process: started, asked until it answers, killed, started again."""
 
+import signal
 import subprocess
 import time
 from collections.abc import Callable, Sequence
@@ -27,6 +28,11 @@ class ServerProcess:
             assert self._process.poll() is None, f"{self._command[0]} ended at its start{said}"
             assert time.monotonic() < deadline, f"{self._command[0]} does not answer{said}"
             time.sleep(0.02)
+
+    def signal(self, what: signal.Signals) -> None:
+        """Let it hang, or go on."""
+        assert self._process is not None, "the server does not run"
+        self._process.send_signal(what)
 
     def kill(self) -> None:
         """kill -9, and wait until it is gone."""

@@ -6,6 +6,7 @@ run again, and must come to the same result.
 """
 
 import os
+import random
 import shutil
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
@@ -47,6 +48,12 @@ class Scenario(ABC):
     @abstractmethod
     def abandon(self) -> None:
         """Let go of what a process that ends lets go of: its locks."""
+
+    def is_ours(self, path: Path) -> bool:
+        """Whether a path is a file that Penstock relies on, and no other system's or output."""
+        others = {"query", "queries", "out", "_staged"} & set(path.parts)
+        named = path.name != "lock" and not durable_files.is_leftover(path.name)
+        return path.is_file() and path.stat().st_size > 0 and named and not others
 
     def retried(self, step: Callable[[], Any]) -> Any:
         """Do a step, a second time with the same objects if the first attempt fails."""
@@ -228,6 +235,43 @@ class Campaign:
             assert said.endswith(".")
             assert "\n" not in said
         self._end(scenario)
+
+    def damaged(self, number: int, moments: random.Random) -> bool:
+        """A byte of a file of ours is changed while nothing runs: refused by its name, or harmless.
+
+        Whether it was refused; with the byte set right all goes on.
+        """
+        scenario = self._new()
+        with watched(At(number, stop)):
+            self._interrupted(scenario, must=True)
+        files = sorted(path for path in scenario.directory.rglob("*") if scenario.is_ours(path))
+        if not files:
+            return False
+        file = moments.choice(files)
+        before = file.read_bytes()
+        place = moments.randrange(len(before))
+        changed = bytes([before[place] ^ moments.randrange(1, 256)])
+        file.write_bytes(before[:place] + changed + before[place + 1 :])
+        said = self._refusal(scenario)
+        if not said:
+            return False
+        assert file.name in said, f"{file}: {said}"
+        assert "\n" not in said
+        file.write_bytes(before)
+        self._end(scenario)
+        return True
+
+    def _refusal(self, scenario: Scenario) -> str:
+        """What a run to the end says when it refuses to; nothing when all is as it should be."""
+        try:
+            scenario.run()
+            scenario.abandon()
+            found = scenario.result()
+        except PenstockError as refusal:
+            scenario.abandon()
+            return str(refusal)
+        assert found == self.expected, "what was damaged was read as data"
+        return ""
 
     def _interrupted(self, scenario: Scenario, must: bool) -> None:
         if must:

@@ -59,6 +59,19 @@ def test_without_power_at_each_step(kind: type[Scenario], room: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", SCENARIOS)
+def test_a_byte_is_damaged(
+    kind: type[Scenario], room: Path, request: pytest.FixtureRequest
+) -> None:
+    campaign = Campaign(kind, room)
+    moments = random.Random(11)
+    often = campaign.points * (10 if request.config.getoption("--long") else 1)
+    refused = sum(
+        campaign.damaged(moments.randrange(campaign.points), moments) for _ in range(often)
+    )
+    assert refused > often // 4
+
+
+@pytest.mark.parametrize("kind", SCENARIOS)
 def test_failing_at_each_step(
     kind: type[Scenario], room: Path, request: pytest.FixtureRequest
 ) -> None:

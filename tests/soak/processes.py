@@ -9,13 +9,14 @@ import subprocess
 import sys
 import threading
 import time
-from collections import deque
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
 from spark.killed_program import processes_below
 
 TESTS = Path(__file__).parent.parent
+INSIDE = Path(__file__).parent / "inside"
 EXECUTOR = b"CoarseGrainedExecutorBackend"
 RUNNER = b"pyspark.sql.streaming.python_streaming_source_runner"
 WORKER = b"pyspark.worker"
@@ -23,28 +24,42 @@ END_LIMIT_S = 60.0
 
 
 class Soaked:
-    """The program in a process of its own; counts the batches it tells of."""
+    """The program in a process of its own; counts what it tells of, by the first word."""
 
-    def __init__(self, directory: Path, master: str, seed: int, length_s: float, *more: str):
-        command = [
-            sys.executable, "-m", "soak.program", str(directory), master, str(seed), str(length_s),
-            *more,
-        ]  # fmt: skip
-        self._errors = (directory / "stderr.txt").open("ab")
+    def __init__(self, directory: Path, *arguments: object) -> None:
+        command = [sys.executable, "-m", "soak.program", str(directory), *map(str, arguments)]
+        self._errors_file = directory.parent / "stderr.txt"
+        self._errors = self._errors_file.open("ab")
+        self._begins = self._errors.tell()
+        paths = [str(INSIDE), str(TESTS), str(TESTS.parent), *_paths()]
+        environment = {
+            "PYTHONPATH": os.pathsep.join(paths),
+            "PENSTOCK_SOAK_FAULTS": str(directory.parent),
+            "SPARK_LOCAL_DIRS": str(directory.parent / "local"),
+        }
         self.process = subprocess.Popen(
             command, stdout=subprocess.PIPE, stderr=self._errors, text=True,
-            env=os.environ | {"PYTHONPATH": os.pathsep.join([str(TESTS), *_paths()])},
+            env=os.environ | environment,
         )  # fmt: skip
-        self.batches = 0
-        self.lines: deque[str] = deque(maxlen=10)
+        self.told: Counter[str] = Counter()
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
 
     def _read(self) -> None:
         assert self.process.stdout is not None
         for line in self.process.stdout:
-            self.lines.append(line.strip())
-            self.batches += line.startswith("batch")
+            self.told[line.split(maxsplit=1)[0]] += 1
+
+    @property
+    def batches(self) -> int:
+        """Batches that have ended."""
+        return self.told["batch"]
+
+    def said(self) -> str:
+        """The end of what it said on stderr."""
+        with self._errors_file.open("rb") as file:
+            file.seek(self._begins)
+            return file.read().decode(errors="replace")[-4000:]
 
     @property
     def alive(self) -> bool:
@@ -53,6 +68,10 @@ class Soaked:
     def below(self, word: bytes) -> list[int]:
         """Processes below it with a word in their command."""
         return list(processes_below(self.process.pid, word))
+
+    def family(self) -> list[int]:
+        """All processes below it."""
+        return list(processes_below(self.process.pid, b""))
 
     def signal(self, what: signal.Signals) -> None:
         self.process.send_signal(what)

@@ -11,7 +11,8 @@ from soak import load, verify
 from soak.verify import Verdict
 
 EPOCH_S = 1_750_000_000.3
-STREAMS = dict(list(load.streams(3, -280.0).items())[:2])  # twenty seconds of two streams
+TWENTY_S = 20.0 - load.TAIL_S
+STREAMS = dict(list(load.streams(3, TWENTY_S).items())[:2])
 
 
 def published(
@@ -29,7 +30,7 @@ def published(
     ):
         (directory / name / "batch=0").mkdir(parents=True)
         frame.to_parquet(directory / name / "batch=0" / "part.parquet")
-    return verify.verify(directory, STREAMS)
+    return verify.verify("plain", directory, STREAMS, 0.0, {})
 
 
 def test_outputs_as_they_should_be_have_no_fault(tmp_path: Path) -> None:

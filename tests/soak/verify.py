@@ -11,8 +11,11 @@ import numpy as np
 import pandas as pd
 import pyarrow.dataset as ds
 
+from brokers import verifier
+from examples.patterns import maximal_patterns
 from penstock.workloads.generator import Generator
-from soak.program import WATERMARK_S, WINDOW_S
+from soak import forms
+from soak.forms import SLIDE_S, WATERMARK_S, WINDOW_S
 
 
 @dataclass(frozen=True)
@@ -27,23 +30,74 @@ class Verdict:
         """For a person."""
         if self.faults:
             return f"FAILED: {'; '.join(self.faults)}"
-        return f"nothing lost, nothing twice: {self.rows} rows and {self.windows} windows are equal"
+        return f"nothing lost, nothing twice: {self.rows} rows and {self.windows} results are equal"
 
 
-def verify(directory: Path, made: dict[str, Generator]) -> Verdict:
-    """Compare both outputs with a recomputation."""
+def verify(
+    form: str, directory: Path, made: dict[str, Generator], length_s: float,
+    counts: dict[str, int],
+) -> Verdict:  # fmt: skip
+    """Compare what came out of a leg with a recomputation; `counts` is what was written."""
+    if form in forms.WRITTEN:
+        return _written(directory / "out", counts)
+    if form == "loop":
+        return _loop(directory / "patterns", forms.tweets(length_s))
+    return _generated(form, directory, made)
+
+
+def _written(out: Path, counts: dict[str, int]) -> Verdict:
+    """Every stream that is found by itself is whole, and each is in order."""
+    whole = {name: name.startswith("s") for name in counts}
+    faults: tuple[str, ...] = ()
+    try:
+        verifier.verify(out, counts, whole)
+    except AssertionError as fault:
+        faults = (str(fault).splitlines()[0],)
+    return Verdict(sum(map(len, verifier.rows_in_order(out).values())), 0, faults)
+
+
+def _loop(out: Path, count: int) -> Verdict:
+    """An itemset becomes maximal (+1) and ceases to be (-1) in turns; the last word is right."""
+    found = _published(out)
+    net: dict[str, int] = {}
+    faults = []
+    for itemset, delta in zip(found["itemset"], found["delta"], strict=True):
+        net[itemset] = net.get(itemset, 0) + delta
+        if net[itemset] not in (0, 1):
+            faults.append(f"{itemset} became maximal or ceased to be twice")
+    wanted = maximal_patterns(forms.TWEETS, count, forms.THRESHOLD)
+    last = {itemset for itemset, value in net.items() if value}
+    faults += [f"{len(wanted - last)} patterns lost"] if wanted - last else []
+    faults += [f"{len(last - wanted)} patterns too many"] if last - wanted else []
+    return Verdict(len(found), len(last), tuple(faults[:5]))
+
+
+def _generated(form: str, directory: Path, made: dict[str, Generator]) -> Verdict:
     epoch = json.loads((directory / "checkpoint/penstock/epoch.json").read_text())
     expected = expected_rows(made, float(epoch["epoch_s"]))
     faults: list[str] = []
     raw = _published(directory / "raw")
     columns = ["stream", "row", "key", "value", "bucket"]
     faults += _differences("rows", raw[columns], expected[columns], ["stream", "row"])
-    windows = expected_windows(expected)
-    published = _published(directory / "windows")
+    faults += _disorder(raw)
+    if form == "joined":
+        pairs = _published(directory / "pairs")[columns]
+        faults += _differences("pairs", pairs, expected[columns], ["stream", "row"])
+        return Verdict(len(raw), len(pairs), tuple(faults))
+    windows = sliding_windows(expected) if form == "windowed" else expected_windows(expected)
+    published = _published(directory / "windows").drop(columns="batch")
     published["since"] = published["since"].dt.tz_convert("UTC").dt.as_unit("us")
     windows["since"] = windows["since"].dt.as_unit("us")
     faults += _differences("windows", published, windows, ["bucket", "since"])
     return Verdict(len(raw), len(published), tuple(faults))
+
+
+def _disorder(raw: pd.DataFrame) -> list[str]:
+    """Rows of a stream come out batch after batch; within a batch routes may deal them anyhow."""
+    spans = raw.groupby(["stream", "batch"])["row"].agg(["min", "max"]).reset_index()
+    before = spans.groupby("stream")["max"].shift(fill_value=-1)
+    wrong = int((spans["min"] <= before).sum())
+    return [f"{wrong} batches with rows of a stream out of order"] if wrong else []
 
 
 def expected_rows(made: dict[str, Generator], epoch_s: float) -> pd.DataFrame:
@@ -70,10 +124,25 @@ def expected_windows(rows: pd.DataFrame) -> pd.DataFrame:
     )
 
 
+def sliding_windows(rows: pd.DataFrame) -> pd.DataFrame:
+    """The same for windows that begin every SLIDE_S seconds."""
+    closed = (rows["at"].max() - pd.Timedelta(seconds=WATERMARK_S)).floor("1ms")
+    parts = []
+    for back_s in range(0, WINDOW_S, SLIDE_S):
+        since = rows["at"].dt.floor(f"{SLIDE_S}s") - pd.Timedelta(seconds=back_s)
+        parts.append(rows.assign(since=since)[since + pd.Timedelta(seconds=WINDOW_S) <= closed])
+    return pd.concat(parts).groupby(["bucket", "since"], as_index=False).agg(
+        n=("row", "size"), total=("row", "sum")
+    )  # fmt: skip
+
+
 def _published(folder: Path) -> pd.DataFrame:
-    files = [str(file) for file in sorted(folder.glob("batch=*/*.parquet"))]
-    table = ds.dataset(files).to_table()
-    found = table.to_pandas()
+    """All rows in the order of their batches, with the number of each one's batch."""
+    parts = []
+    for batch in sorted(folder.glob("batch=*"), key=lambda path: int(path.name[6:])):
+        files = [str(file) for file in sorted(batch.glob("*.parquet"))]
+        parts.append(ds.dataset(files).to_table().to_pandas().assign(batch=int(batch.name[6:])))
+    found = pd.concat(parts, ignore_index=True)
     for column in found.select_dtypes("datetime"):
         found[column] = found[column].dt.tz_localize("UTC")
     return found

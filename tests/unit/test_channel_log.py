@@ -8,6 +8,7 @@ import threading
 from datetime import UTC, datetime
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from pyspark.sql.pandas.types import to_arrow_schema
@@ -24,12 +25,15 @@ from pyspark.sql.types import (
 
 from penstock.errors import InvalidInput
 from penstock.model.arrivals import Arrivals
-from penstock.spark.channels.chunks import read_piece, write_chunk
+from penstock.spark.channels.chunks import Summed, read_piece, write_chunk
 from penstock.spark.channels.entries import Chunk, Entry, merged, share
-from penstock.spark.channels.log import Channel
+from penstock.spark.channels.log import Channel, Piece
 from penstock.spark.channels.published import PublishedLog
 from penstock.spark.channels.publishing import schema_json
 from penstock.spark.channels.source import ChannelSource
+from penstock.spark.checkpoint.sealed import read_sealed, sealed
+from penstock.spark.sources.reader import _check_arrow
+from penstock.spark.sources.settings import SourceSettings
 
 SCHEMA = json.dumps({"type": "struct", "fields": []})
 
@@ -45,8 +49,8 @@ def publish(
     for number, rows in enumerate(parts):
         name = f"{writer}-{batch}-{number}.arrow"
         with (staged / name).open("wb") as stream:
-            write_chunk(pa.table({"n": pa.array(rows, pa.int64())}), stream)
-        chunks.append(Chunk(name, len(rows)))
+            write_chunk(pa.table({"n": pa.array(rows, pa.int64())}), summed := Summed(stream))
+        chunks.append(Chunk(name, len(rows), summed.crc32))
     return channel.publish(writer, batch, staged, chunks, arrivals)
 
 
@@ -196,8 +200,8 @@ def foreign_header(path: Path) -> None:
 
 
 def future_version(path: Path) -> None:
-    document = json.loads((path / "channel.json").read_text())
-    (path / "channel.json").write_text(json.dumps({**document, "version": 99}))
+    document = read_sealed(path / "channel.json")
+    (path / "channel.json").write_bytes(sealed({**document, "version": 99}))
 
 
 def damaged_entry(path: Path) -> None:
@@ -206,8 +210,8 @@ def damaged_entry(path: Path) -> None:
 
 def leading_elsewhere(path: Path) -> None:
     file = path / "log" / "000000000000.json"
-    document = json.loads(file.read_text())
-    file.write_text(json.dumps({**document, "chunks": [["../../secret", 1]]}))
+    document = read_sealed(file)
+    file.write_bytes(sealed({**document, "chunks": [["../../secret", 1]]}))
 
 
 def lost_file(path: Path) -> None:
@@ -400,3 +404,34 @@ def test_a_listing_that_shows_a_later_entry_without_an_earlier_one_is_not_believ
     monkeypatch.setattr(os, "listdir", partial)
     assert read(Channel(channel.directory), 0, 3) == [0, 1, 2]
     assert seen
+
+
+def wrong_offsets() -> pa.RecordBatch:
+    """Texts of which one reaches far beyond its data."""
+    offsets = pa.py_buffer(np.array([0, 1 << 20, 4], dtype=np.int32).tobytes())
+    texts = pa.Array.from_buffers(pa.string(), 2, [None, offsets, pa.py_buffer(b"abcd")])
+    return pa.RecordBatch.from_arrays([texts], ["n"])
+
+
+def test_a_file_whose_offsets_lead_elsewhere_is_not_handed_to_spark(tmp_path: Path) -> None:
+    file = tmp_path / "wrong.arrow"
+    with pa.ipc.new_file(str(file), wrong_offsets().schema) as writer:
+        writer.write_batch(wrong_offsets())
+    with pytest.raises(InvalidInput, match=r"wrong\.arrow cannot be read"):
+        list(read_piece(Piece(str(file), 0, 2)))
+
+
+def test_rows_of_a_users_own_source_are_checked_before_spark_believes_them() -> None:
+    settings = SourceSettings("orders", "", "shop:Tables", {}, "")
+    with pytest.raises(InvalidInput, match="source orders: shop:Tables gave rows that are not"):
+        _check_arrow(wrong_offsets(), settings)
+
+
+def test_a_changed_byte_of_a_data_file_is_found(channel: Channel) -> None:
+    publish(channel, 0, [[1, 2, 3]])
+    (piece,) = channel.pieces(0, 3)
+    data = bytearray(Path(piece.path).read_bytes())
+    data[data.index(b"\x02\x00\x00\x00\x00\x00\x00\x00\x03")] = 5
+    Path(piece.path).write_bytes(data)
+    with pytest.raises(InvalidInput, match="checksum does not fit"):
+        read(channel, 0, 3)

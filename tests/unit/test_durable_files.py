@@ -11,6 +11,7 @@ import pytest
 from penstock.errors import PenstockError
 from penstock.spark.checkpoint import durable_files
 from penstock.spark.checkpoint.durable_files import Step, StorageFailure
+from penstock.spark.checkpoint.sealed import read_sealed
 
 
 def test_two_writers_of_one_file_do_not_disturb_each_other(tmp_path: Path) -> None:
@@ -40,7 +41,7 @@ def test_a_name_that_is_taken_is_not_written_to(tmp_path: Path) -> None:
     durable_files.write_new(file, {"first": True})
     with pytest.raises(FileExistsError):
         durable_files.write_new(file, {"first": False})
-    assert json.loads(file.read_text()) == {"first": True}
+    assert read_sealed(file) == {"first": True}
     assert os.listdir(tmp_path) == ["entry.json"]
 
 
@@ -71,7 +72,7 @@ def test_a_failure_is_one_sentence_and_leaves_the_file_as_it_was(
     assert failure.value.errno == number
     assert str(file) in str(failure.value)
     assert "\n" not in str(failure.value)
-    assert json.loads(file.read_text()) == {"plan": 1}
+    assert read_sealed(file) == {"plan": 1}
     assert os.listdir(tmp_path) == ["plan.json"]
 
 

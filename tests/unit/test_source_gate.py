@@ -8,6 +8,7 @@ import pytest
 from contract.gate_world import Clock, World
 from penstock.errors import Unavailable
 from penstock.spark.sources import gate as gate_module
+from penstock.spark.sources import log as log_module
 
 
 @pytest.fixture
@@ -237,3 +238,47 @@ def test_a_file_that_only_tells_or_tidies_does_not_end_the_query(
         world.gate.committed(world.gate.seq)
     said = [line for line in caplog.messages if "No space left on device" in line]
     assert len(said) == 1, "once, not every period"
+
+
+def test_streams_that_left_long_ago_are_forgotten(
+    tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A hundred days of one new stream a day: those of the last thirty are kept."""
+    monkeypatch.setattr(log_module, "MOST_ENTRIES", 4)
+    world = World(tmp_path, clock)
+    world.shelf.rows = {"always": 0}
+    read = {"always": 0}
+    seq = 0
+    for day in range(100):
+        clock.now_s += 86_400.0
+        world.shelf.rows.pop(f"day-{day - 1}", None)
+        world.shelf.rows |= {"always": day, f"day-{day}": 7}
+        for _ in range(3):
+            for stream, (start, end) in world.admit().items():
+                assert start == read.get(stream, 0)
+                read[stream] = end
+        seq = world.gate.seq
+        world.gate.committed(seq - 1)
+        if day % 40 == 39:
+            world.restart(seq)
+    assert read == {"always": 99} | {f"day-{day}": 7 for day in range(100)}
+    assert 30 <= len(world.gate.names) <= 35
+    assert sum(file.stat().st_size for file in tmp_path.rglob("*.segment")) < 50_000
+    assert world.status["admitted_rows"] == 20 * 7 + 20  # since the last restart
+
+
+def test_one_that_comes_back_in_time_is_read_on(
+    tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(log_module, "MOST_ENTRIES", 3)
+    world = World(tmp_path, clock)
+    world.shelf.rows = {"left": 5, "stays": 1}
+    assert world.admit() == {"left": (0, 5), "stays": (0, 1)}
+    del world.shelf.rows["left"]
+    for more in range(2, 20):
+        clock.now_s += 86_400.0
+        world.shelf.rows["stays"] = more
+        world.admit()
+        world.gate.committed(world.gate.seq - 1)
+    world.shelf.rows["left"] = 8
+    assert world.admit() == {"left": (5, 8)}

@@ -136,6 +136,7 @@ class Streams:
     dead_letters: str | None = None  # beside the checkpoint when not given
     dead_letter_age: str | float = "30d"  # older ones go, and the oldest beyond this size
     dead_letter_mb: int = 256
+    departed_age: str | float = "30d"  # a stream that left so long ago is forgotten
     admission: Admission = field(default_factory=Admission)
     options: Mapping[str, Any] = field(default_factory=dict)
 
@@ -171,6 +172,7 @@ class Streams:
             )
         parse_duration_s(self.discovery_period, "Streams(discovery_period)")
         parse_duration_s(self.dead_letter_age, "Streams(dead_letter_age)")
+        parse_duration_s(self.departed_age, "Streams(departed_age)")
         most = self.dead_letter_mb
         if isinstance(most, bool) or not isinstance(most, int) or most < 1:
             raise InvalidTopology(

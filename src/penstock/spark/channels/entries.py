@@ -1,6 +1,5 @@
 """What a channel's log holds: one entry for each batch that a writer published."""
 
-import json
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -15,6 +14,17 @@ class Chunk:
 
     file: str
     rows: int
+    crc32: int | None = None  # of the file; None if its writer did not say
+
+    def as_json(self) -> list[Any]:
+        """The form of the log and of commit records."""
+        return [self.file, self.rows, self.crc32]
+
+
+def chunk_from(document: Any) -> Chunk:
+    """What `Chunk.as_json` wrote; a file's name is one within the channel."""
+    file, rows, *crc32 = document
+    return Chunk(_plain_name(file), int(rows), *crc32)
 
 
 @dataclass(frozen=True)
@@ -51,23 +61,22 @@ class Entry:
             "writer": self.writer,
             "batch": self.batch,
             "first_row": self.first_row,
-            "chunks": [[chunk.file, chunk.rows] for chunk in self.chunks],
+            "chunks": [chunk.as_json() for chunk in self.chunks],
             "at_s": self.at_s,
             "arrivals": None if self.arrivals is None else arrivals_json(self.arrivals),
             "offsets": self.offsets,
         }
 
 
-def entry_from(text: str) -> Entry:
+def entry_from(document: dict[str, Any]) -> Entry:
     """The entry of a log file; ValueError or KeyError or TypeError where it is damaged."""
-    document = json.loads(text)
     arrivals = document["arrivals"]
     return Entry(
         sequence=int(document["sequence"]),
         writer=str(document["writer"]),
         batch=int(document["batch"]),
         first_row=int(document["first_row"]),
-        chunks=tuple(Chunk(_plain_name(file), int(rows)) for file, rows in document["chunks"]),
+        chunks=tuple(map(chunk_from, document["chunks"])),
         at_s=float(document["at_s"]),
         arrivals=None if arrivals is None else arrivals_from(arrivals),
         offsets=document.get("offsets"),

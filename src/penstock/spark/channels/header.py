@@ -5,6 +5,7 @@ from pathlib import Path
 
 from penstock.errors import InvalidInput
 from penstock.spark.checkpoint.durable_files import is_leftover, make_directory, write_atomically
+from penstock.spark.checkpoint.sealed import read_sealed
 
 FORMAT = "penstock-channel"
 VERSION = 1
@@ -31,17 +32,17 @@ def write_header(directory: Path, schema_json: str) -> None:
 def read_schema(directory: Path) -> str:
     """The schema in the header, as JSON; a sentence where the directory is no channel."""
     try:
-        header = json.loads((directory / HEADER).read_text(encoding="utf-8"))
+        header = read_sealed(directory / HEADER)
     except FileNotFoundError as error:
         raise InvalidInput(
             f"{directory} is not a channel: it has no channel.json; name one that a writer made."
         ) from error
     except (OSError, ValueError) as error:
         raise InvalidInput(
-            f"{directory} is not a channel: its channel.json is damaged; restore it, or start with "
-            "another directory."
+            f"{directory} is not a channel: its channel.json is damaged ({error}); restore it, or "
+            "start with another directory."
         ) from error
-    if not isinstance(header, dict) or header.get("format") != FORMAT or "schema" not in header:
+    if header.get("format") != FORMAT or "schema" not in header:
         raise InvalidInput(
             f"{directory} is not a channel: its channel.json describes something else."
         )

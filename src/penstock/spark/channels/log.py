@@ -28,6 +28,7 @@ from penstock.spark.checkpoint.durable_files import (
     sync_file,
     write_atomically,
 )
+from penstock.spark.checkpoint.sealed import read_sealed
 
 
 @dataclass(frozen=True)
@@ -37,6 +38,7 @@ class Piece:
     path: str
     start: int
     end: int
+    crc32: int | None = None  # of the whole file
 
 
 class Channel:
@@ -121,7 +123,7 @@ class Channel:
             for chunk in entry.chunks:
                 first, last = max(start - row, 0), min(end - row, chunk.rows)
                 if first < last:
-                    found.append(Piece(str(self._file(chunk)), first, last))
+                    found.append(Piece(str(self._file(chunk)), first, last, chunk.crc32))
                 row += chunk.rows
         return found
 
@@ -245,10 +247,10 @@ class Channel:
 
 def _read(file: Path) -> dict[str, Any]:
     try:
-        position = json.loads(file.read_text(encoding="utf-8"))
+        position = read_sealed(file)
         int(position["row"]), int(position["first_row"])
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise InvalidInput(
-            f"{file} is damaged; restore it, or start with another reader."
+            f"{file} is damaged ({error}); restore it, or start with another reader."
         ) from error
-    return dict(position)
+    return position

@@ -6,6 +6,7 @@ from pathlib import Path
 from penstock.errors import InvalidInput
 from penstock.spark.channels.entries import Entry, entry_from
 from penstock.spark.checkpoint.durable_files import remove, write_new
+from penstock.spark.checkpoint.sealed import unsealed
 
 MOST_SEEN = 1_000  # entries taken in one by one before the log is listed anew
 
@@ -66,11 +67,11 @@ class PublishedLog:
         """Read one entry; False if there is none of that number."""
         file = self._file(number)
         try:
-            text = file.read_text(encoding="utf-8")
+            data = file.read_bytes()
         except FileNotFoundError:
             return False
         try:
-            entry = entry_from(text)
+            entry = entry_from(unsealed(data))
         except (ValueError, KeyError, TypeError) as error:
             raise InvalidInput(
                 f"channel {self.folder.parent}: log entry {file.name} is damaged ({error}); "

@@ -10,7 +10,7 @@ from pyspark.sql.types import StructType
 from penstock.errors import PenstockError
 from penstock.model.arrivals import Arrivals
 from penstock.model.sinks import ToChannel
-from penstock.spark.channels.entries import Chunk, arrivals_from, arrivals_json
+from penstock.spark.channels.entries import Chunk, arrivals_from, arrivals_json, chunk_from
 from penstock.spark.channels.log import Channel
 from penstock.spark.sinks import files as file_sink
 from penstock.spark.sinks.files import Target, TaskWriter
@@ -39,7 +39,7 @@ def promise(
         "gathered": one.gathered,
         "writer": writer,
         "batch": batch_id,
-        "chunks": [[report.file, report.rows] for report in mine],
+        "chunks": [Chunk(report.file, report.rows, report.crc32).as_json() for report in mine],
         "arrivals": None if arrivals is None else arrivals_json(arrivals),
         "offsets": offsets,
     }
@@ -53,7 +53,7 @@ def keep_promise(promised: dict[str, Any]) -> bool:
         promised["writer"],
         promised["batch"],
         gathered,
-        [Chunk(file, rows) for file, rows in promised["chunks"]],
+        [chunk_from(chunk) for chunk in promised["chunks"]],
         None if arrivals is None else arrivals_from(arrivals),
         promised.get("offsets"),
     )

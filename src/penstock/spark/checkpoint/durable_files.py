@@ -12,7 +12,6 @@ of a directory may remove it (`remove_leftovers`).
 
 import errno
 import fcntl
-import json
 import os
 import shutil
 import uuid
@@ -23,6 +22,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from penstock.errors import PenstockError
+from penstock.spark.checkpoint.sealed import sealed
 
 SCRATCH = ".new"
 _ADVICE = {
@@ -61,9 +61,9 @@ class StorageFailure(PenstockError, OSError):
 
 
 def write_atomically(file: Path, value: dict[str, Any]) -> None:
-    """Write a JSON file whole or not at all, and on the disk before returning."""
+    """Write a JSON file with its checksum, whole or not at all, on the disk before returning."""
     with replacing(file) as stream:
-        stream.write(json.dumps(value, sort_keys=True).encode())
+        stream.write(sealed(value))
 
 
 @contextmanager
@@ -80,7 +80,7 @@ def write_new(file: Path, value: dict[str, Any]) -> None:
     """Write a JSON file that must not be there yet; FileExistsError, and no change, if it is."""
     with _scratch(file) as scratch:
         with new_file(scratch) as stream:
-            stream.write(json.dumps(value, sort_keys=True).encode())
+            stream.write(sealed(value))
         with _step("link", file, scratch):
             os.link(scratch, file)  # unlike a rename, a link never replaces what is there
         remove(scratch)

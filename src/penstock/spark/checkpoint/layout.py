@@ -5,7 +5,6 @@ a lock, the identity of the topology, and the commits of batches. All of it is p
 """
 
 import fcntl
-import json
 import os
 import uuid
 from pathlib import Path
@@ -19,6 +18,7 @@ from penstock.spark.checkpoint.durable_files import (
     write_atomically,
 )
 from penstock.spark.checkpoint.operators import refuse_changes
+from penstock.spark.checkpoint.sealed import read_sealed
 
 
 def begun(directory: Path) -> bool:
@@ -183,9 +183,8 @@ class Checkpoint:
         if not file.exists():
             write_atomically(file, value)
         try:
-            remembered = json.loads(file.read_text(encoding="utf-8"))
-        except (OSError, json.JSONDecodeError) as error:
-            raise InvalidInput(f"{file} is damaged; choose another checkpoint.") from error
-        if not isinstance(remembered, dict):
-            raise InvalidInput(f"{file} is damaged; choose another checkpoint.")
-        return remembered
+            return read_sealed(file)
+        except (OSError, ValueError) as error:
+            raise InvalidInput(
+                f"{file} is damaged ({error}); restore it, or choose another checkpoint."
+            ) from error

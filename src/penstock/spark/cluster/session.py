@@ -128,14 +128,9 @@ def build_session(
 
     `quick_start` is for sessions that live for minutes, or share a few cores with their executors.
     """
-    # Without this the source's runner may pick another interpreter than the driver's.
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
-    here = {"spark.driver.host": LOOPBACK, "spark.driver.bindAddress": LOOPBACK}
     # Nothing outside this machine needs to reach a driver whose executors are on it.
-    near = here if master.startswith("local") or LOOPBACK in master else {}
-    if near:
-        os.environ.setdefault("SPARK_LOCAL_IP", LOOPBACK)
+    near = _near() if master.startswith("local") or LOOPBACK in master else {}
+    _choose_python()
     given = {
         "spark.master": master,
         **near,
@@ -159,6 +154,24 @@ def build_session(
         PySparkLogger.getLogger(logger).setLevel(logging.CRITICAL + 1)
     register_sources(session, *sources)
     return session
+
+
+def start_driver_ahead(key_groups: int, log_file: Path | None, quick_start: bool) -> None:
+    """The JVM of a session that is to be built on this machine, while its cluster still starts."""
+    _choose_python()
+    with _errors_to(log_file):
+        start_driver_jvm({**_near(), **settings(key_groups, log_file, quick_start)})
+
+
+def _choose_python() -> None:
+    """Without this the source's runner may pick another interpreter than the driver's."""
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+
+
+def _near() -> dict[str, str]:
+    os.environ.setdefault("SPARK_LOCAL_IP", LOOPBACK)
+    return {"spark.driver.host": LOOPBACK, "spark.driver.bindAddress": LOOPBACK}
 
 
 @contextmanager

@@ -18,6 +18,7 @@ from typing import Any
 from penstock.documents import parse_document
 from penstock.errors import Infeasible, InvalidInput, PenstockError, Unavailable
 from penstock.spark.checkpoint.durable_files import write_atomically
+from penstock.spark.checkpoint.sealed import read_sealed
 from penstock.spark.cluster.standing import state_directory
 from penstock.spark.cluster.supervisor import process_started
 
@@ -50,7 +51,7 @@ def address_file() -> Path:
 def read_address() -> Address:
     """The host that runs; Unavailable where there is none."""
     try:
-        known = Address(**json.loads(address_file().read_text(encoding="utf-8")))
+        known = Address(**read_sealed(address_file()))
     except (OSError, ValueError, TypeError) as error:
         raise Unavailable(NO_HOST) from error
     if process_started(known.pid) != known.started:

@@ -8,7 +8,6 @@ import fcntl
 import os
 from pathlib import Path
 
-from penstock.documents import read_document
 from penstock.errors import InvalidInput, Unavailable
 from penstock.spark.checkpoint.durable_files import (
     make_directory,
@@ -16,6 +15,7 @@ from penstock.spark.checkpoint.durable_files import (
     remove_tree,
     write_atomically,
 )
+from penstock.spark.checkpoint.sealed import read_sealed
 from penstock.spark.host.submission import Submission, read_submission
 
 
@@ -54,8 +54,8 @@ class Registry:
         found, damaged = list[Submission](), list[str]()
         for file in sorted(self._submissions.glob("*.json")):
             try:
-                found.append(read_submission(dict(read_document(file))))
-            except InvalidInput as error:
+                found.append(read_submission(read_sealed(file)))
+            except (InvalidInput, OSError, ValueError) as error:
                 damaged.append(f"{file}: {error}")
         return found, damaged
 

@@ -9,7 +9,7 @@ import hashlib
 import json
 import os
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from penstock.spark.checkpoint.durable_files import write_atomically
+from penstock.spark.checkpoint.sealed import read_sealed
 
 KEPT_TABLES = 100  # as many as Spark keeps of its offsets
 KEPT_REPORTS_S = 120.0
@@ -110,10 +111,7 @@ class RouteExchange:
 @lru_cache(maxsize=16)
 def _cached(path: str) -> Document:
     """A version never changes, so a worker that lives on reads it once."""
-    found = json.loads(Path(path).read_text(encoding="utf-8"))
-    if not isinstance(found, Mapping):
-        raise ValueError(path)
-    return dict(found)
+    return read_sealed(Path(path))
 
 
 def _read(path: str) -> Document | None:

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
@@ -18,6 +19,8 @@ from penstock.spark.act.executors import executor_settings
 from penstock.spark.channels.source import ChannelSource
 from penstock.spark.cluster import session
 from penstock.spark.cluster.embedded import EmbeddedCluster
+from penstock.spark.cluster.installed import find_java
+from penstock.spark.cluster.session import start_driver_ahead
 from penstock.spark.cluster.standing import cluster_settings
 from penstock.spark.compile.fused import PlanChoice
 from penstock.spark.handles.messages import SPARK_ERRORS, first_line
@@ -119,11 +122,11 @@ def open_session(
     `fair` is for several runs that share it.
     """
     master, embedded = place.master, place.master == EMBEDDED
+    log_file = place.log_file or checkpoint.parent / f"{checkpoint.name}.spark.log"
+    log_file.parent.mkdir(parents=True, exist_ok=True)
     extra: dict[str, str] = {}
     if embedded:
-        slots = settings.slots * settings.executors_max
-        memory_mb = settings.executor_memory_mb * settings.executors_max
-        cluster = resources.enter_context(EmbeddedCluster(slots, memory_mb))
+        cluster = _own_cluster(settings, log_file, resources)
         extra |= cluster.settings
         master = cluster.master_url
     elif master == STANDING:
@@ -134,8 +137,6 @@ def open_session(
         extra["spark.executor.memory"] = f"{settings.executor_memory_mb}m"
     if place.apart or fair:
         extra["spark.scheduler.mode"] = "FAIR"  # none waits for another's tasks
-    log_file = place.log_file or checkpoint.parent / f"{checkpoint.name}.spark.log"
-    log_file.parent.mkdir(parents=True, exist_ok=True)
     try:
         session = build_session(
             name, master, key_groups=settings.key_groups, log_file=log_file,
@@ -150,3 +151,14 @@ def open_session(
     if master.startswith("spark://") and not embedded:
         await_executor(session, master, settings)
     return session
+
+
+def _own_cluster(settings: Settings, log_file: Path, resources: ExitStack) -> EmbeddedCluster:
+    """A cluster for one run; the driver's JVM starts beside it, as most of a start is waiting."""
+    find_java()
+    slots = settings.slots * settings.executors_max
+    memory_mb = settings.executor_memory_mb * settings.executors_max
+    with ThreadPoolExecutor(1) as beside:
+        # If that fails, building the session does too, and says why.
+        beside.submit(start_driver_ahead, settings.key_groups, log_file, True)
+        return resources.enter_context(EmbeddedCluster(slots, memory_mb))

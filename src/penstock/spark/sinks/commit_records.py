@@ -6,7 +6,6 @@ part it may plan a batch of the same number over other rows, which the record mu
 """
 
 import hashlib
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,6 +18,7 @@ from penstock.spark.checkpoint.durable_files import (
     sync_file,
     write_atomically,
 )
+from penstock.spark.checkpoint.sealed import read_sealed
 
 KEPT_COMMITS = 100  # Spark replays at most the last batch; the rest is for a person to read
 VERSION = 2  # records of the first version are the promises alone, by sink
@@ -87,11 +87,8 @@ class CommitRecords:
 
 def _read(file: Path) -> dict[str, Any]:
     try:
-        record = json.loads(file.read_text(encoding="utf-8"))
-        if not isinstance(record, dict):
-            raise ValueError("not an object")
+        return read_sealed(file)
     except (OSError, ValueError) as error:
         raise InvalidInput(
             f"commit record {file} is damaged ({error}); restore it from a copy of the checkpoint."
         ) from error
-    return record

@@ -19,11 +19,13 @@ from pyarrow import parquet as pq
 
 from penstock.errors import PenstockError
 from penstock.model.sinks import Files, ToChannel
-from penstock.spark.channels.chunks import write_chunk
+from penstock.spark.channels.chunks import Summed, write_chunk
 from penstock.spark.sinks.places import is_url, place_of
 
-REPORT_SCHEMA = "sink STRING, file STRING, rows BIGINT"
-_REPORT = pa.schema([("sink", pa.string()), ("file", pa.string()), ("rows", pa.int64())])
+REPORT_SCHEMA = "sink STRING, file STRING, crc32 BIGINT, rows BIGINT"
+_REPORT = pa.schema(
+    [("sink", pa.string()), ("file", pa.string()), ("crc32", pa.int64()), ("rows", pa.int64())]
+)
 
 
 @dataclass(frozen=True)
@@ -72,13 +74,12 @@ class TaskWriter:
                 if rows.num_rows:
                     parts[one.sink].append(rows)
         written = [
-            (one.sink, _write(pa.concat_tables(parts[one.sink]), one), rows)
+            (one.sink, *_write(pa.concat_tables(parts[one.sink]), one), rows)
             for one in self._targets
             if (rows := sum(table.num_rows for table in parts[one.sink]))
         ]
-        columns = [list(column) for column in zip(*written, strict=True)] if written else [[]] * 3
-        arrays = [pa.array(c, f.type) for c, f in zip(columns, _REPORT, strict=True)]
-        yield pa.RecordBatch.from_arrays(arrays, schema=_REPORT)
+        reports = [dict(zip(_REPORT.names, report, strict=True)) for report in written]
+        yield pa.RecordBatch.from_pylist(reports, schema=_REPORT)
 
     def _rows(self, batch: pa.RecordBatch, one: Target) -> pa.Table:
         if one.node is None:
@@ -96,7 +97,7 @@ def gather(one: Target, files: list[str], schema: pa.Schema | None) -> None:
     place.remove_tree(one.gathered)  # of an attempt at this batch that did not come to a commit
     place.make(one.gathered)
     if not files and schema is not None:
-        files = [_write(schema.empty_table(), one)]
+        files = [_write(schema.empty_table(), one)[0]]
     for file in files:
         place.move(f"{one.attempts}/{file}", f"{one.gathered}/{file}")
     place.sync(one.gathered)
@@ -137,13 +138,14 @@ def publish(gathered: str, final: str) -> None:
     place.remove_tree(gathered.rpartition("/")[0])
 
 
-def _write(table: pa.Table, one: Target) -> str:
+def _write(table: pa.Table, one: Target) -> tuple[str, int]:
+    """Write a file; its name and checksum."""
     name = f"part-{uuid.uuid4().hex}.{one.format}"
     place = place_of(one.attempts)
     place.make(one.attempts)
     with place.new_file(f"{one.attempts}/{name}") as stream:
-        _WRITERS[one.format](table, stream)
-    return name
+        _WRITERS[one.format](table, summed := Summed(stream))
+    return name, summed.crc32
 
 
 def _write_json(table: pa.Table, stream: Any) -> None:

@@ -3,6 +3,7 @@
 import numpy as np
 
 from penstock.model.observation import Floats, Ints
+from penstock.spark.sources.backends.backend import Bools
 
 MOST_GROUPS = 4
 
@@ -29,6 +30,12 @@ class Sightings:
         self._first_s[streams[before == 0]] = now_s
         self._last_s[streams[waiting > before]] = now_s
         self._waiting[streams] = waiting
+
+    def forget(self, kept: Bools) -> None:
+        """Keep these streams only."""
+        rows = np.flatnonzero(kept[: len(self._first_s)])
+        self._first_s, self._last_s = self._first_s[rows], self._last_s[rows]
+        self._waiting = self._waiting[rows]
 
     def take(self, streams: Ints, rows: Ints) -> tuple[Floats, Floats]:
         """Rows of streams are admitted: when the first and the last of them were seen."""

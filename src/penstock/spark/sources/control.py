@@ -6,7 +6,6 @@ reading it twice changes nothing, and a driver that dies leaves the source as it
 made of it is in that batch's end offset, so a batch that is repeated does not look here again.
 """
 
-import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
@@ -16,6 +15,7 @@ from penstock.errors import InvalidInput
 from penstock.forecast.named import forecaster_named
 from penstock.model.sources import OVERLOAD_BY, STRATEGIES
 from penstock.spark.checkpoint.durable_files import exclusive, write_atomically
+from penstock.spark.checkpoint.sealed import unsealed
 from penstock.spark.sources.settings import Limits
 
 FILE = "control.json"
@@ -87,7 +87,7 @@ class ControlFile:
         try:
             text = self._path.read_bytes()
             if text != self._text:  # parsed once; with many streams that takes a while
-                self._newest, self._text = Control.from_dict(json.loads(text)), text
+                self._newest, self._text = Control.from_dict(unsealed(text)), text
         except FileNotFoundError:
             self._newest, self._text = Control(), b""
         except (OSError, ValueError, TypeError, AttributeError, LookupError) as error:

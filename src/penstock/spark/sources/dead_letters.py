@@ -8,20 +8,24 @@ which entry everything has gone, so that a program killed in between neither for
 anything twice.
 """
 
-import json
+import logging
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import pyarrow as pa
 
+from penstock.errors import InvalidInput
 from penstock.spark.checkpoint.durable_files import (
     make_directory,
     remove,
     replacing,
     write_atomically,
 )
+from penstock.spark.checkpoint.sealed import read_sealed
 from penstock.spark.sources.backends.backend import Malformed
+
+logger = logging.getLogger(__name__)
 
 SCHEMA = pa.schema(
     [
@@ -68,12 +72,21 @@ def write_letters(file: Path, records: Sequence[Malformed]) -> None:
 def read_letters(folder: str | Path) -> pa.Table:
     """All malformed records so far, in order of batches."""
     files = sorted(Path(folder).glob("*.arrow"))
-    tables = [pa.ipc.open_file(pa.BufferReader(file.read_bytes())).read_all() for file in files]
+    tables = [_read(file) for file in files]
     return pa.concat_tables(tables) if tables else SCHEMA.empty_table()
 
 
+def _read(file: Path) -> pa.Table:
+    try:
+        table = pa.ipc.open_file(pa.BufferReader(file.read_bytes())).read_all()
+        table.validate(full=True)
+    except (OSError, pa.ArrowInvalid) as error:
+        raise InvalidInput(f"dead letters {file} are damaged ({error}); remove it.") from error
+    return table
+
+
 def count_letters(file: Path) -> int:
-    """Records in a lane's file; none when there is no file."""
+    """Records in a lane's file; none when there is no file, or only a damaged one."""
     try:
         with pa.OSFile(str(file)) as stream:
             reader = pa.ipc.open_file(stream)
@@ -82,14 +95,22 @@ def count_letters(file: Path) -> int:
             )
     except FileNotFoundError:
         return 0
+    except (OSError, pa.ArrowInvalid) as error:
+        logger.warning("dead letters %s are damaged and not counted: %s", file, error)
+        return 0
 
 
 def read_gone(folder: Path, log: int) -> Gone:
     """What is no longer kept of a log."""
     try:
-        return Gone(**json.loads(_gone_file(folder, log).read_text(encoding="utf-8")))
+        return Gone(**read_sealed(_gone_file(folder, log)))
     except FileNotFoundError:
         return Gone()
+    except (OSError, ValueError, TypeError) as error:
+        raise InvalidInput(
+            f"{_gone_file(folder, log)} is damaged ({error}); restore it, or remove it to count "
+            "dead letters anew."
+        ) from error
 
 
 def forget_letters(folder: Path, log: int, seq: int, oldest_s: float, most_bytes: int) -> Gone:

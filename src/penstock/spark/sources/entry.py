@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from penstock.model.observation import Floats, Ints
-from penstock.spark.sources.backends.backend import Bools, Positions
+from penstock.spark.sources.backends.backend import Positions
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class Snapshot:
     position: Positions
     lane: Ints
     joined_s: Floats
-    gone: Bools
+    gone_s: Floats  # when a stream left; NaN for those that are here
 
 
 def no_one() -> Joined:
@@ -64,7 +64,7 @@ def encode(entry: Batch | Snapshot) -> bytes:
                 "minor": entry.position.minor,
                 "lane": entry.lane.astype(np.int32),
                 "joined_s": entry.joined_s,
-                "gone": entry.gone,
+                "gone_s": entry.gone_s,
             }
         )
         return _packed({"seq": entry.seq, "kind": "snapshot"}, [table])
@@ -103,7 +103,7 @@ def decode_entry(data: bytes) -> Batch | Snapshot:
     if header["kind"] == "snapshot":
         return Snapshot(
             header["seq"], first["name"].to_pylist(), _positions(first, ""),
-            _ints(first, "lane"), _column(first, "joined_s"), _column(first, "gone"),
+            _ints(first, "lane"), _column(first, "joined_s"), _gone_s(first),
         )  # fmt: skip
     joined = Joined(
         tables[1]["name"].to_pylist(), _positions(tables[1], ""), _column(tables[1], "at_s")
@@ -129,6 +129,14 @@ def _packed(header: dict[str, Any], tables: list[pa.Table]) -> bytes:
 def _column(table: pa.Table, name: str) -> Any:
     # Buffers of Arrow are read-only, and the columns of a snapshot are grown and written to.
     return table[name].to_numpy().copy()
+
+
+def _gone_s(table: pa.Table) -> Floats:
+    """When streams left; an older log knows only whether, and those are never forgotten."""
+    if "gone_s" in table.column_names:
+        found: Floats = _column(table, "gone_s")
+        return found
+    return np.where(_column(table, "gone"), np.inf, np.nan)
 
 
 def _ints(table: pa.Table, name: str) -> Ints:

@@ -108,6 +108,8 @@ class Gate:
         now_s, steady_s = time.time(), time.monotonic()
         if steady_s < self._retry_s:
             return None
+        if self._log.full:
+            self._begin_segment(now_s)
         try:
             self._follow(now_s, steady_s)
             rows = self._table.present()
@@ -298,9 +300,23 @@ class Gate:
             done = table.position.take(leaving).same(table.final.take(leaving))
             # An estimate of rows may be used up before the stream is.
             table.remaining[leaving[~done]] = np.maximum(table.remaining[leaving[~done]], 1)
-            table.leave(leaving[done])
-        if self._log.full:
-            self._log.roll(table.snapshot(batch.seq))
+            table.leave(leaving[done], time.time())
+
+    def _begin_segment(self, now_s: float) -> None:
+        """A new one in the log, without streams that left long ago and no batch can ask for.
+
+        One that comes back after that is a new stream.
+        """
+        left = self._table.left_before(now_s - self._settings.departed_age_s)
+        for batch in self._log.recent.values():
+            left[batch.stream] = False
+        if left.any():
+            self._log.renumber(self._table.forget(~left))
+            self._planner.forget(~left)
+            self._poller.sightings.forget(~left)
+            self._metadata_of = np.empty(0, dtype=np.int64)
+        self._log.roll(self._table.snapshot(self.seq))
+        self._table.logged = len(self._table)
 
     def _arrivals(self, batch: Batch, first_s: Floats, last_s: Floats) -> list[list[float]]:
         seen_first, seen_last = self._poller.sightings.take(batch.stream, batch.rows)

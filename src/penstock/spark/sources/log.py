@@ -14,10 +14,12 @@ import os
 import struct
 import time
 import zlib
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
 from penstock.errors import PenstockError, Unavailable
+from penstock.model.observation import Ints
 from penstock.spark.checkpoint.durable_files import (
     append,
     cut,
@@ -74,7 +76,10 @@ class AdmissionLog:
         segment = self._path(base)
         entries, length = _frames(segment, seq)
         if not entries or entries[-1].seq != seq:
-            raise DamagedLog(f"{self.directory} holds no entry {seq}, which Spark refers to.")
+            raise DamagedLog(
+                f"{segment} holds no entry {seq}, which Spark refers to: it is damaged, or from "
+                "another time than the checkpoint; restore both from the same time."
+            )
         for later in (other for other in bases if other > base):
             remove(self._path(later))
         # Before anything is added: one that came back after a power cut would be read instead.
@@ -106,7 +111,7 @@ class AdmissionLog:
     @property
     def full(self) -> bool:
         """Whether a new segment is due."""
-        return self._entries >= MOST_ENTRIES or self._bytes >= MOST_BYTES
+        return self._entries > 1 and (self._entries >= MOST_ENTRIES or self._bytes >= MOST_BYTES)
 
     def roll(self, snapshot: Snapshot) -> None:
         """Begin a new segment with the state after the last entry.
@@ -116,6 +121,12 @@ class AdmissionLog:
         """
         self._let_go()
         self._begin(snapshot)
+
+    def renumber(self, number: Ints) -> None:
+        """Streams have other numbers from the next segment on; so have they in what is held."""
+        self.recent = {
+            seq: replace(batch, stream=number[batch.stream]) for seq, batch in self.recent.items()
+        }
 
     def committed(self, seq: int) -> None:
         """Nothing up to `seq` will be read again."""

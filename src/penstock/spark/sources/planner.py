@@ -49,6 +49,12 @@ class LanePlanner:
         rates: Floats = np.nan_to_num(self._rates.newest(rows))
         return rates
 
+    def forget(self, kept: Bools) -> None:
+        """Keep these streams only."""
+        self._rates.forget(kept)
+        known = kept[: len(self._settled)]
+        self._settled, self._need_per_s = self._settled[known], self._need_per_s[known]
+
     def place(
         self, table: StreamTable, rows: Ints, metadata: StreamMetadata, now_s: float,
         steady_s: float,

@@ -23,12 +23,13 @@ from pyspark.sql.streaming.datasource import (
 )
 from pyspark.sql.types import StructType
 
+from penstock.errors import InvalidInput
 from penstock.model.observation import Ints
 from penstock.spark.checkpoint.durable_files import make_directory
 from penstock.spark.routes.method import OFFSET
 from penstock.spark.routes.reading import RoutedReading
 from penstock.spark.sources.backends.backend import Backend, Chunk, Malformed, Positions, Ranges
-from penstock.spark.sources.backends.classes import backend_class, make_backend
+from penstock.spark.sources.backends.classes import OURS, backend_class, make_backend
 from penstock.spark.sources.batch_choice import (
     BatchChoices,
     Bools,
@@ -192,6 +193,8 @@ class PenstockReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         malformed: list[Malformed] = []
         share, place = partition.choice.shed, _first_places(ranges.start).tolist()
         for chunk in backend.read(ranges, plain):
+            if settings.backend not in OURS:
+                _check_arrow(chunk.rows, settings)
             malformed += chunk.malformed
             if chunk.rows.num_rows:
                 rows = _finished(chunk, ranges, arrow, named)
@@ -246,6 +249,17 @@ class PenstockReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if settings["packed"]:
             offset["packed"] = True
         return {**offset, "rows": rows, "seq": seq, "source": settings["source"]}
+
+
+def _check_arrow(rows: pa.RecordBatch, settings: SourceSettings) -> None:
+    """What a class of the user's made, before Spark believes it: a wrong offset ends a JVM."""
+    try:
+        rows.validate(full=True)
+    except pa.ArrowInvalid as error:
+        raise InvalidInput(
+            f"source {settings.source}: {settings.backend} gave rows that are not valid Arrow: "
+            f"{error}"
+        ) from error
 
 
 def _finished(chunk: Chunk, ranges: Ranges, arrow: pa.Schema, named: str | None) -> pa.RecordBatch:

@@ -41,6 +41,7 @@ class SourceSettings:
     dead_letters: str
     letters_age_s: float = 30 * 86_400.0
     letters_bytes: int = 256 * 2**20
+    departed_age_s: float = 30 * 86_400.0
     stream_column: str | None = None
     declared: str | None = None
     discover: bool = True
@@ -97,6 +98,7 @@ def settings_of(
         ),
         letters_age_s=parse_duration_s(streams.dead_letter_age, "dead_letter_age"),
         letters_bytes=streams.dead_letter_mb * 2**20,
+        departed_age_s=parse_duration_s(streams.departed_age, "departed_age"),
         stream_column=streams.stream_column,
         declared=None if streams.declared is None else os.path.abspath(streams.declared),
         discover=streams.discover,

@@ -23,6 +23,7 @@ def summary(table: StreamTable, planner: LanePlanner) -> dict[str, Any]:
     lane = table.lane[present]
     numbers = np.unique(lane[lane != NO_LANE])
     rates = planner.newest_rates(present)
+    taken = int(table.taken.sum()) + table.taken_of_forgotten
     return {
         "streams": {
             "live": int((table.state == LIVE).sum()) - len(table.fault),
@@ -31,8 +32,8 @@ def summary(table: StreamTable, planner: LanePlanner) -> dict[str, Any]:
             "gone": int((table.state == GONE).sum()),
         },
         "waiting_rows": int(table.waiting[present].sum()),
-        "arrived_rows": int(table.taken.sum() + table.waiting[present].sum()),
-        "admitted_rows": int(table.taken.sum()),
+        "arrived_rows": taken + int(table.waiting[present].sum()),
+        "admitted_rows": taken,
         "redirected": planner.redirected,
         "strategy": planner.limits.strategy,
         "lanes": [

@@ -41,11 +41,11 @@ class StreamPoller:
             table.remaining[rows] = -1
             self.frozen = True
         if (table.state[rows] == LEAVING).any():
-            latest = self._hold_leaving(rows, latest, sound)
+            latest = self._hold_leaving(rows, latest, sound, now_s)
         waiting = latest.waiting_rows
         # A stream that is suspended is remembered with what it had.
         table.waiting[rows] = np.where(sound, waiting, table.waiting[rows])
-        table.leave(rows[latest.ended & sound & (waiting == 0)])
+        table.leave(rows[latest.ended & sound & (waiting == 0)], now_s)
         self.sightings.look(rows, np.where(sound, waiting, 0), len(table), now_s)
         self.polled = True
         return latest
@@ -83,7 +83,7 @@ class StreamPoller:
                 table.waiting[row] = 0
                 log.warning("stream %s resumes from its beginning, as requested", name)
 
-    def _hold_leaving(self, rows: Ints, latest: Latest, sound: Bools) -> Latest:
+    def _hold_leaving(self, rows: Ints, latest: Latest, sound: Bools, now_s: float) -> Latest:
         """A leaving stream reaches to where it was when it left, and is gone once that is read."""
         table, waiting = self._table, latest.waiting_rows
         leaving = table.state[rows] == LEAVING
@@ -100,5 +100,5 @@ class StreamPoller:
         reached = table.position.take(rows).same(end) & sound
         done = leaving & ((table.remaining[rows] == 0) | reached)
         held[done] = 0
-        table.leave(rows[done])
+        table.leave(rows[done], now_s)
         return replace(latest, end=end, waiting_rows=held)

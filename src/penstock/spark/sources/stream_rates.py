@@ -47,6 +47,12 @@ class StreamRates:
         self._rates = np.concatenate([self._rates, rate[:, None]], axis=1)[:, -PERIODS_KEPT:]
         self._counted[known], self._since_s[known] = arrived[known], steady_s
 
+    def forget(self, kept: Bools) -> None:
+        """Keep these streams only."""
+        rows = np.flatnonzero(kept[: len(self._counted)])
+        self._rates, self._counted = self._rates[rows], self._counted[rows]
+        self._since_s, self._watched = self._since_s[rows], self._watched[rows]
+
     @property
     def measured(self) -> bool:
         """Whether a period has been measured at all."""

@@ -1,4 +1,8 @@
-"""All streams a source has ever known, as columns; a stream's number is its place for ever."""
+"""All streams that a source knows, as columns; a stream's number is its place in them.
+
+Numbers hold until streams that left long ago are forgotten, which only happens where the log begins
+a new segment: its snapshot has the new numbers, and the entries behind it use them.
+"""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -12,6 +16,7 @@ from penstock.spark.sources.entry import Batch, Joined, Snapshot
 LIVE, LEAVING, GONE = 0, 1, 2
 STATES = ("live", "leaving", "gone")
 NO_LANE = -1
+_COLUMNS = ("lane", "state", "joined_s", "gone_s", "waiting", "taken", "remaining")
 
 
 class StreamTable:
@@ -25,12 +30,14 @@ class StreamTable:
         self.lane: Ints = nothing
         self.state: Ints = nothing
         self.joined_s: Floats = np.empty(0)
+        self.gone_s: Floats = np.empty(0)  # when it left; NaN while it is here
         self.waiting: Ints = nothing
         self.taken: Ints = nothing  # rows admitted since this runner began
         self.final = Positions(nothing, nothing)  # of a leaving stream: where it ends
         self.remaining: Ints = nothing  # of a leaving stream: rows until there; -1: not known yet
         self.fault: dict[int, str] = {}
         self.logged = 0  # streams that the log knows
+        self.taken_of_forgotten = 0  # rows admitted since this runner began
 
     def __len__(self) -> int:
         return len(self.names)
@@ -44,6 +51,7 @@ class StreamTable:
         self.position = _joined(self.position, start)
         self.final = _joined(self.final, start)
         self.joined_s = np.concatenate([self.joined_s, at_s])
+        self.gone_s = np.concatenate([self.gone_s, np.full(count, np.nan)])
         self.lane = np.concatenate([self.lane, zeros + NO_LANE])
         self.remaining = np.concatenate([self.remaining, zeros - 1])
         for column in ("state", "waiting", "taken"):
@@ -55,7 +63,8 @@ class StreamTable:
         if isinstance(entry, Snapshot):
             self.join(entry.names, entry.position, entry.joined_s)
             self.lane = entry.lane.copy()
-            self.state = np.where(entry.gone, GONE, LIVE)
+            self.gone_s = entry.gone_s.copy()
+            self.state = np.where(np.isnan(entry.gone_s), LIVE, GONE)
         else:
             new = entry.joined
             self.join(new.names, new.start, new.at_s)
@@ -74,9 +83,28 @@ class StreamTable:
 
     def snapshot(self, seq: int) -> Snapshot:
         """All of it, for the log."""
-        return Snapshot(
-            seq, list(self.names), self.position, self.lane, self.joined_s, self.state == GONE
-        )
+        return Snapshot(seq, list(self.names), self.position, self.lane, self.joined_s, self.gone_s)
+
+    def forget(self, kept: Bools) -> Ints:
+        """Keep these streams only; the new number of each, or -1 for one that is forgotten."""
+        rows = np.flatnonzero(kept)
+        number = np.full(len(kept), -1, dtype=np.int64)
+        number[rows] = np.arange(len(rows))
+        self.taken_of_forgotten += int(self.taken[~kept].sum())
+        self.names = [self.names[row] for row in rows.tolist()]
+        self.number = {name: place for place, name in enumerate(self.names)}
+        self.position, self.final = self.position.take(rows), self.final.take(rows)
+        for column in _COLUMNS:
+            setattr(self, column, getattr(self, column)[rows])
+        self.fault = {int(number[row]): said for row, said in self.fault.items() if kept[row]}
+        self.logged = int(kept[: self.logged].sum())
+        return number
+
+    def left_before(self, moment_s: float) -> Bools:
+        """Streams that are gone since before a moment."""
+        with np.errstate(invalid="ignore"):
+            found: Bools = (self.state == GONE) & (self.gone_s < moment_s)
+        return found
 
     def present(self) -> Ints:
         """Numbers of the streams that are read."""
@@ -100,13 +128,15 @@ class StreamTable:
         back = np.flatnonzero(is_wanted & (self.state != LIVE))
         left = np.flatnonzero(~is_wanted & (self.state == LIVE))
         self.state[back] = LIVE
+        self.gone_s[back] = np.nan
         self.state[left] = LEAVING
         self.remaining[left] = -1
         return bool(len(new) or len(back) or len(left))
 
-    def leave(self, rows: Ints) -> None:
+    def leave(self, rows: Ints, now_s: float) -> None:
         """Everything these streams had is admitted."""
         self.state[rows] = GONE
+        self.gone_s[rows] = now_s
         self.lane[rows] = NO_LANE
         self.waiting[rows] = 0
         for row in rows.tolist():

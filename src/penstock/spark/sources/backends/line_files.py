@@ -12,7 +12,7 @@ import pyarrow as pa
 from penstock.model.observation import Floats, Ints
 from penstock.spark.sources.backends.backend import Chunk, Malformed, Positions, Ranges
 from penstock.spark.sources.backends.decoding import decode, decode_lines
-from penstock.spark.sources.backends.directory import Directory
+from penstock.spark.sources.backends.directory import SLACK, Directory
 
 SAMPLE_BYTES = 65_536
 FIRST_GUESS_BYTES = 100.0
@@ -115,6 +115,9 @@ class LineFiles:
 
     def _sample(self, streams: Sequence[str], found: Positions, grown: Ints) -> None:
         """Learn how long the lines of new files are, and anew whenever one is twice as long."""
+        if len(self._lines_of) > 2 * len(streams) + SLACK:  # of streams that left
+            known = self._lines_of
+            self._lines_of = {name: known[name] for name in streams if name in known}
         for number in grown.tolist():
             name, size = streams[number], int(found.minor[number])
             lines = self._lines_of.get(name, UNKNOWN)

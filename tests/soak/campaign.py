@@ -1,0 +1,109 @@
+"""Faults of every kind at random, over every form of topology, until there were enough of them.
+
+Run: make soak [FAULTS=500 | MINUTES=30] [SEED=n] [FORMS=fused,apart] [KINDS="full disk,slow disk"]
+A leg is one topology from its start to the comparison of its results; the seed decides the form,
+load, faults and moments of each. What was done is kept in runs/soak/SEED.json after each leg, and
+the same command goes on from there.
+"""
+
+import argparse
+import json
+import random
+import shutil
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from soak import forms, report, written
+from soak.faults import FAULTS
+from soak.leg import Leg
+
+FAULTS_A_LEG = 40
+LEG_S = 420.0  # at most; its streams last a while longer
+
+
+def main() -> int:
+    """The long form."""
+    given = _given()
+    seed = random.randrange(2**31) if given.seed is None else given.seed
+    kept = Path("runs/soak") / f"{seed}.json"
+    kept.parent.mkdir(parents=True, exist_ok=True)
+    document = json.loads(kept.read_text()) if kept.exists() else {"seed": seed, "legs": []}
+    done = sum(len(leg["faults"]) for leg in document["legs"])
+    print(f"seed {seed}: make soak SEED={seed}; {done} faults so far, in {kept}", flush=True)
+    began_s = time.monotonic()
+    failed = False
+    while done < given.faults and time.monotonic() - began_s < 60 * given.minutes:
+        number = len(document["legs"])
+        most = min(FAULTS_A_LEG, given.faults - done)
+        left_s = 60 * given.minutes - (time.monotonic() - began_s)
+        leg = _leg(seed, number, given.forms, given.kinds, most, min(LEG_S, left_s))
+        document["legs"].append(leg)
+        done += len(leg["faults"])
+        failed |= bool(leg["wrong"])
+        document["table"] = report.table(document["legs"])
+        scratch = kept.with_suffix(".new")
+        scratch.write_text(json.dumps(document, indent=1), encoding="utf-8")
+        scratch.replace(kept)
+    print(report.as_text(report.table(document["legs"])))
+    wrong = [one for leg in document["legs"] for one in leg["wrong"]]
+    verdict = "; ".join(["FAILED", *wrong]) if wrong else "nothing lost, nothing twice, no leak"
+    print(f"{done} faults in {len(document['legs'])} legs; seed {seed}; {verdict}")
+    return 1 if failed else 0
+
+
+def _leg(
+    seed: int, number: int, among: list[str], kinds: list[str] | None, most: int, length_s: float
+) -> dict[str, Any]:
+    moments = random.Random(f"{seed} {number // len(among)}")
+    form = moments.sample(among, len(among))[number % len(among)]
+    own = random.Random(f"{seed} {number}").randrange(2**31)
+    print(f"leg {number}: {form}", flush=True)
+    room = Path(tempfile.mkdtemp(prefix="penstock-soak-"))
+    leg = Leg(room, form, own, length_s, lambda line: print(line, flush=True))
+    rows, wrong = 0, list[str]()
+    try:
+        verdict = leg.run(most, pause_s=2.0, kinds=kinds)
+        rows, wrong = verdict.rows, [*verdict.faults, *leg.leaks]
+        print(f"{leg.now_s():6.0f} s  {form}: {verdict.line()}", flush=True)
+    except (RuntimeError, TimeoutError, AssertionError) as failure:
+        wrong = [f"leg {number} ({form}): {str(failure)[-2000:]}"]
+    print("\n".join(f"WRONG: {one}" for one in wrong), flush=True, end="\n" if wrong else "")
+    if wrong:
+        print(f"what it said is in {room}; again: make soak SEED={seed} FORMS={form}", flush=True)
+    else:
+        shutil.rmtree(room)
+    return {
+        "form": form, "seed": own, "rows": rows, "seconds": round(leg.now_s()),
+        "faults": [one.as_json() for one in leg.injected], "met": dict(leg.met), "wrong": wrong,
+    }  # fmt: skip
+
+
+def _given() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--faults", type=int, default=10**9)
+    parser.add_argument("--minutes", type=float, default=10**9)
+    parser.add_argument("--seed", type=int, default=None)
+    parser.add_argument("--forms", type=_words(forms.FORMS), default=list(forms.FORMS))
+    parser.add_argument("--kinds", type=_words(tuple(FAULTS)), default=None)
+    given = parser.parse_args()
+    for form in [form for form in given.forms if written.missing(form)]:
+        print(f"without {form}: {written.missing(form)}")
+        given.forms.remove(form)
+    return given
+
+
+def _words(allowed: tuple[str, ...]) -> Any:
+    def parsed(text: str) -> list[str]:
+        found = [word.strip() for word in text.split(",")]
+        if unknown := [word for word in found if word not in allowed]:
+            raise argparse.ArgumentTypeError(f"{unknown[0]!r}; allowed: {', '.join(allowed)}")
+        return found
+
+    return parsed
+
+
+if __name__ == "__main__":
+    sys.exit(main())

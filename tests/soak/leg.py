@@ -1,0 +1,322 @@
+"""One leg of a soak: a form of topology under random faults, from its start to the verdict."""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from penstock.control.history.store import HistoryStore
+from penstock.errors import PenstockError
+from penstock.spark.sources.program import StreamsProgram
+from soak import forms, load
+from soak.faults import FAULTS, LONGEST_STOP_S
+from soak.processes import Page, Soaked, await_true
+from soak.verify import Verdict, verify
+from soak.written import Writing, writing
+
+START_LIMIT_S, RECOVERY_LIMIT_S = 300.0, 120.0
+FINISH_LIMIT_S = 400.0
+GONE_LIMIT_S = 30.0
+DISK_MB = 384
+
+
+@dataclass(frozen=True)
+class Injected:
+    """A fault as it went."""
+
+    kind: str
+    at_s: float  # since the leg began
+    recovery_s: float
+    restarted: bool = False  # the run ended with one sentence and was started again
+
+    def as_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+@contextmanager
+def small_disk(directory: Path) -> Iterator[bool]:
+    """A directory on a disk of its own that can be filled; False where none can be mounted."""
+    directory.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", f"size={DISK_MB}m,mode=700", "soak", str(directory)]
+    mounted = False
+    if os.geteuid() == 0:
+        with suppress(FileNotFoundError):
+            mounted = subprocess.run(mount, capture_output=True, check=False).returncode == 0
+    try:
+        yield mounted
+    finally:
+        if mounted:
+            subprocess.run(["umount", "--lazy", str(directory)], check=True)
+
+
+class Leg:
+    """One directory, one form, one seed."""
+
+    def __init__(
+        self, room: Path, form: str, seed: int, length_s: float,
+        report: Callable[[str], None] = print, batches: int = 2,
+        longest_stop_s: float = LONGEST_STOP_S, mean_per_s: float = load.MEAN_PER_S,
+    ) -> None:  # fmt: skip
+        self.room, self.directory = room, room / "disk"
+        self.form, self.seed, self.length_s = form, seed, length_s
+        self._mean_per_s = mean_per_s
+        self.moments = random.Random(seed + 1)
+        self.longest_stop_s = longest_stop_s
+        self.small_disk = False
+        self.broker: Any = None
+        self.injected: list[Injected] = []
+        self.met: Counter[str] = Counter()  # moments that were waited for, damage that was refused
+        self.leaks: list[str] = []
+        self._report, self._batches = report, batches
+        self._streams = load.streams(seed, length_s, mean_per_s) if form in forms.GENERATED else {}
+        self._joining = load.joining(self._streams) if self._streams else {}
+        self._joined: set[str] = set()
+        self._ended = threading.Event()
+        self._writer: Writing | None = None
+        self._page: Page | None = None
+        self._began_s = time.monotonic()
+
+    def run(self, faults: int, pause_s: float, kinds: Collection[str] | None = None) -> Verdict:
+        """So many faults, of some kinds if they are named, while there is time and are rows.
+
+        The last is a kill of the driver, whose restart works off the rest.
+        """
+        with ExitStack() as resources:
+            self.small_disk = resources.enter_context(small_disk(self.directory))
+            if self.form in forms.WRITTEN:
+                self._writer = resources.enter_context(writing(self.form, self.room))
+                self.broker = self._writer.broker
+            self._disturb(self._kinds(faults - 1, kinds), pause_s)
+            if self._writer is not None:
+                self._writer.stop()
+            self._join_rest()
+            self._finish()
+            self._look_for_leaks()
+            counts = self._writer.counts if self._writer is not None else {}
+            return verify(self.form, self.directory, self._streams, self.length_s, counts)
+
+    def _kinds(self, faults: int, among: Collection[str] | None) -> Iterator[str]:
+        """Rounds of every kind that is possible, in random order; those that take long once."""
+        possible = [kind for kind, fault in FAULTS.items() if fault.possible(self)]
+        some = [kind for kind in possible if among is None or kind in among]
+        given = 0
+        while given < faults and some:
+            for kind in self.moments.sample(some, len(some))[: faults - given]:
+                if self.now_s() > self.length_s:
+                    return
+                yield kind
+                given += 1
+            some = [kind for kind in some if not FAULTS[kind].slow] or some
+
+    def _disturb(self, kinds: Iterator[str], pause_s: float) -> None:
+        joiner = threading.Thread(target=self._join_in_time, daemon=True)
+        self.start()
+        joiner.start()
+        try:
+            self._recovered(0, ends=False, limit_s=START_LIMIT_S)
+            self._page = Page(self.directory / "history.sqlite")
+            before = self._held()
+            for kind in kinds:
+                time.sleep(self.moments.uniform(0.0, pause_s))  # the random moment itself
+                if not self.program.alive and self.program.told["finished"]:
+                    break  # its streams are at their end
+                self._inject(kind)
+            self._compare(before, self._held())
+        finally:
+            self._ended.set()
+            joiner.join()
+            if self._page is not None:
+                self._page.kill()
+            self.kill_driver()
+
+    def _inject(self, kind: str) -> None:
+        fault = FAULTS[kind]
+        fault.inject(self)
+        over_s, periods = time.monotonic(), self._periods()
+        if kind.startswith("driver killed"):
+            over_s = self._killed_s
+        restarted = self._recovered(self.program.batches, fault.ends)
+        if kind in ("loop ended", "driver killed"):
+            self._await_period(periods)
+        if kind == "page killed":
+            assert self._page is not None
+            if self._page.newest_run() != self._periods()[0]:
+                raise RuntimeError("the page does not know the newest run")
+        took_s = time.monotonic() - over_s
+        self.injected.append(Injected(kind, round(self.now_s(), 1), round(took_s, 2), restarted))
+        self._report(f"{self.now_s():6.0f} s  {self.form}: {kind}, all well {took_s:.1f} s later")
+
+    def _recovered(self, seen: int, ends: bool, limit_s: float = RECOVERY_LIMIT_S) -> bool:
+        """Until more batches have ended; True if the run was started again for that."""
+        restarted = False
+        deadline_s = time.monotonic() + limit_s
+        while self.program.batches < seen + self._batches:
+            if not self.program.alive:
+                if self.program.told["finished"]:
+                    return restarted
+                self._refuse_traceback(ends)
+                self.program.end()
+                self.start()
+                seen, restarted = 0, True
+            if time.monotonic() > deadline_s:
+                raise TimeoutError(f"no batch within {limit_s:.0f} s; {self.program.said()}")
+            time.sleep(0.05)
+        return restarted
+
+    def _refuse_traceback(self, ends: bool) -> None:
+        said = self.program.said()
+        last = said.strip().splitlines()[-1] if said.strip() else ""
+        if not ends or not last.startswith("error: "):
+            raise RuntimeError(f"the program ended by itself:\n{said}")
+        self._report(f"{self.now_s():6.0f} s  {self.form}: it ended: {last[:300]}")
+
+    def now_s(self) -> float:
+        """Since the leg was made."""
+        return time.monotonic() - self._began_s
+
+    def start(self, master: str = "embedded", *more: str) -> None:
+        """Start the program; the last one has ended."""
+        load = (self.seed, self.length_s, self._mean_per_s)
+        self.program = Soaked(self.directory, self.form, *load, master, *more)
+
+    def kill_driver(self) -> None:
+        """kill -9; all processes it had are to be gone soon after."""
+        family = self.program.family() if self.program.alive else []
+        self._killed_s = time.monotonic()
+        with suppress(ProcessLookupError):
+            self.program.signal(signal.SIGKILL)
+        self.program.end()
+        with suppress(TimeoutError):
+            await_true("their end", lambda: not any(map(_lives, family)), GONE_LIMIT_S, 0.05)
+        left = [pid for pid in family if _lives(pid)]
+        self.leaks += [f"process {pid}: {_command(pid)[:80]}" for pid in left]
+
+    def victim(self, word: bytes) -> int:
+        """One of the program's processes with a word in its command."""
+        await_true("a process", lambda: bool(self.program.below(word)), RECOVERY_LIMIT_S, 0.05)
+        return self.moments.choice(self.program.below(word))
+
+    def new_page(self) -> None:
+        """Kill the page and start another."""
+        assert self._page is not None
+        self._page.kill()
+        self._page = Page(self.directory / "history.sqlite")
+
+    def restart_broker(self) -> None:
+        """kill -9 of the server, which keeps what it was sent."""
+        assert self._writer is not None
+        with self._writer.paused:
+            self.broker.kill()
+            self.broker.start()
+
+    def hang_broker(self) -> None:
+        """The server answers nobody for a while, and keeps its connections."""
+        assert self._writer is not None
+        with self._writer.paused:
+            self.broker.signal(signal.SIGSTOP)
+            time.sleep(self.moments.uniform(1.0, self.longest_stop_s))
+            self.broker.signal(signal.SIGCONT)
+
+    def _held(self) -> dict[str, int]:
+        """What the driver's Python holds; nothing where it is not there."""
+        folder = Path(f"/proc/{self.program.process.pid}")
+        try:
+            return {name: len(list((folder / where).iterdir()))
+                    for name, where in (("threads", "task"), ("open files", "fd"))}  # fmt: skip
+        except OSError:
+            return {}
+
+    def _compare(self, before: dict[str, int], after: dict[str, int]) -> None:
+        for name in before.keys() & after.keys():
+            if after[name] > before[name] + 16:
+                self.leaks.append(f"{name} of the driver: {before[name]} -> {after[name]}")
+
+    def _look_for_leaks(self) -> None:
+        """Nothing of attempts, and no file of what was passed on, is left after a good end."""
+        ours, outputs = self.directory / "checkpoint/penstock", self.directory
+        left = [str(p.relative_to(ours)) for p in ours.rglob("*.new")]
+        left += [str(p) for p in outputs.glob("*/_staged/*")]
+        self.leaks += [f"file {name}" for name in left[:5]]
+        if len(left) > 5:
+            self.leaks.append(f"{len(left)} such files in all")
+
+    def _join_in_time(self) -> None:
+        """Let streams join when their time has come, whether the program lives or not."""
+        if not self._joining:
+            return
+        folder = self.directory / "checkpoint/penstock"
+        while not (folder / "sources/rows").is_dir():
+            if self._ended.wait(0.2):
+                return
+        epoch_s = float(json.loads((folder / "epoch.json").read_text())["epoch_s"])
+        for name, at_s in sorted(self._joining.items(), key=lambda item: item[1]):
+            if self._ended.wait(max(0.0, epoch_s + at_s - time.time())):
+                return
+            while not self._join(name):  # its orders may be on a disk that is full
+                if self._ended.wait(0.2):
+                    return
+
+    def _join_rest(self) -> None:
+        for name in [name for name in self._joining if name not in self._joined]:
+            self._join(name)
+
+    def _join(self, name: str) -> bool:
+        asked = StreamsProgram(self.directory / "checkpoint/penstock/sources", ["rows"])
+        try:
+            asked.add(name)
+        except (PenstockError, OSError):
+            return False
+        self._joined.add(name)
+        self._report(f"{self.now_s():6.0f} s  {self.form}: {name} joins")
+        return True
+
+    def _await_period(self, before: tuple[int, int]) -> None:
+        def another() -> bool:
+            run, count = self._periods()
+            return count > 0 and (run, count) != before
+
+        await_true("a period of the loop", another, RECOVERY_LIMIT_S)
+
+    def _periods(self) -> tuple[int, int]:
+        """The newest run and how many periods it has: by number, as clocks are set here."""
+        with HistoryStore(str(self.directory / "history.sqlite"), create=False) as store:
+            run = store.latest_run()
+            return run, len(store.read_observations(run))
+
+    def _finish(self) -> None:
+        """A last run works off what is left, and lets the watermark pass."""
+        for name in ("clock", "sync"):
+            (self.room / name).unlink(missing_ok=True)
+        began_s = time.monotonic()
+        self.start("local[2]", "once")
+        await_true(
+            "a batch", lambda: bool(self.program.batches or not self.program.alive), FINISH_LIMIT_S
+        )
+        took_s = time.monotonic() - began_s
+        self.injected.append(Injected("driver killed", round(self.now_s(), 1), round(took_s, 2)))
+        await_true("the end", lambda: not self.program.alive, FINISH_LIMIT_S)
+        if self.program.end() != 0:
+            raise RuntimeError(f"the last run failed:\n{self.program.said()}")
+
+
+def _lives(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def _command(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode()
+    except OSError:
+        return "gone"
