@@ -24,12 +24,11 @@ from penstock.model.observation import Observation
 from penstock.spark import handles
 from penstock.spark.act.actuator import SparkActuator
 from penstock.spark.act.attached_placements import AttachedPlacements
-from penstock.spark.act.executors import executor_settings
 from penstock.spark.cluster.embedded import EmbeddedCluster
 from penstock.spark.measure.attached import AttachedMeasurer
-from penstock.spark.run.place import build_session
-from spark.sessions import KeptSession
-from spark.test_placement import STREAM, all_to, kill_executor, rows, until
+from spark.placed import STREAM, all_to, kill_executor, rows
+from spark.run_to import until
+from spark.sessions import KeptSession, cluster_session
 
 pytestmark = [pytest.mark.spark, pytest.mark.long]
 
@@ -42,19 +41,7 @@ EVEN = 15.0  # points of a processor between a node's load and the mean
 
 @pytest.fixture(scope="module")
 def session(cluster: EmbeddedCluster, kept_session: KeptSession) -> Iterator[SparkSession]:
-    extra = {
-        **cluster.settings,
-        **executor_settings(EXECUTORS, EXECUTORS),
-        "spark.executor.memory": "512m",
-    }
-
-    def build() -> SparkSession:
-        return build_session(
-            "ordeal", cluster.master_url, key_groups=GROUPS, log_file=kept_session.log_file,
-            quick_start=True, extra=extra,
-        )  # fmt: skip
-
-    with kept_session.lend("ordeal", build) as lent:
+    with cluster_session(kept_session, cluster, "ordeal", GROUPS, EXECUTORS) as lent:
         yield lent
 
 
