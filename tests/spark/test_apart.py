@@ -193,8 +193,8 @@ def test_work_that_two_readers_make_twice_is_told(session: SparkSession, tmp_pat
         made.add(name, f"SELECT * FROM n WHERE n {sign} 3", "n")
         made.sink(f"{name}_out", name, Memory())
     built = build_apart(made, session, Reading(0.0), tmp_path.joinpath).built
-    (told,) = built.repeats
-    assert told.startswith("component n: n runs 2 times per batch: its consumers cannot share its")
+    told = "component n: n runs 2 times per batch: its consumers cannot share its"
+    assert any(one.startswith(told) for one in built.repeats), built.repeats
 
 
 def test_what_cannot_run_is_refused_in_a_sentence(session: SparkSession, tmp_path: Path) -> None:
