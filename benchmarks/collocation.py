@@ -25,8 +25,8 @@ from penstock.spark.cluster.embedded import EmbeddedCluster
 from penstock.spark.run.place import build_session
 
 EXECUTORS, GROUPS = 2, 4
-ROWS, KEYS = 60_000, 60_000  # in a batch; so many keys that nearly every row is passed on
-TURNS, BATCHES, SETTLING = 4, 6, 2
+ROWS, KEYS = 20_000, 20_000  # in a batch; so many keys that nearly every row is passed on
+TURNS, BATCHES, SETTLING = 3, 5, 2
 MEMORY_MB = 768
 
 

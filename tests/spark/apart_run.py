@@ -63,7 +63,11 @@ def loop(directory: Path) -> Topology:
 def main(which: str, directory: Path, once: bool) -> None:
     """Run until killed, or until all rows are worked off."""
     settings = Settings(
-        period_s=2.0, policy="static", key_groups=2, history=str(directory / "history.sqlite")
+        period_s=2.0,
+        policy="static",
+        allocation="milp",
+        key_groups=2,
+        history=str(directory / "history.sqlite"),
     )
     place = Place(
         "local[4]", directory / "checkpoint", directory / "spark.log", once=once, apart=True

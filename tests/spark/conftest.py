@@ -27,13 +27,19 @@ def spark(kept_session: KeptSession) -> Iterator[SparkSession]:
 
 @pytest.fixture(scope="module")
 def session(request: pytest.FixtureRequest, kept_session: KeptSession) -> Iterator[SparkSession]:
-    """A local session of Penstock's own, with as many KEY_GROUPS as the file says, or 2."""
+    """A local session of Penstock's own, with as many KEY_GROUPS as the file says, or 2.
+
+    One that says APART has more processors than the machine has cores, shared out among queries.
+    """
+    apart = getattr(request.module, "APART", False)
 
     def build() -> SparkSession:
         return build_session(
-            "tests", key_groups=2, log_file=kept_session.log_file, quick_start=True
-        )
+            "tests", "local[6]" if apart else "local[2]", key_groups=2,
+            log_file=kept_session.log_file, quick_start=True,
+            extra={"spark.scheduler.mode": "FAIR"} if apart else None,
+        )  # fmt: skip
 
     key_groups = {"spark.sql.shuffle.partitions": str(getattr(request.module, "KEY_GROUPS", 2))}
-    with kept_session.lend("penstock", build, key_groups) as lent:
+    with kept_session.lend("apart" if apart else "penstock", build, key_groups) as lent:
         yield lent

@@ -1,8 +1,19 @@
-"""A running topology waited for: to its end, or for some batches."""
+"""Waiting: for a condition, and for a running topology to end or to do some batches."""
+
+import time
+from collections.abc import Callable
 
 from penstock.spark.run.together import RunningTopology
 
 LIMIT_S = 120
+
+
+def until(condition: Callable[[], object], limit_s: float = 90) -> None:
+    """Wait for a condition, and fail when it does not come."""
+    deadline = time.monotonic() + limit_s
+    while not condition():
+        assert time.monotonic() < deadline, "the condition did not come in time"
+        time.sleep(0.05)
 
 
 def run_to(running: RunningTopology, batches: int | None) -> None:

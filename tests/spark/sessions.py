@@ -13,8 +13,10 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from penstock.spark.cluster.embedded import start_driver_jvm
+from penstock.spark.act.executors import executor_settings
+from penstock.spark.cluster.embedded import EmbeddedCluster, start_driver_jvm
 from penstock.spark.cluster.session import settings
+from penstock.spark.run.place import build_session
 
 Build = Callable[[], SparkSession]
 
@@ -40,6 +42,27 @@ def plain_session(more: Mapping[str, str]) -> SparkSession:
     session = builder.getOrCreate()
     session.sparkContext.setLogLevel("ERROR")
     return session
+
+
+@contextmanager
+def cluster_session(
+    kept: "KeptSession", cluster: EmbeddedCluster, name: str, key_groups: int, executors: int
+) -> Iterator[SparkSession]:
+    """A session of ours with so many executors of one slot each, all there from the start."""
+    extra = {
+        **cluster.settings,
+        **executor_settings(executors, executors),
+        "spark.executor.memory": "512m",
+    }
+
+    def build() -> SparkSession:
+        return build_session(
+            name, cluster.master_url, key_groups=key_groups, log_file=kept.log_file,
+            quick_start=True, extra=extra,
+        )  # fmt: skip
+
+    with kept.lend(name, build) as lent:
+        yield lent
 
 
 class KeptSession:

@@ -24,12 +24,12 @@ from penstock.model.observation import Observation
 from penstock.spark import handles
 from penstock.spark.act.actuator import SparkActuator
 from penstock.spark.act.attached_placements import AttachedPlacements
-from penstock.spark.act.executors import executor_settings
+from penstock.spark.act.executors import SparkExecutors
 from penstock.spark.cluster.embedded import EmbeddedCluster
 from penstock.spark.measure.attached import AttachedMeasurer
-from penstock.spark.run.place import build_session
-from spark.sessions import KeptSession
-from spark.test_placement import STREAM, all_to, kill_executor, rows, until
+from spark.placed import STREAM, all_to, kill_executor, rows
+from spark.run_to import until
+from spark.sessions import KeptSession, cluster_session
 
 pytestmark = [pytest.mark.spark, pytest.mark.long]
 
@@ -42,19 +42,7 @@ EVEN = 15.0  # points of a processor between a node's load and the mean
 
 @pytest.fixture(scope="module")
 def session(cluster: EmbeddedCluster, kept_session: KeptSession) -> Iterator[SparkSession]:
-    extra = {
-        **cluster.settings,
-        **executor_settings(EXECUTORS, EXECUTORS),
-        "spark.executor.memory": "512m",
-    }
-
-    def build() -> SparkSession:
-        return build_session(
-            "ordeal", cluster.master_url, key_groups=GROUPS, log_file=kept_session.log_file,
-            quick_start=True, extra=extra,
-        )  # fmt: skip
-
-    with kept_session.lend("ordeal", build) as lent:
+    with cluster_session(kept_session, cluster, "ordeal", GROUPS, EXECUTORS) as lent:
         yield lent
 
 
@@ -160,6 +148,7 @@ def test_a_skewed_query_is_balanced_and_drained_within_its_limits(
     def collect(batch: DataFrame, _: int) -> None:
         counted.update({(r.bucket, r.since.timestamp()): r.n for r in batch.collect()})
 
+    SparkExecutors(session).act(SetExecutors(EXECUTORS))  # one fewer after the policy before
     until(lambda: len(handles.active_executor_ids(session)) == EXECUTORS)
     frame = skewed(session, epoch_s)
     writer = frame.writeStream.outputMode("append").option("checkpointLocation", str(tmp_path))
@@ -169,7 +158,8 @@ def test_a_skewed_query_is_balanced_and_drained_within_its_limits(
         rounds.observe()
         (placement,) = rounds.placements.current
         nodes = sorted(handles.active_executor_ids(session))
-        until(lambda: placement.move(all_to(placement, nodes[:1])).waiting == ())
+        # Spark runs a task elsewhere once the busy executor has kept it waiting for three seconds.
+        until(lambda: len(placement.move(all_to(placement, nodes[:1])).waiting) <= GROUPS // 2)
         first, _ = rounds.round(EXECUTORS)
         assert first.moves
         settled = rounds.until_settled(EXECUTORS)

@@ -21,33 +21,21 @@ from penstock.model.topology import Topology
 from penstock.spark.act.apart import ApartActuator
 from penstock.spark.act.executors import SparkExecutors
 from penstock.spark.channels.log import Channel
+from penstock.spark.compile.apart import build_apart
+from penstock.spark.compile.inspection import Reading
 from penstock.spark.measure.apart import ApartMeasurer
 from penstock.spark.run.apart import RunningApart
-from penstock.spark.run.place import build_session
 from penstock.spark.run.together import Pace, RunningTopology
 from penstock.workloads.generator import Generator
 from penstock.workloads.profiles import constant
-from spark.sessions import KeptSession
 
 pytestmark = pytest.mark.spark
+
+APART, KEY_GROUPS = True, 4
 
 WAIT_S = 0.002
 ROWS = 1_500
 LIMIT_S = 120.0
-
-
-@pytest.fixture(scope="module")
-def session(kept_session: KeptSession) -> Iterator[SparkSession]:
-    """More processors than the machine has cores, shared out among queries."""
-
-    def build() -> SparkSession:
-        return build_session(
-            "tests", "local[6]", key_groups=4, log_file=kept_session.log_file, quick_start=True,
-            extra={"spark.scheduler.mode": "FAIR"},
-        )  # fmt: skip
-
-    with kept_session.lend("apart", build) as lent:
-        yield lent
 
 
 def windows(rows: int | None = ROWS) -> Topology:
@@ -192,6 +180,21 @@ def test_a_channel_that_two_topologies_share_keeps_what_the_slower_needs(
     # A reader is told of its last batch when it plans the one after it.
     assert channel.positions() == {"quick": 750, "slow": 750}
     assert len(list((where / "data").iterdir())) == 2
+
+
+def test_work_that_two_readers_make_twice_is_told(session: SparkSession, tmp_path: Path) -> None:
+    made = Topology("twice", max_latency="5s")
+    made.source("rows", Generator(constant(10.0), rows=10))
+    made.add("timed", lambda rows: rows.withWatermark("at", "1 second"), "rows")
+    made.add(
+        "n", "SELECT key, count(*) AS n FROM timed GROUP BY key, window(at, '1 second')", "timed"
+    )
+    for name, sign in (("few", "<"), ("many", ">=")):
+        made.add(name, f"SELECT * FROM n WHERE n {sign} 3", "n")
+        made.sink(f"{name}_out", name, Memory())
+    built = build_apart(made, session, Reading(0.0), tmp_path.joinpath).built
+    told = "component n: n runs 2 times per batch: its consumers cannot share its"
+    assert any(one.startswith(told) for one in built.repeats), built.repeats
 
 
 def test_what_cannot_run_is_refused_in_a_sentence(session: SparkSession, tmp_path: Path) -> None:

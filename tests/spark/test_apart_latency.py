@@ -22,26 +22,15 @@ from penstock.scaling.policies.policy import ScalingContext
 from penstock.spark.measure.apart import ApartMeasurer
 from penstock.spark.run.apart import RunningApart
 from penstock.spark.run.elastic import ElasticRun
-from penstock.spark.run.place import Place, build_session
+from penstock.spark.run.place import Place
 from penstock.workloads.generator import Generator
 from penstock.workloads.profiles import constant
-from spark.sessions import KeptSession
 
 pytestmark = pytest.mark.spark
 
+APART, KEY_GROUPS = True, 4
+
 RATE = 200.0
-
-
-@pytest.fixture(scope="module")
-def session(kept_session: KeptSession) -> Iterator[SparkSession]:
-    def build() -> SparkSession:
-        return build_session(
-            "tests", "local[6]", key_groups=4, log_file=kept_session.log_file, quick_start=True,
-            extra={"spark.scheduler.mode": "FAIR"},
-        )  # fmt: skip
-
-    with kept_session.lend("apart", build) as lent:
-        yield lent
 
 
 class Probe:

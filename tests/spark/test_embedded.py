@@ -7,7 +7,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
@@ -21,6 +20,7 @@ from penstock.errors import InvalidInput, Unavailable
 from penstock.spark.cluster import launch, standing
 from penstock.spark.cluster.embedded import EmbeddedCluster, compiler_options
 from penstock.spark.cluster.supervisor import ClusterState, process_started, write_state
+from spark.run_to import until
 
 pytestmark = pytest.mark.spark
 
@@ -42,13 +42,6 @@ with EmbeddedCluster(slots=2) as cluster:
     print(cluster.directory, flush=True)
     time.sleep(600)
 """
-
-
-def until(condition: Callable[[], object], limit_s: float = 60) -> None:
-    deadline = time.monotonic() + limit_s
-    while not condition():
-        assert time.monotonic() < deadline, "the condition did not come in time"
-        time.sleep(0.05)
 
 
 def processes_of(directory: str | Path) -> dict[int, str]:

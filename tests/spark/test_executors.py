@@ -1,7 +1,7 @@
 """Executors grow and shrink on a real standalone cluster while a query runs, and lose nothing."""
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
@@ -16,6 +16,7 @@ from penstock.spark import handles
 from penstock.spark.act.executors import SparkExecutors, executor_settings
 from penstock.spark.cluster.embedded import EmbeddedCluster
 from penstock.spark.run.attached import Attached
+from spark.run_to import until
 from spark.sessions import KeptSession, plain_session
 
 pytestmark = pytest.mark.spark
@@ -35,13 +36,6 @@ def session(cluster: EmbeddedCluster, kept_session: KeptSession) -> Iterator[Spa
     }
     with kept_session.lend("executors", lambda: plain_session(settings)) as lent:
         yield lent
-
-
-def until(condition: Callable[[], object], limit_s: float = 90) -> None:
-    deadline = time.monotonic() + limit_s
-    while not condition():
-        assert time.monotonic() < deadline, "the condition did not come in time"
-        time.sleep(0.05)
 
 
 def test_one_three_one_under_a_running_query(

@@ -1,6 +1,5 @@
 """Equivalent forms on Spark: each answers alike, and a change needs no restart."""
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,27 +11,15 @@ from penstock.errors import InvalidTopology
 from penstock.model.sinks import Memory
 from penstock.model.topology import Topology
 from penstock.spark.act.actuator import SparkActuator
-from penstock.spark.run.place import build_session
 from penstock.spark.run.together import Pace, RunningTopology
 from penstock.workloads.generator import Generator
 from penstock.workloads.profiles import constant
-from spark.sessions import KeptSession
 
 pytestmark = pytest.mark.spark
 
+APART, KEY_GROUPS = True, 4
+
 ROWS = 1_000
-
-
-@pytest.fixture(scope="module")
-def session(kept_session: KeptSession) -> Iterator[SparkSession]:
-    def build() -> SparkSession:
-        return build_session(
-            "tests", "local[6]", key_groups=4, log_file=kept_session.log_file, quick_start=True,
-            extra={"spark.scheduler.mode": "FAIR"},
-        )  # fmt: skip
-
-    with kept_session.lend("apart", build) as lent:
-        yield lent
 
 
 def topology(form: str = "SELECT row, 'index' AS form FROM rows") -> Topology:

@@ -1,7 +1,5 @@
 """The handles answer on the pinned Spark, and say so where they cannot."""
 
-import time
-from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -14,16 +12,9 @@ from penstock.errors import Unavailable
 from penstock.spark import handles
 from penstock.spark.act.executors import SparkExecutors
 from penstock.spark.handles import Family
+from spark.run_to import until
 
 pytestmark = pytest.mark.spark
-
-
-def until(condition: Callable[[], object], limit_s: float = 60) -> None:
-    """Wait for a condition, and fail when it does not come."""
-    deadline = time.monotonic() + limit_s
-    while not condition():
-        assert time.monotonic() < deadline, "the condition did not come in time"
-        time.sleep(0.05)
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,7 @@ import os
 import signal
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,76 +22,37 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
 from penstock.control.actions import Move, MoveKeyGroups, SetExecutors
 from penstock.errors import InvalidInput
+from penstock.model.plan_document import Group
 from penstock.model.sinks import Memory
 from penstock.model.topology import Topology
 from penstock.spark import handles
 from penstock.spark.act.actuator import SparkActuator
-from penstock.spark.act.executors import executor_settings
 from penstock.spark.act.placement import Placement
 from penstock.spark.cluster.embedded import EmbeddedCluster
+from penstock.spark.compile.fused import PlanChoice
+from penstock.spark.run.apart import RunningApart
 from penstock.spark.run.controlled import placements_of
-from penstock.spark.run.place import build_session
 from penstock.spark.run.together import RunningTopology
-from penstock.spark.sources.generator_source import FORMAT
-from penstock.workloads.generator import Generator
-from penstock.workloads.profiles import constant
 from spark.killed_program import processes_below
-from spark.sessions import KeptSession
+from spark.placed import STREAM, all_to, kill_executor, rows
+from spark.run_to import until
+from spark.sessions import KeptSession, cluster_session
 
 pytestmark = pytest.mark.spark
 
 RUNNER = b"pyspark.sql.streaming.python_streaming_source_runner"
 GROUPS, EXECUTORS = 3, 3
-STREAM = Generator(constant(400.0), keys=50, skew=0.9, seed=3, lanes=1, max_rows=2_000)
 
 
 @pytest.fixture(scope="module")
 def session(cluster: EmbeddedCluster, kept_session: KeptSession) -> Iterator[SparkSession]:
-    extra = {
-        **cluster.settings,
-        **executor_settings(EXECUTORS, EXECUTORS),
-        "spark.executor.memory": "512m",
-    }
-
-    def build() -> SparkSession:
-        return build_session(
-            "placement", cluster.master_url, key_groups=GROUPS, log_file=kept_session.log_file,
-            quick_start=True, extra=extra,
-        )  # fmt: skip
-
-    with kept_session.lend("placement", build) as lent:
+    with cluster_session(kept_session, cluster, "placement", GROUPS, EXECUTORS) as lent:
         yield lent
-
-
-def until(condition: Callable[[], object], limit_s: float = 90) -> None:
-    deadline = time.monotonic() + limit_s
-    while not condition():
-        assert time.monotonic() < deadline, "the condition did not come in time"
-        time.sleep(0.05)
-
-
-def rows(session: SparkSession, epoch_s: float) -> DataFrame:
-    options = {"generator": STREAM.to_json(), "epoch_s": repr(epoch_s), "stream": "rows"}
-    return session.readStream.format(FORMAT).options(**options).load()
 
 
 def start(frame: DataFrame, place: Path, mode: str, sink: Any = None) -> StreamingQuery:
     writer = frame.writeStream.outputMode(mode).option("checkpointLocation", str(place))
     return (writer.foreachBatch(sink) if sink else writer.format("noop")).start()
-
-
-def kill_executor(session: SparkSession, executor: str) -> None:
-    """kill -9 the process of one executor of this session."""
-    application = str(session.sparkContext.applicationId)
-    for entry in Path("/proc").glob("[0-9]*/cmdline"):
-        try:
-            words = entry.read_bytes().decode(errors="replace").split("\0")
-        except OSError:
-            continue
-        if application in words and words[words.index("--executor-id") + 1] == executor:
-            os.kill(int(entry.parent.name), signal.SIGKILL)
-            return
-    pytest.fail(f"executor {executor} has no process")
 
 
 def executors_of(placement: Placement) -> dict[tuple[str, int], str]:
@@ -100,15 +61,6 @@ def executors_of(placement: Placement) -> dict[tuple[str, int], str]:
         for name, groups in placement.observe().items()
         for group, node in enumerate(groups.node)
     }
-
-
-def all_to(placement: Placement, nodes: list[str]) -> list[Move]:
-    """Every key group to the nodes in turn."""
-    return [
-        Move(name, group, nodes[group % len(nodes)])
-        for name, groups in placement.observe().items()
-        for group in range(len(groups.node))
-    ]
 
 
 @pytest.mark.long
@@ -206,6 +158,56 @@ def test_key_groups_of_a_query_that_was_started_again_are_placed(
         assert nodes[0] not in executors_of(placements[0]).values()
         for placement in placements:
             placement.close()
+
+
+@pytest.mark.long
+def test_key_groups_of_a_fused_component_apart_are_placed_by_several_in_a_task(
+    session: SparkSession, tmp_path: Path
+) -> None:
+    made = Topology("placed", max_latency="60s")
+    made.source("rows", STREAM)
+    made.add("cut", "SELECT key, key % 4 AS bucket, at FROM rows", "rows")
+
+    @made.operator("cut")
+    def by_key(cut: DataFrame) -> DataFrame:
+        timed = cut.withWatermark("at", "1 second")
+        return timed.groupBy("key", "bucket", F.window("at", "1 second")).agg(
+            F.count("*").alias("n")
+        )
+
+    made.add(
+        "by_bucket",
+        """SELECT bucket, window(window, '1 second').start AS since, sum(n) AS n
+           FROM by_key GROUP BY bucket, window(window, '1 second')""",
+        "by_key",
+    )
+    made.sink("out", "by_bucket", Memory())
+    fused = PlanChoice((Group(("by_key", "by_bucket"), ("bucket",)),))
+    running = RunningApart(made, session, tmp_path / "c", choice=fused, processors={"by_key": 2})
+    with running:
+        placements = placements_of(running)
+        running.place_key_groups(placements)
+        place = [query.plan.name for query in running.built.queries].index("placed-by_key")
+        until(lambda: placements[place].components == ("by_key",))
+        placement = placements[place]
+        nodes = sorted(handles.active_executor_ids(session))
+        for plan in (nodes[:1], nodes[1:], nodes):
+            wanted = [Move("by_key", group, plan[group % len(plan)]) for group in range(GROUPS)]
+            assert placement.move(wanted).waiting == ()
+            assert executors_of(placement) == {(m.component, m.key_group): m.node for m in wanted}
+        enough = len(running.rows("out")) + 8
+        until(lambda: len(running.rows("out")) >= enough)
+        for one in placements:
+            one.close()
+        epoch_s = running.epoch_s
+    found = [(row.bucket, row.since.timestamp(), row.n) for row in running.rows("out")]
+    last_s = max(since for _, since, _ in found) + 1
+    batch = STREAM.batch(0, STREAM.available(last_s - epoch_s + 1), epoch_s)
+    at_s = batch.column("at").cast("int64").to_numpy() // 1_000_000
+    buckets = batch.column("key").to_numpy() % 4
+    kept = at_s < last_s
+    expected = Counter(zip(buckets[kept].tolist(), at_s[kept].tolist(), strict=True))
+    assert sorted(found) == sorted((bucket, float(s), n) for (bucket, s), n in expected.items())
 
 
 def counting_function() -> Any:

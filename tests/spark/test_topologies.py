@@ -93,7 +93,7 @@ def test_a_watermark_before_a_split_is_not_lost(session: SparkSession, tmp_path:
         made.add(name, COUNTS.replace("{timed}", "timed"), "timed")
         made.sink(f"{name}_out", name, Memory())
     with RunningTopology(made, session, tmp_path / "c", ONCE) as running:
-        assert any("timed runs 2 times" in reason for reason in running.built.plan.reasons)
+        assert any("timed runs 2 times" in reason for reason in running.built.repeats)
         assert running.wait(90)
         assert sum(entry.rows for entry in running.ledger.take()) == pytest.approx(6000)
         expected = expected_counts(running.epoch_s, lambda rows: rows["value"] >= 0)

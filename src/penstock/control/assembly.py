@@ -53,7 +53,7 @@ def rooms_for(
         guards=guards if guards is not None else standard_guards(settings, slots),
         shadows=shadow_policies(settings, slots),
         foresight=Foresight(settings.foresight_s),
-        allocating=allocating_of(settings) if controlled.sharing == "time" else None,
+        allocating=allocating_of(settings),
         last_resort=last_resort_of(settings, controlled.cheaper_forms, bound_s),
         batch_interval=batch_interval_of(settings, bound_s),
         forms=Forms(controlled.forms, bound_s, controlled.form_costs) if controlled.forms else None,

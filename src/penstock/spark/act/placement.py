@@ -13,7 +13,7 @@ it from a thread of its own, many times a second while there is a wish.
 import logging
 import threading
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -29,6 +29,7 @@ from penstock.model.plan import QueryPlan
 from penstock.spark import handles
 from penstock.spark.handles.messages import first_line
 from penstock.spark.handles.state_stores import StoreLocations
+from penstock.spark.measure.batch_work import TaskGroups
 from penstock.spark.measure.key_groups import KeyGroupReader
 
 log = logging.getLogger(__name__)
@@ -58,12 +59,13 @@ class Placement:
 
     def __init__(
         self, session: SparkSession, query: StreamingQuery, plan: QueryPlan | None = None,
-        prefix: str = "",
+        prefix: str = "", grouping: Callable[[int], TaskGroups | None] = lambda _: None,
     ) -> None:  # fmt: skip
+        """`grouping` says which key groups the tasks of a batch worked on, if not one each."""
         self._session = session
         self._query = query
         self._locations = StoreLocations(session, query)
-        self._reader = KeyGroupReader(session, query, plan, prefix)
+        self._reader = KeyGroupReader(session, query, plan, prefix, grouping)
         self._lock = threading.RLock()  # wishes: set by the loop, reported by the query's thread
         self._wishes: dict[Wish, str] = {}
         self._leaving: frozenset[str] = frozenset()
@@ -77,6 +79,22 @@ class Placement:
     def components(self) -> tuple[str, ...]:
         """Names of the parts of the query that hold state, as far as batches have shown them."""
         return tuple(self._reader.held)
+
+    def homes(self, component: str, key_groups: int) -> tuple[list[str], list[float]]:
+        """Where the next batch should work on each key group, and what that usually takes.
+
+        "" and nothing where neither is known yet.
+        """
+        held = self._reader.held.get(component)
+        if held is None or held.stores.key_groups != key_groups:
+            return [""] * key_groups, [0.0] * key_groups
+        with self._lock:
+            wishes = dict(self._wishes)
+        found = [
+            wishes.get((component, group)) or self._locations.find(held.stores, group)
+            for group in range(key_groups)
+        ]
+        return found, held.usual_s.tolist()
 
     def observe(self) -> dict[str, KeyGroups]:
         """Run time in the newest batch, size and place of all key groups, by component."""

@@ -79,6 +79,7 @@ def build_apart(
     parts = splitter.parts()
     queries = []
     routes: dict[str, Route] = {}
+    repeats: list[str] = []
     for part in parts:
         own = replace(reading, reuse=True)
         if reading.controls is not None:
@@ -87,6 +88,7 @@ def build_apart(
         groups = own_group if part.component.name in fused else None
         made = build(part.topology, session, own, groups)
         queries.append(_one_query(part, made))
+        repeats += [f"component {part.component.name}: {reason}" for reason in made.repeats]
         routes |= {source.name: source.route for source in made.topology.sources if source.route}
     reasons = tuple(
         f"channel {operator}: {len(readers)} reader(s): {', '.join(readers)}"
@@ -101,7 +103,9 @@ def build_apart(
     routed = topology.rerouted(
         {name: route for name, route in routes.items() if topology.find_source(name)}
     )
-    whole = BuiltTopology(plan, tuple(queries), inspection.schemas, keys, inspection, routed)
+    whole = BuiltTopology(
+        plan, tuple(queries), inspection.schemas, keys, inspection, routed, repeats=tuple(repeats)
+    )
     return BuiltApart(whole, tuple(parts), channels, splitter.edges(), inspection)
 
 

@@ -83,6 +83,7 @@ class BuiltTopology:
     topology: Topology  # as it runs: declared, but for the order of stateless operators
     orders: Orders = ()  # of runs that are carried out in another order than declared
     notes: tuple[str, ...] = ()  # on orders that were wanted
+    repeats: tuple[str, ...] = ()  # work that is done more than once per batch, and why
 
 
 def build(
@@ -172,12 +173,6 @@ class _Builder:
             check_plan(self.topology, self.inspection, wanted)
             return self._built(wanted, [self._as_planned(query) for query in wanted.queries])
         queries, reasons = self._by_mode()
-        reasons += [
-            f"{node} runs {query.sharing.copies[node]} times per batch: "
-            f"{self._why_repeated(node, query.sharing)}"
-            for query in queries
-            for node in query.sharing.repeated
-        ]
         plan = TopologyPlan(tuple(query.plan for query in queries), tuple(dict.fromkeys(reasons)))
         return self._built(plan, queries)
 
@@ -185,9 +180,16 @@ class _Builder:
         everything = frozenset(self.topology.graph())
         components = default_components(self.topology, self.inspection, everything)
         keys = {component.name: component.key for component in components}
+        repeats = [
+            f"{node} runs {query.sharing.copies[node]} times per batch: "
+            f"{self._why_repeated(node, query.sharing)}"
+            for query in queries
+            for node in query.sharing.repeated
+        ]
         return BuiltTopology(
-            plan, tuple(queries), self.inspection.schemas, keys, self.inspection, self.topology
-        )
+            plan, tuple(queries), self.inspection.schemas, keys, self.inspection, self.topology,
+            repeats=tuple(dict.fromkeys(repeats)),
+        )  # fmt: skip
 
     def _by_mode(self) -> tuple[list[BuiltQuery], list[str]]:
         """As few queries as Spark allows, and why there is more than one."""
@@ -328,7 +330,8 @@ class _Builder:
         analysis = self.inspection.operators.get(node)
         if analysis is not None and analysis.stateful:
             return (
-                "its consumers cannot share its state; send it to sinks, or let one operator follow"
+                "its consumers cannot share its state; send it to sinks, let one operator follow, "
+                "or run apart with each of these operators declared as separate"
             )
         if node in on_the_way(self.topology):
             return "both forms of an operator stand behind it, of which one gets rows"

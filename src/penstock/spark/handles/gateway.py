@@ -26,6 +26,11 @@ def java_class(spark: SparkSession, name: str) -> Any:
     return class_of(gateway(spark), name)
 
 
+def scala_object(spark: SparkSession, name: str) -> Any:
+    """An object of Scala's by its full name."""
+    return getattr(java_class(spark, f"{name}$"), "MODULE$")
+
+
 def class_of(way_in: Any, name: str) -> Any:
     """The same, where a driver's JVM runs and no session is there yet."""
     return JavaClass(name, way_in._gateway_client)

@@ -5,7 +5,13 @@ from typing import Any
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from penstock.spark.handles.gateway import PYTHON_UTILS, STREAMING, asking, java_class
+from penstock.spark.handles.gateway import (
+    PYTHON_UTILS,
+    STREAMING,
+    asking,
+    java_class,
+    scala_object,
+)
 from penstock.spark.handles.physical_plan import Shape, shape_of
 from penstock.spark.handles.plan_nodes import analysed
 
@@ -31,11 +37,11 @@ def planned_shape(frame: DataFrame, mode: str) -> Shape:
     It is planned over a placeholder for the sources and is not executed.
     """
     spark = frame.sparkSession
-    execution = _scala_object(spark, f"{STREAMING}.runtime.IncrementalExecution")
+    execution = scala_object(spark, f"{STREAMING}.runtime.IncrementalExecution")
     given = [getattr(execution, f"$lessinit$greater$default${n}")() for n in range(12, 17)]
-    offsets = _scala_object(spark, f"{STREAMING}.checkpointing.OffsetSeqMetadata")
+    offsets = scala_object(spark, f"{STREAMING}.checkpointing.OffsetSeqMetadata")
     begun = offsets.apply(0, 0, java_class(spark, PYTHON_UTILS).toScalaMap({}))
-    watermarks = _scala_object(spark, f"{STREAMING}.runtime.WatermarkPropagator").noop()
+    watermarks = scala_object(spark, f"{STREAMING}.runtime.WatermarkPropagator").noop()
     new_id = java_class(spark, "java.util.UUID").randomUUID
     nothing = java_class(spark, "scala.Option").empty()
     made = java_class(spark, f"{STREAMING}.runtime.IncrementalExecution")(
@@ -49,7 +55,3 @@ def planned_shape(frame: DataFrame, mode: str) -> Shape:
 def _output_mode(spark: SparkSession, mode: str) -> Any:
     modes = java_class(spark, "org.apache.spark.sql.streaming.OutputMode")
     return getattr(modes, mode.capitalize())()
-
-
-def _scala_object(spark: SparkSession, name: str) -> Any:
-    return getattr(java_class(spark, f"{name}$"), "MODULE$")

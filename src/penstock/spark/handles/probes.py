@@ -26,6 +26,7 @@ from penstock.spark.handles.gateway import (
     require_constructor,
     require_methods,
 )
+from penstock.spark.handles.grouped_tasks import COALESCER, EXISTING
 from penstock.spark.handles.plans import planned_shape, streaming_refusal
 from penstock.spark.handles.pools import CLASS as POOL_CLASS
 from penstock.spark.handles.pools import FIELDS as POOL_FIELDS
@@ -110,7 +111,10 @@ def can_read_shuffle_sizes(spark: SparkSession) -> None:
 
 
 def can_locate_state(spark: SparkSession) -> None:
-    """The driver says that it knows of no such store."""
+    """The driver says that it knows of no such store, and has what groups partitions."""
+    with asking("have tasks work on several key groups"):
+        require_constructor(spark, COALESCER, 1)
+        require_methods(spark, f"{EXISTING}$", "fromDataset")
     state_location(spark, _NOWHERE)
 
 

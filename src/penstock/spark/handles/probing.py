@@ -20,6 +20,7 @@ from penstock.spark.handles import (
     driver,
     exchange_insertion,
     file_scans,
+    grouped_tasks,
     keyed_steps,
     plans,
     pools,
@@ -92,6 +93,7 @@ PROBES: Mapping[Family, Probe] = {
             state_stores.state_location,
             state_stores.report_state_location,
             state_stores.StoreLocations,
+            grouped_tasks.in_tasks,
         ),
     ),
     Family.REWRITE_STATE: Probe(

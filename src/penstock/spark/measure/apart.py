@@ -2,7 +2,8 @@
 
 import math
 import time
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from statistics import fmean
@@ -10,7 +11,8 @@ from statistics import fmean
 import numpy as np
 
 from penstock.control.clock import steady_s
-from penstock.model.observation import ComponentObservation, Flows, Observation
+from penstock.errors import PenstockError
+from penstock.model.observation import ComponentObservation, Flows, KeyGroups, Observation
 from penstock.spark.channels.entries import Entry
 from penstock.spark.compile.apart_split import Part
 from penstock.spark.measure.batch_work import QueryWork
@@ -33,8 +35,13 @@ BULKS = 50  # that tell how rows come to a queue
 class ApartMeasurer:
     """The loop's Measurer over components that run apart."""
 
-    def __init__(self, running: RunningComponents) -> None:
-        self._running = running
+    def __init__(
+        self,
+        running: RunningComponents,
+        held: Callable[[], Mapping[str, KeyGroups]] = dict,
+    ) -> None:
+        """`held` gives the key groups of components in their newest batch, where they are read."""
+        self._running, self._held = running, held
         self._work = WorkOfQueries(running)
         self._nodes = NodeReader(running.session)
         self._services = {query.plan.name: ServiceEstimate() for query in running.built.queries}
@@ -86,10 +93,12 @@ class ApartMeasurer:
             {name: flow.busy_share for name, flow in self._flows.items()},
             {node.name: node.slots for node in nodes},
         )
+        held = self._key_groups(reports, missing)
         components = tuple(
             replace(
                 self._component(part, works.get(part.query), period_s, wall_s),
                 cpu=cpus.get(part.component.name, ()),
+                key_groups=held.get(part.component.name),
             )
             for part in running.apart.parts
         )
@@ -117,6 +126,22 @@ class ApartMeasurer:
             missing=tuple(missing),
             flows=self._between_components(),
         )
+
+    def _key_groups(
+        self, reports: Sequence[BatchReport], missing: list[str]
+    ) -> dict[str, KeyGroups]:
+        """Their load in the period; the newest batch stands for all."""
+        try:
+            held = self._held()
+        except PenstockError as reason:
+            missing.append(f"key groups: {reason}")
+            return {}
+        query = {part.component.name: part.query for part in self._running.apart.parts}
+        ran = Counter(report.query for report in reports)
+        return {
+            name: replace(groups, load_s=groups.load_s * ran[query[name]])
+            for name, groups in held.items()
+        }
 
     def _between_components(self) -> Flows:
         """What went through channels: each of its readers gets all of an operator's rows."""

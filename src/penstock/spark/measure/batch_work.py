@@ -6,7 +6,7 @@ its tasks say how a stage's time divides among the components in it, and how key
 
 import logging
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -30,6 +30,7 @@ from penstock.spark.measure.stage_owners import OwnedPart, owned_parts
 
 log = logging.getLogger(__name__)
 Positions = np.ndarray[tuple[int], np.dtype[np.int64]]
+TaskGroups = Sequence[Sequence[int]]  # the key groups of each task of a stage
 
 
 @dataclass(frozen=True)
@@ -78,9 +79,14 @@ class WorkReader:
     """Follows the jobs of one query."""
 
     def __init__(
-        self, session: SparkSession, query: StreamingQuery, plan: QueryPlan | None
-    ) -> None:
-        """Without a plan, components are the parts of the query that hold state."""
+        self, session: SparkSession, query: StreamingQuery, plan: QueryPlan | None,
+        grouping: Callable[[int], TaskGroups | None] = lambda _: None,
+    ) -> None:  # fmt: skip
+        """Without a plan, components are the parts of the query that hold state.
+
+        `grouping` says which key groups the tasks of a batch worked on, if not one each.
+        """
+        self._grouping = grouping
         components = plan.components if plan is not None else ()
         self._session = session
         self._query = query
@@ -192,9 +198,11 @@ class WorkReader:
                     routed = _route_load(tasks[stage.id], rows, routes.get(owned.routed))
                     routes[owned.routed] = routed
                 if owned.part.stateful:
+                    grouping = self._grouping(newest.batch_id or 0)
                     load = _group_load(
-                        owned.part, tasks[stage.id], rows, self._groups.get(owned.component)
-                    )
+                        owned.part, tasks[stage.id], rows, self._groups.get(owned.component),
+                        grouping,
+                    )  # fmt: skip
                     groups[owned.component] = self._groups[owned.component] = load
         for job in known:
             ranks = self._by_rank[len(stages[job.id])]
@@ -260,12 +268,21 @@ def _route_load(tasks: TaskColumns, rows: Ints, others: RouteLoad | None) -> Rou
 
 
 def _group_load(
-    part: StagePart, tasks: TaskColumns, rows: Positions, before: GroupLoad | None
-) -> GroupLoad:
+    part: StagePart, tasks: TaskColumns, rows: Positions, before: GroupLoad | None,
+    grouping: TaskGroups | None = None,
+) -> GroupLoad:  # fmt: skip
+    """What each key group took; of several that one task worked on, all as much."""
     count = part.key_groups
     run_time_s, executor = np.zeros(count), np.full(count, "", dtype=np.dtype("<U64"))
     if before is not None and len(before.run_time_s) == count:
         run_time_s, executor = before.run_time_s.copy(), before.executor.copy()
+    if grouping is not None:
+        for row in rows.tolist():
+            task = int(tasks.partition[row])
+            mine = list(grouping[task]) if task < len(grouping) else []
+            run_time_s[mine] = tasks.run_time_ms[row] / 1e3 / max(1, len(mine))
+            executor[mine] = tasks.executor[row]
+        return GroupLoad(run_time_s, executor, part.stateful, part.joins)
     group = tasks.partition[rows] - part.first_task
     inside = group < count
     run_time_s[group[inside]] = tasks.run_time_ms[rows][inside] / 1e3

@@ -5,7 +5,8 @@ has ended, and their tasks from the driver's status store.
 """
 
 import threading
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +19,7 @@ from penstock.spark import handles
 from penstock.spark.checkpoint.state_size import state_bytes
 from penstock.spark.handles import BatchExecution, Texts
 from penstock.spark.handles.state_stores import Stores
-from penstock.spark.measure.batch_work import GroupLoad, WorkReader
+from penstock.spark.measure.batch_work import GroupLoad, TaskGroups, WorkReader
 
 NEWEST_WEIGHT = 0.3  # of the newest batch in what a key group usually takes
 
@@ -38,13 +39,13 @@ class KeyGroupReader:
 
     def __init__(
         self, session: SparkSession, query: StreamingQuery, plan: QueryPlan | None = None,
-        prefix: str = "",
+        prefix: str = "", grouping: Callable[[int], TaskGroups | None] = lambda _: None,
     ) -> None:  # fmt: skip
-        """`prefix` distinguishes the components of several queries."""
-        self._prefix = prefix
+        """`prefix` distinguishes the components of several queries; `grouping` as in WorkReader."""
+        self._prefix, self._grouping = prefix, grouping
         self._session = session
         self._query = query
-        self._work = WorkReader(session, query, plan)
+        self._work = WorkReader(session, query, plan, grouping)
         self._checkpoint = handles.checkpoint_of(query)
         self._lock = threading.Lock()
         self._begun: BatchExecution | None = None
@@ -71,8 +72,27 @@ class KeyGroupReader:
             held = dict(self.held)
             for name, load in work.groups.items():
                 named = self._prefix + name
-                held[named] = _held(load, held.get(named))
+                if not load.executor.any():
+                    continue  # tasks worked on several, and on which is not known
+                held[named] = _held(self._weighed(name, load), held.get(named))
             self.held, self.newest = held, max(work.batches)
+
+    def _weighed(self, component: str, load: GroupLoad) -> GroupLoad:
+        """Of key groups that one task works on, each with a part of its time by what it reads."""
+        ended = self._ended
+        grouping = None if ended is None else self._grouping(ended.batch_id)
+        if ended is None or not grouping:
+            return load
+        size_bytes = np.ones(len(load.run_time_s))  # where nothing is sent, one is like the other
+        for one in self._work.parts(ended):
+            if one.feeds == component and one.part.shuffle is not None:
+                sizes = handles.shuffle_sizes(self._session, one.part.shuffle, len(size_bytes))
+                np.add.at(size_bytes, sizes.partition, sizes.size_bytes)
+        run_time_s = load.run_time_s.copy()
+        for mine in (list(task) for task in grouping):
+            share = size_bytes[mine] / size_bytes[mine].sum()
+            run_time_s[mine] = share * load.run_time_s[mine].sum()
+        return replace(load, run_time_s=run_time_s)
 
     def traffic(self) -> tuple[GroupTraffic, ...]:
         """Bytes between key groups of consecutive components in a batch, a running mean.

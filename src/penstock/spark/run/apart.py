@@ -6,12 +6,13 @@ import time
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import networkx as nx
 from pyspark.errors import PySparkException
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from penstock.errors import InvalidInput, InvalidTopology
@@ -19,6 +20,8 @@ from penstock.model.plan import TopologyPlan
 from penstock.model.plan_document import Group
 from penstock.model.topology import Topology
 from penstock.spark import handles
+from penstock.spark.act.placed_tasks import PlacedTasks
+from penstock.spark.act.placement import Placement
 from penstock.spark.channels.entries import Entry
 from penstock.spark.channels.log import Channel
 from penstock.spark.checkpoint.plan_agreement import recorded_plan
@@ -28,6 +31,7 @@ from penstock.spark.compile.builder import BuiltQuery, BuiltTopology
 from penstock.spark.compile.fused import PlanChoice
 from penstock.spark.compile.inspection import Reading
 from penstock.spark.measure.batch_arrivals import BatchArrivals
+from penstock.spark.measure.batch_work import TaskGroups
 from penstock.spark.measure.ledger import Ledger, LedgerEntry, WrittenLedger
 from penstock.spark.run.query_restarts import NOT_CONNECTED
 from penstock.spark.run.together import Pace, RunningTopology
@@ -83,6 +87,7 @@ class RunningApart(RunningTopology):
         self._max_rows = max_rows
         self._reached: dict[str, dict[str, Offset]] = {}  # by query and source
         self._position = threading.Lock()
+        self._tasks = PlacedTasks()
 
     def _build(self, reading: Reading) -> BuiltTopology:
         wanted, record = self._choice.plan, recorded_plan(self._checkpoint)
@@ -161,17 +166,31 @@ class RunningApart(RunningTopology):
             self.apart.looped(part),
         )
         self._recall(part, arrivals)
-        component = part.component.name
-        key_groups = int(str(self.session.conf.get("spark.sql.shuffle.partitions")))
         return BatchWriter(
             query,
             self._records(part.query),
             self._calls(part.query, lambda batch_id: self._batch_written(part, arrivals, batch_id)),
             ChannelSide(f"{part.query}-{self._checkpoint.writer_id()}", arrivals.pass_on),
-            (lambda: min(self._parallelism[component], key_groups))
-            if self.apart.narrows(part)
-            else None,
+            partial(self._narrowed, part) if self.apart.narrows(part) else None,
         )
+
+    def _narrowed(self, part: Part, batch: DataFrame, batch_id: int) -> DataFrame:
+        component = part.component.name
+        return self._tasks.narrowed(
+            batch, batch_id, part.query, component, self._parallelism[component]
+        )
+
+    def place_key_groups(self, placements: list[Placement]) -> None:
+        """From the next batches on, tasks work where these want their key groups to be.
+
+        They are in the order of the queries; one that is started again gets another in its place.
+        """
+        names = [query.plan.name for query in self.built.queries]
+        if placements:  # a cluster that cannot place has none
+            self._tasks.placement = lambda query: placements[names.index(query)]
+
+    def grouping(self, query: str, batch_id: int) -> TaskGroups | None:
+        return self._tasks.grouping(query, batch_id)
 
     def _start_query(self, query: BuiltQuery, writer: BatchWriter) -> StreamingQuery:
         """Start one query after the other: the process of a source has ten seconds to come up.

@@ -12,6 +12,7 @@ from penstock.control.assembly import planned_limits
 from penstock.control.controlled import Controlled
 from penstock.control.key_group_count import KeyGroupAdvice
 from penstock.errors import Unavailable
+from penstock.model.observation import KeyGroups
 from penstock.spark.act.actuator import SparkActuator, traffic_of
 from penstock.spark.act.apart import ApartActuator
 from penstock.spark.act.attached_placements import AttachedPlacements
@@ -58,15 +59,18 @@ def together(
     )
 
 
-def apart(running: RunningApart, settings: Settings) -> Controlled:
+def apart(running: RunningApart, settings: Settings, placements: Sequence[Placement]) -> Controlled:
     """Components with processors of their own, as in a network of queues."""
-    executors = SparkExecutors(running.session)
+    placing = settings.allocation is not None
+    executors: SparkActuator | SparkExecutors = (
+        SparkActuator(running.session, placements) if placing else SparkExecutors(running.session)
+    )
     slots = executors.slots_per_executor()
     local = str(running.session.sparkContext.master).startswith("local")
     least = len(running.apart.parts)
     most = max(least, slots * (1 if local else settings.executors_max))
     return Controlled(
-        measurer=ApartMeasurer(running),
+        measurer=ApartMeasurer(running, lambda: _held_by(placements)),
         actuator=ApartActuator(running, executors),
         limits=planned_limits(
             settings, least, most, running.topology.max_latency_s, running.topology.share
@@ -109,19 +113,29 @@ def placements_of(running: RunningTopology) -> list[Placement]:
     if cannot_place(running.session):
         return []
     built = running.built.queries
-    made = [
-        Placement(running.session, started, query.plan)
-        for query, started in zip(built, running.queries, strict=True)
-    ]
+
+    def placement(place: int) -> Placement:
+        name = built[place].plan.name
+        return Placement(
+            running.session, running.queries[place], built[place].plan,
+            grouping=lambda batch_id: running.grouping(name, batch_id),
+        )  # fmt: skip
+
+    made = [placement(place) for place in range(len(built))]
     place_of = {query.plan.name: place for place, query in enumerate(built)}
 
     def started_again(place: int) -> None:
         made[place].close()
-        made[place] = Placement(running.session, running.queries[place], built[place].plan)
+        made[place] = placement(place)
 
     running.before_batch.append(lambda query, _: made[place_of[query]].boundary())
     running.after_restart.append(started_again)
     return made
+
+
+def _held_by(placements: Sequence[Placement]) -> dict[str, KeyGroups]:
+    """The key groups of all queries, by component."""
+    return {name: held for one in placements for name, held in one.observe().items()}
 
 
 def component_edges(running: RunningTopology) -> tuple[tuple[str, str], ...]:

@@ -76,13 +76,13 @@ class ElasticRun:
         topology.check()
         check_last_resort(topology, settings, place.apart)
         if place.apart:
-            check_apart(place.apply, settings.allocation)
+            check_apart(place.apply)
         self.topology = topology
         self.settings = settings
         self.place = place
         self._on_step, self._among = on_step, among
         self._resources = ExitStack()
-        self.placements: list[Placement] = []  # none where components run apart
+        self.placements: list[Placement] = []
 
     def __enter__(self) -> "ElasticRun":
         try:
@@ -190,7 +190,10 @@ class ElasticRun:
 
     def _controlled(self) -> Controlled:
         if isinstance(self.running, RunningApart):
-            return controlled.apart(self.running, self.settings)
+            if self.settings.allocation is not None:
+                self.placements = controlled.placements_of(self.running)
+                self.running.place_key_groups(self.placements)
+            return controlled.apart(self.running, self.settings, self.placements)
         self.placements = controlled.placements_of(self.running)
         subject = controlled.together(self.running, self.settings, self.placements)
         return subject if self._among is None else self._among.portion_of(subject)

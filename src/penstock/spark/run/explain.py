@@ -33,7 +33,7 @@ class Explanation:
     routes: dict[str, str] = field(default_factory=dict)
     shuffles: dict[str, tuple[str, ...]] = field(default_factory=dict)  # of each query
     edges: tuple[tuple[str, str], ...] = ()
-    notes: tuple[str, ...] = ()  # on the order of stateless operators
+    notes: tuple[str, ...] = ()  # on orders, and on work that is done twice
 
     def lines(self) -> list[str]:
         """For a person."""
@@ -79,7 +79,7 @@ def explain(
             routes_in_words(topology, built.topology),
             {query.plan.name: _shuffles(query) for query in built.queries},
             built.topology.edges,
-            built.notes,
+            (*built.notes, *built.repeats),
         )
     finally:
         session.stop()

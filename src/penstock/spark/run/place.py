@@ -64,17 +64,12 @@ def choose_plan(
     return PlanChoice(read_plan_file(Path(wanted)), apply)
 
 
-def check_apart(apply: bool, allocation: str | None) -> None:
+def check_apart(apply: bool) -> None:
     """Refuse what cannot be carried out where components run apart."""
     if apply:
         raise InvalidInput(
             "apply is set, but components are to run apart, where each is a query with a "
             "checkpoint of its own that no other plan goes on with; choose another checkpoint."
-        )
-    if allocation is not None:
-        raise InvalidInput(
-            f"allocation is {allocation!r}, but components are to run apart, where one task works "
-            "on several key groups and Spark chooses its place; leave one of the two out."
         )
 
 

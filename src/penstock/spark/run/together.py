@@ -27,6 +27,7 @@ from penstock.spark.compile.fused import PlanChoice, ShapeGuard, possible_part, 
 from penstock.spark.compile.inspection import Reading
 from penstock.spark.handles.messages import first_line
 from penstock.spark.measure.batch_arrivals import BatchArrivals
+from penstock.spark.measure.batch_work import TaskGroups
 from penstock.spark.measure.consumption import Consumption
 from penstock.spark.measure.ledger import Ledger, LedgerEntry, WrittenLedger
 from penstock.spark.measure.progress import Reports
@@ -201,6 +202,10 @@ class RunningTopology:
     def send_orders(self, what: dict[str, Any]) -> None:
         """Order something else of all sources than before, as fields of `Control`."""
         self.controls.order(self._obeying(*what), **what)
+
+    def grouping(self, query: str, batch_id: int) -> TaskGroups | None:
+        """The key groups of each task of a batch; None: one each."""
+        return None
 
     def _obeying(self, *fields: str) -> list[str]:
         """Sources that can be given such orders."""

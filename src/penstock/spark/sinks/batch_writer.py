@@ -83,7 +83,7 @@ class BatchFailure:
 class BatchWriter:
     """The function of (batch, id) that a query hands its batches to.
 
-    `processors`, if given, says in how many tasks the last stage of a batch may run.
+    `narrowed`, if given, puts the last stage of a batch into as many tasks as it may have.
     """
 
     def __init__(
@@ -92,13 +92,13 @@ class BatchWriter:
         records: CommitRecords,
         calls: BatchCalls,
         side: ChannelSide | None = None,
-        processors: Callable[[], int] | None = None,
+        narrowed: Callable[[DataFrame, int], DataFrame] | None = None,
     ) -> None:
         self._query = query
         self._records = records
         self._calls = calls
         self._side = side
-        self._processors = processors
+        self._narrowed = narrowed
         self._files = [sink for sink in query.sinks if isinstance(sink.sink, Files | ToChannel)]
         self._others = [sink for sink in query.sinks if sink not in self._files]
         for sink in self._files:
@@ -141,9 +141,9 @@ class BatchWriter:
         self._calls.begin(batch_id)
         self._calls.check()
         promised = self._records.promised(batch_id)
-        if self._processors is not None:
+        if self._narrowed is not None:
             # Tasks of several key groups one after the other: state stays where its partition is.
-            batch = batch.coalesce(self._processors())
+            batch = self._narrowed(batch, batch_id)
         if promised is None:
             promised = self._serve(batch, batch_id)
             if self._files:
