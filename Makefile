@@ -7,7 +7,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
 
-.PHONY: help setup lock demo test test-kafka soak fuzz check bench bench-elastic bench-flink arena reproduce docs package clean
+.PHONY: help setup lock demo test test-kafka soak fuzz check bench bench-elastic bench-flink arena reproduce docs site package clean
 
 help: ## Show what there is
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -67,6 +67,10 @@ docs: $(STAMP) ## Make the pages that are made from code
 	$(BIN)/python -m penstock.cli.options_page > docs/options.md
 	$(BIN)/python scripts/architecture.py
 	$(BIN)/python scripts/licences.py
+	$(BIN)/python scripts/reference.py
+
+site: ## Build docs/ as a site, in an environment of its own; dead links fail
+	scripts/site.sh python3
 
 package: ## Build sdist and wheel, check them, install the wheel in a clean environment (DEMO=1: and run the demo from it)
 	scripts/package.sh python3

@@ -62,5 +62,5 @@ def test_a_history_that_is_not_there_is_refused_by_one_name(command: str) -> Non
 
 def test_documented_commands_use_one_name_for_the_history() -> None:
     root = Path(__file__).parents[2]
-    for page in (root / "README.md", *sorted((root / "docs").glob("*.md"))):
+    for page in (root / "README.md", *sorted((root / "docs").rglob("*.md"))):
         assert "--db" not in page.read_text(encoding="utf-8"), page.name

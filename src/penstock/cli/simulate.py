@@ -29,7 +29,7 @@ def simulate(
     scenario: Annotated[
         list[Path],
         typer.Argument(
-            metavar="SCENARIO.toml...",
+            metavar="SCENARIO.toml",
             help="The scenario (docs/simulator.md); several share one cluster.",
         ),
     ],

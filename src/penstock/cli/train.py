@@ -13,7 +13,7 @@ from penstock.model.number_text import share_text
 def train(
     scenarios: Annotated[
         list[Path],
-        typer.Argument(metavar="SCENARIO.toml...", help="Scenarios (docs/simulator.md)."),
+        typer.Argument(metavar="SCENARIO.toml", help="Scenarios (docs/simulator.md)."),
     ],
     name: Annotated[
         str | None,
