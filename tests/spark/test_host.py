@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow.dataset as ds
 import pytest
 
-from penstock.errors import Unavailable
+from penstock.errors import Infeasible, InvalidInput, Unavailable
 from penstock.spark.host.client import Host, connect
 
 pytestmark = pytest.mark.spark
@@ -58,10 +58,10 @@ made.sink("out", "fails", Files({out!r}, format="parquet"))
 class HostProcess:
     """`penstock host` in a process of its own."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, master: str = "local[2]", *more: str) -> None:
         self._said = (directory / "said.txt").open("ab")
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "penstock", "host", "--master", "local[2]",
+            [sys.executable, "-m", "penstock", "host", "--master", master, *more,
              "--directory", str(directory / "host"), "--period", "1s",
              "--history", str(directory / "history.sqlite")],
             stdout=self._said, stderr=self._said,
@@ -131,7 +131,9 @@ def test_everything_comes_back_after_a_kill(place: Path) -> None:
     try:
         host = first.connected()
         assert host.submit(written(place, "double", 1, 2), name="double") is None
-        host.submit(written(place, "triple", 2, 3), name="triple", weight=2.0, community="x")
+        token = host.community("x", least=1, add=("ada",))["ada"]
+        ada = connect(f"127.0.0.1:{host.address.port}", token)
+        ada.submit(written(place, "triple", 2, 3), name="triple", weight=2.0)
         failing = place / "fails.py"
         failing.write_text(FAILS.format(out=str(place / "out-fails")), encoding="utf-8")
         host.submit(f"{failing}:made", name="fails")
@@ -139,6 +141,11 @@ def test_everything_comes_back_after_a_kill(place: Path) -> None:
         awaited(lambda: rows_of(place, "double") and rows_of(place, "triple"))
         said = {one["name"]: one["why"] for one in host.ps()}
         assert "as it was told to" in said["fails"]
+        assert [one["name"] for one in ada.ps()] == ["triple"]
+        row, times = ada.results("triple", rows=1)["rows"][0]
+        assert int(times) == 3 * int(row)
+        with pytest.raises(InvalidInput, match="no topology is named 'double'; known: triple"):
+            ada.results("double")
         host.stop("fails")
     finally:
         first.kill()
@@ -151,6 +158,10 @@ def test_everything_comes_back_after_a_kill(place: Path) -> None:
         assert any("runs" in line for line in host.logs("double"))
         for name, factor in (("double", 2), ("triple", 3)):
             assert rows_of(place, name) == [(row, row * factor) for row in range(ROWS)]
+        spec = f"{place / 'double' / 'flow.py'}:made"
+        with pytest.raises(Infeasible, match="within 0.06 s cannot be kept on this cluster: the"):
+            host.submit(spec, name="hasty", max_latency=0.06, strict=True)
+        assert "hasty" not in states(host)
         os.kill(again.process.pid, 15)
     finally:
         again.close()

@@ -6,22 +6,34 @@ to executors is then sent by value.
 """
 
 import importlib
+import json
 import subprocess
 import sys
 import threading
+from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 
+from penstock.documents import parse_document
 from penstock.errors import InvalidInput
 from penstock.model.topology import Topology
 
 CHECK_LIMIT_S = 120.0
 _PREFIX = "penstock: "
+_FACTS = "penstock facts: "
 _OWN = "penstock_user_"
 _one_at_a_time = threading.Lock()
 
 
-def check_apart(code: Path, file: str, topology: str) -> None:
+@dataclass(frozen=True)
+class Promise:
+    """What a topology's own file promises."""
+
+    max_latency_s: float
+    share: float
+
+
+def check_apart(code: Path, file: str, topology: str) -> Promise:
     """Refuse a file that holds no such topology, or does not come to its end."""
     command = [sys.executable, "-m", "penstock.spark.host.loading", str(code), file, topology]
     try:
@@ -34,8 +46,10 @@ def check_apart(code: Path, file: str, topology: str) -> None:
             f"{file} was not read to its end within {CHECK_LIMIT_S:g} s; put what takes long in "
             "an operator's function."
         ) from error
-    if checked.returncode == 0:
-        return
+    facts = [line for line in checked.stdout.splitlines() if line.startswith(_FACTS)]
+    if checked.returncode == 0 and facts:
+        found = parse_document(facts[-1].removeprefix(_FACTS).encode(), file)
+        return Promise(float(found["max_latency_s"]), float(found["share"]))
     said = [line for line in checked.stdout.splitlines() if line.startswith(_PREFIX)]
     if said:
         raise InvalidInput(said[-1].removeprefix(_PREFIX))
@@ -68,11 +82,14 @@ def _is_below(module: ModuleType, folder: Path) -> bool:
 def main(code: str, file: str, topology: str) -> int:
     """Check one; the sentence goes to standard output."""
     try:
-        load_submitted(Path(code), file, topology, "checked").check()
+        found = load_submitted(Path(code), file, topology, "checked")
+        found.check()
     except InvalidInput as error:
         said = str(error).replace(f"{code}/", "")
         sys.stdout.write(f"{_PREFIX}{said}\n")
         return 2
+    facts = {"max_latency_s": found.max_latency_s, "share": found.share}
+    sys.stdout.write(f"\n{_FACTS}{json.dumps(facts)}\n")
     return 0
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from penstock.config import Settings
 from penstock.errors import Unavailable
 from penstock.spark.host.host import Host
-from penstock.spark.host.messages import MessageServer, read_address
+from penstock.spark.host.messages import Listen, MessageServer, read_address
 from penstock.spark.host.on_spark import SparkRunner
 from penstock.spark.host.registry import Registry
 from penstock.spark.run.before_start import check_master
@@ -17,8 +17,9 @@ from penstock.spark.run.place import Place, open_session
 
 
 def run_host(
-    settings: Settings, master: str, directory: Path, ready: Callable[[str], None]
-) -> None:
+    settings: Settings, master: str, directory: Path, ready: Callable[[str], None],
+    listen: Listen | None = None,
+) -> None:  # fmt: skip
     """Run until SIGTERM or Ctrl-C; what was submitted comes back with the next start."""
     check_master(master)
     try:
@@ -37,13 +38,16 @@ def run_host(
         session = open_session(
             "penstock-host", settings, place, registry.folder / "host", resources, fair=True
         )
-        runner = SparkRunner(session, settings)
+        runner = SparkRunner(session, settings, registry.folder / "costs")
         resources.callback(runner.close)
         host = Host(registry, runner)
         resources.callback(host.end)
         host.come_back()
-        resources.enter_context(MessageServer(host.handle, registry.folder))
+        server = MessageServer(host.handle, registry.folder, host.caller, listen)
+        resources.enter_context(server)
         ready(f"The host runs on {master} in {registry.folder}; submit with `penstock submit`.")
+        if listen is not None:
+            ready(f"Members of communities reach it at {listen.host}:{server.ports[1]}.")
         try:
             while not over.wait(1.0):
                 pass

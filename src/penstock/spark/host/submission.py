@@ -28,6 +28,7 @@ SCHEMA: Schema = {
         "share": {"type": ["number", "null"], "minimum": 0.5, "maximum": 0.9999},
         "weight": {"type": "number", "minimum": 0.001, "maximum": 10_000},
         "community": {"type": "string"},
+        "member": {"type": "string"},
         "stopped": {"type": "boolean"},
     },
 }
@@ -45,6 +46,7 @@ class Submission:
     share: float | None = None
     weight: float = 1.0
     community: str = ""
+    member: str = ""  # of the community, who submitted it
     stopped: bool = False  # by its user; it stays so when the host starts again
 
     def document(self) -> dict[str, Any]:

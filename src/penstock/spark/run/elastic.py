@@ -46,13 +46,12 @@ class Among:
 
     name: str
     session: SparkSession
-    shared: SharedCluster
-    weight: float = 1.0
+    shared: SharedCluster  # which it has joined
 
     def portion_of(self, subject: Controlled) -> Controlled:
         """What is controlled, with processors that the arbiter gives."""
         limits = replace(subject.limits, min_processors=1)
-        self.shared.join(self.name, limits, self.weight)
+        self.shared.begin(self.name, limits)
         return replace(
             subject,
             limits=limits,
