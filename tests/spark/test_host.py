@@ -55,6 +55,33 @@ made.sink("out", "fails", Files({out!r}, format="parquet"))
 """
 
 
+HARMS = """
+import time
+
+import pandas as pd
+from penstock import Files, Generator, Topology, constant
+from pyspark.sql import functions as F
+
+made = Topology("made", max_latency="30s")
+made.source("rows", Generator(constant(300.0), keys=10, seed=1))
+
+
+@F.pandas_udf("long")
+def harms(rows: pd.Series) -> pd.Series:
+    kept = []
+    while True:
+        {harm}
+
+
+@made.operator("rows")
+def bad(rows):
+    return rows.select(harms("row").alias("row"))
+
+
+made.sink("out", "bad", Files({out!r}, format="parquet"))
+"""
+
+
 class HostProcess:
     """`penstock host` in a process of its own."""
 
@@ -83,6 +110,8 @@ class HostProcess:
         self.close()
 
     def close(self) -> None:
+        if sys.exc_info()[0] is not None:
+            self.process.terminate()  # the test has failed before it told the host to end
         self.process.wait(LIMIT_S)
         self._said.close()
 
@@ -166,3 +195,51 @@ def test_everything_comes_back_after_a_kill(place: Path) -> None:
     finally:
         again.close()
     assert again.process.returncode == 0
+
+
+def harmful(place: Path, name: str, harm: str) -> str:
+    file = place / f"{name}.py"
+    text = HARMS.format(harm=harm, out=str(place / f"out-{name}"))
+    file.write_text(text, encoding="utf-8")
+    return f"{file}:made"
+
+
+@pytest.mark.long  # a session of its own
+def test_code_that_hangs_or_eats_memory_harms_no_other(place: Path) -> None:
+    started = HostProcess(place, "local[3]", "--batch-limit", "20s", "--worker-memory-mb", "2048")
+    try:
+        host = started.connected()
+        host.submit(harmful(place, "hangs", "time.sleep(1)"), name="hangs")
+        eats = "kept.append(bytearray(64 * 2**20))"
+        host.submit(harmful(place, "eats", eats), name="eats")
+        awaited(lambda: states(host)["hangs"] == "running")
+        host.submit(written(place, "double", 1, 2), name="double")
+        awaited(lambda: states(host)["eats"] == states(host)["hangs"] == "failed")
+        awaited(lambda: states(host)["double"] == "ended")
+        why = {one["name"]: one["why"] for one in host.ps()}
+        assert "has not ended within 20 s" in why["hangs"]
+        assert "MemoryError" in why["eats"]
+        assert rows_of(place, "double") == [(row, row * 2) for row in range(ROWS)]
+        host.submit(written(place, "triple", 2, 3), name="triple")  # all processors are free again
+        awaited(lambda: states(host)["triple"] == "ended")
+        assert rows_of(place, "triple") == [(row, row * 3) for row in range(ROWS)]
+        os.kill(started.process.pid, 15)
+    finally:
+        started.close()
+
+
+@pytest.mark.long  # a cluster of its own
+def test_topologies_on_a_cluster_that_grows(place: Path) -> None:
+    started = HostProcess(place, "embedded", "--executors-max", "2", "--slots", "2")
+    try:
+        host = started.connected()
+        for name, seed, factor in (("double", 1, 2), ("triple", 2, 3)):
+            host.submit(written(place, name, seed, factor), name=name)
+        awaited(lambda: states(host)["double"] == states(host)["triple"] == "running")
+        awaited(lambda: all(one["state"] == "ended" for one in host.ps()))
+        for name, factor in (("double", 2), ("triple", 3)):
+            assert rows_of(place, name) == [(row, row * factor) for row in range(ROWS)]
+        os.kill(started.process.pid, 15)
+    finally:
+        started.close()
+    assert started.process.returncode == 0

@@ -12,6 +12,7 @@ from penstock.cli.output import JsonFlag, one_line, print_json
 from penstock.cli.settings import with_settings
 from penstock.config import Settings
 from penstock.errors import InvalidInput
+from penstock.model.durations import parse_duration_s
 from penstock.model.number_text import seconds_text, share_text
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The topology, as `penstock ps` has it.")]
@@ -46,6 +47,23 @@ def host(
     key: Annotated[
         Path | None, typer.Option("--key", help="Its private key, if in a file of its own.")
     ] = None,
+    batch_limit: Annotated[
+        str,
+        typer.Option(
+            "--batch-limit",
+            metavar="DURATION",
+            help="A topology whose batch takes longer is ended: it may hold its slots for ever.",
+        ),
+    ] = "10m",
+    worker_memory_mb: Annotated[
+        int,
+        typer.Option(
+            "--worker-memory-mb",
+            min=256,
+            max=1_000_000,
+            help="Memory (address space) that a Python worker may have; more fails its task.",
+        ),
+    ] = 4096,
     *,
     settings: Settings,
 ) -> None:
@@ -63,9 +81,11 @@ def host(
     if listen is not None:
         where = Listen(*host_and_port(listen, "--listen"), certificate, key)
         where.context()  # refused before anything is read or started
-    from penstock.spark.host.program import run_host
+    limit_s = parse_duration_s(batch_limit, "--batch-limit")
+    from penstock.spark.host.program import Bounds, run_host
 
-    run_host(settings, master, directory, lambda line: print(line, flush=True), where)
+    bounds = Bounds(limit_s, worker_memory_mb)
+    run_host(settings, master, directory, lambda line: print(line, flush=True), where, bounds)
 
 
 def submit(

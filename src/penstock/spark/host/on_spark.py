@@ -3,6 +3,7 @@
 import logging
 import math
 import threading
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from penstock.sharing.quotas import Quota
 from penstock.spark import handles
 from penstock.spark.act.executors import SparkExecutors
 from penstock.spark.handles.driver import register_sources
+from penstock.spark.host.batch_watch import BatchWatch
 from penstock.spark.host.costs import Cost, Costs
 from penstock.spark.host.loading import check_apart, load_submitted
 from penstock.spark.host.results import newest_rows
@@ -38,8 +40,12 @@ _REMEMBERED = 12  # periods between two notes of what topologies take
 class SparkRunner:
     """Runs submissions on one cluster, which the arbiter divides among them every period."""
 
-    def __init__(self, session: SparkSession, settings: Settings, costs: Path) -> None:
+    def __init__(
+        self, session: SparkSession, settings: Settings, costs: Path, batch_limit_s: float
+    ) -> None:
+        """A topology whose batch takes longer than the limit is ended."""
         self._session, self._settings, self._costs = session, settings, Costs(costs)
+        self._batch_limit_s = batch_limit_s
         self._executors = SparkExecutors(session)
         self._elastic = not self._executors.unavailable()
         slots = self._executors.slots_per_executor()
@@ -47,7 +53,7 @@ class SparkRunner:
         self.processors = most * slots
         self.shared = SharedCluster(self.processors, slots)
         self._submissions: dict[str, Submission] = {}
-        self._runs: dict[str, ElasticRun] = {}
+        self._runs: dict[str, SparkRunning] = {}
         self._periods = 0
         self._lock = threading.Lock()
         self._clock = WallClock()
@@ -124,9 +130,10 @@ class SparkRunner:
         except BaseException:
             self.left(submission.name)
             raise
+        running = SparkRunning(submission.name, run, self)
         with self._lock:
-            self._runs[submission.name] = run
-        return SparkRunning(submission.name, run, self)
+            self._runs[submission.name] = running
+        return running
 
     def left(self, name: str) -> None:
         """One is over; what it had is free."""
@@ -160,11 +167,13 @@ class SparkRunner:
         if self._periods % _REMEMBERED == 0:
             for submission in submissions:
                 self._remember(submission)
+        for running in runs.values():
+            running.end_if_overdue(self._batch_limit_s)
         for name, processors in decision.plan.processors.items():
             if name in runs:
                 try:
                     handles.set_pool(self._session, name, processors)
-                    runs[name].running.send_parallelism(processors)
+                    runs[name].run.running.send_parallelism(processors)
                 except PenstockError as error:
                     log.warning("%s keeps the pool it has: %s", name, error)
         if self._elastic and runs:
@@ -187,18 +196,32 @@ class SparkRunning:
     """One submission that runs."""
 
     def __init__(self, name: str, run: ElasticRun, runner: SparkRunner) -> None:
-        self._name, self._run, self._runner = name, run, runner
-        self._ending = threading.Event()
+        self._name, self.run, self._runner = name, run, runner
+        self._ending, self._overdue = threading.Event(), ""
+        self._watch = BatchWatch()
+        run.running.before_batch.append(
+            lambda query, batch: self._watch.began(query, batch, time.monotonic())
+        )
+        run.running.after_batch.append(lambda query, _: self._watch.ended(query))
+
+    def end_if_overdue(self, limit_s: float) -> None:
+        """Let it fail if a batch of it does not end."""
+        said = self._watch.overdue(limit_s, time.monotonic())
+        if said is not None:
+            self._overdue = said
+            self._ending.set()
 
     def wait(self) -> None:
         """Until its streams end, it fails or it is to stop; then it is ended in this thread."""
         try:
             while not self._ending.is_set():
-                if self._run.wait(_POLL_S):
+                if self.run.wait(_POLL_S):
                     break
         finally:
-            self._run.__exit__(None, None, None)
+            self.run.__exit__(None, None, None)
             self._runner.left(self._name)
+        if self._overdue:
+            raise PenstockError(self._overdue)
 
     def stop(self) -> None:
         """Let `wait` come to its end."""
@@ -206,22 +229,22 @@ class SparkRunning:
 
     def status(self) -> Mapping[str, Any]:
         """What its loop knows."""
-        member, summary = self._runner.shared.member(self._name), self._run.summary()
+        member, summary = self._runner.shared.member(self._name), self.run.summary()
         late_s = self._runner.shared.expected_late_s(self._name)
         return {
-            "run": self._run.run_id,
+            "run": self.run.run_id,
             "missed_by": None if late_s is None else _latency_text(late_s),
             "processors": member.granted,
             "processors_wanted": member.wanted,
-            "max_latency_s": self._run.topology.max_latency_s,
-            "share": self._run.topology.share,
+            "max_latency_s": self.run.topology.max_latency_s,
+            "share": self.run.topology.share,
             "results": summary.results,
             "in_time_share": summary.in_time_share,
         }
 
     def results(self, sink: str | None, rows: int) -> Mapping[str, Any]:
         """What one of its sinks holds."""
-        return newest_rows(self._run, sink, rows)
+        return newest_rows(self.run, sink, rows)
 
 
 def _latency_text(seconds: float) -> str:

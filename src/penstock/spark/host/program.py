@@ -4,6 +4,7 @@ import signal
 import threading
 from collections.abc import Callable
 from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 
 from penstock.config import Settings
@@ -16,9 +17,17 @@ from penstock.spark.run.before_start import check_master
 from penstock.spark.run.place import Place, open_session
 
 
+@dataclass(frozen=True)
+class Bounds:
+    """What the code of one topology may take before it is ended."""
+
+    batch_s: float = 600.0
+    worker_memory_mb: int = 4096  # of address space, of each Python worker
+
+
 def run_host(
     settings: Settings, master: str, directory: Path, ready: Callable[[str], None],
-    listen: Listen | None = None,
+    listen: Listen | None = None, bounds: Bounds = Bounds(),  # noqa: B008 - frozen
 ) -> None:  # fmt: skip
     """Run until SIGTERM or Ctrl-C; what was submitted comes back with the next start."""
     check_master(master)
@@ -35,10 +44,12 @@ def run_host(
     with ExitStack() as resources:
         registry = resources.enter_context(Registry(directory))
         place = Place(master, log_file=registry.folder / "spark.log")
+        cores = 1 if master.startswith("local") else settings.slots  # which Spark divides it by
         session = open_session(
-            "penstock-host", settings, place, registry.folder / "host", resources, fair=True
-        )
-        runner = SparkRunner(session, settings, registry.folder / "costs")
+            "penstock-host", settings, place, registry.folder / "host", resources, fair=True,
+            more={"spark.executor.pyspark.memory": f"{bounds.worker_memory_mb * cores}m"},
+        )  # fmt: skip
+        runner = SparkRunner(session, settings, registry.folder / "costs", bounds.batch_s)
         resources.callback(runner.close)
         host = Host(registry, runner)
         resources.callback(host.end)

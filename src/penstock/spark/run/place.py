@@ -113,13 +113,14 @@ def open_session(
     checkpoint: Path,
     resources: ExitStack,
     fair: bool = False,
+    more: Mapping[str, str] | None = None,
 ) -> SparkSession:
     """The session of a run, on a cluster of its own if it is to have one; both end with it.
 
-    `fair` is for several runs that share it.
+    `fair` is for several runs that share it; `more` are further settings of Spark.
     """
     master, embedded = place.master, place.master == EMBEDDED
-    extra: dict[str, str] = {}
+    extra = dict(more or {})
     if embedded:
         slots = settings.slots * settings.executors_max
         memory_mb = settings.executor_memory_mb * settings.executors_max
