@@ -188,7 +188,7 @@ def test_everything_comes_back_after_a_kill(place: Path) -> None:
         for name, factor in (("double", 2), ("triple", 3)):
             assert rows_of(place, name) == [(row, row * factor) for row in range(ROWS)]
         spec = f"{place / 'double' / 'flow.py'}:made"
-        with pytest.raises(Infeasible, match="within 0.06 s cannot be kept on this cluster: the"):
+        with pytest.raises(Infeasible, match=r"within 0\.06 s cannot be kept on this cluster: the"):
             host.submit(spec, name="hasty", max_latency=0.06, strict=True)
         assert "hasty" not in states(host)
         os.kill(again.process.pid, 15)

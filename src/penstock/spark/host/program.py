@@ -27,7 +27,7 @@ class Bounds:
 
 def run_host(
     settings: Settings, master: str, directory: Path, ready: Callable[[str], None],
-    listen: Listen | None = None, bounds: Bounds = Bounds(),  # noqa: B008 - frozen
+    listen: Listen | None = None, bounds: Bounds = Bounds(),
 ) -> None:  # fmt: skip
     """Run until SIGTERM or Ctrl-C; what was submitted comes back with the next start."""
     check_master(master)
