@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import sys
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from penstock.cli.dashboard import DEFAULT_PORT, PortOption, beside_host, checked_token
 from penstock.cli.output import JsonFlag, one_line, print_json
 from penstock.cli.settings import with_settings
 from penstock.config import Settings
 from penstock.errors import InvalidInput
 from penstock.model.durations import parse_duration_s
 from penstock.model.number_text import seconds_text, share_text
+
+if TYPE_CHECKING:
+    from penstock.spark.host.host import Host as RunningHost
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The topology, as `penstock ps` has it.")]
 
@@ -64,6 +69,19 @@ def host(
             help="Memory (address space) that a Python worker may have; more fails its task.",
         ),
     ] = 4096,
+    page: Annotated[
+        bool,
+        typer.Option(
+            "--dashboard", help="Also show its topologies on a web page on 127.0.0.1, by community."
+        ),
+    ] = False,
+    port: Annotated[int, PortOption] = DEFAULT_PORT,
+    token: Annotated[
+        str | None,
+        typer.Option(
+            "--token", help="Password of the page. Default: a random one, printed at start."
+        ),
+    ] = None,
     *,
     settings: Settings,
 ) -> None:
@@ -82,10 +100,18 @@ def host(
         where = Listen(*host_and_port(listen, "--listen"), certificate, key)
         where.context()  # refused before anything is read or started
     limit_s = parse_duration_s(batch_limit, "--batch-limit")
+    if not page and (token is not None or port != DEFAULT_PORT):
+        raise InvalidInput("--token and --port are of the page; give --dashboard too.")
+    checked_token(token)
     from penstock.spark.host.program import Bounds, run_host
 
-    bounds = Bounds(limit_s, worker_memory_mb)
-    run_host(settings, master, directory, lambda line: print(line, flush=True), where, bounds)
+    def beside(running: RunningHost) -> AbstractContextManager[object]:
+        return beside_host(running, settings.history, port, token) if page else nullcontext()
+
+    run_host(
+        settings, master, directory, lambda line: print(line, flush=True), where,
+        Bounds(limit_s, worker_memory_mb), beside,
+    )  # fmt: skip
 
 
 def submit(

@@ -122,6 +122,14 @@ class Host:
             hosted = sorted(self._hosted.items())
         return [_described(one) for _, one in hosted if caller.sees(one.submission.community)]
 
+    def by_community(self) -> dict[str, Any]:
+        """Every community with its quota and topologies; last those that belong to none."""
+        topologies = self.list()
+        found = [*self._communities.shown(), {"name": "", "members": []}]
+        for one in found:
+            one["topologies"] = [t for t in topologies if t["community"] == one["name"]]
+        return {"communities": [one for one in found if one["name"] or one["topologies"]]}
+
     def end(self) -> None:
         """Stop everything between two batches; it all comes back with the next start."""
         for hosted in list(self._hosted.values()):

@@ -3,7 +3,7 @@
 import signal
 import threading
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -26,10 +26,18 @@ class Bounds:
 
 
 def run_host(
-    settings: Settings, master: str, directory: Path, ready: Callable[[str], None],
-    listen: Listen | None = None, bounds: Bounds = Bounds(),
-) -> None:  # fmt: skip
-    """Run until SIGTERM or Ctrl-C; what was submitted comes back with the next start."""
+    settings: Settings,
+    master: str,
+    directory: Path,
+    ready: Callable[[str], None],
+    listen: Listen | None = None,
+    bounds: Bounds = Bounds(),
+    beside: Callable[[Host], AbstractContextManager[object]] = nullcontext,
+) -> None:
+    """Run until SIGTERM or Ctrl-C; what was submitted comes back with the next start.
+
+    `beside` is entered once the host runs, and left when it ends: its page.
+    """
     check_master(master)
     try:
         known = read_address()
@@ -56,6 +64,7 @@ def run_host(
         host.come_back()
         server = MessageServer(host.handle, registry.folder, host.caller, listen)
         resources.enter_context(server)
+        resources.enter_context(beside(host))
         ready(f"The host runs on {master} in {registry.folder}; submit with `penstock submit`.")
         if listen is not None:
             ready(f"Members of communities reach it at {listen.host}:{server.ports[1]}.")
