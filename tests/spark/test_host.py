@@ -61,12 +61,13 @@ import time
 import pandas as pd
 from penstock import Files, Generator, Topology, constant
 from pyspark.sql import functions as F
+from pyspark.sql.types import LongType
 
 made = Topology("made", max_latency="30s")
 made.source("rows", Generator(constant(300.0), keys=10, seed=1))
 
 
-@F.pandas_udf("long")
+@F.pandas_udf(LongType())
 def harms(rows: pd.Series) -> pd.Series:
     kept = []
     while True:
