@@ -206,7 +206,7 @@ def harmful(place: Path, name: str, harm: str) -> str:
 
 
 @pytest.mark.long  # a session of its own
-def test_code_that_hangs_or_eats_memory_harms_no_other(place: Path) -> None:
+def test_code_that_never_returns_or_eats_memory_is_killed_alone(place: Path) -> None:
     started = HostProcess(place, "local[3]", "--batch-limit", "20s", "--worker-memory-mb", "2048")
     try:
         host = started.connected()
@@ -224,6 +224,30 @@ def test_code_that_hangs_or_eats_memory_harms_no_other(place: Path) -> None:
         host.submit(written(place, "triple", 2, 3), name="triple")  # all processors are free again
         awaited(lambda: states(host)["triple"] == "ended")
         assert rows_of(place, "triple") == [(row, row * 3) for row in range(ROWS)]
+        os.kill(started.process.pid, 15)
+    finally:
+        started.close()
+
+
+@pytest.mark.long  # a session of its own
+def test_what_hangs_together_is_read_once(place: Path) -> None:
+    started = HostProcess(place)
+    try:
+        host = started.connected()
+        specs = []
+        for name, factor in (("double", 2), ("triple", 3), ("again", 2)):
+            file = Path(written(place, name, 1, factor).rpartition(":")[0])
+            file.write_text(file.read_text(encoding="utf-8").replace("made", name))
+            specs.append(f"{file}:{name}")
+        host.submit(specs, name="all")
+        awaited(lambda: states(host)["all"] == "running")
+        common = {tuple(one["topologies"]): one for one in host.explain()}
+        assert common["all/double", "all/triple", "all/again"]["steps"] == ["rows"]
+        assert common["all/double", "all/again"]["steps"] == ["times"]
+        assert all(one["once"] for one in common.values())
+        awaited(lambda: states(host)["all"] == "ended")
+        for name, factor in (("double", 2), ("triple", 3), ("again", 2)):
+            assert rows_of(place, name) == [(row, row * factor) for row in range(ROWS)]
         os.kill(started.process.pid, 15)
     finally:
         started.close()

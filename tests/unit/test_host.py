@@ -5,7 +5,7 @@ import shutil
 import socket
 import subprocess
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,7 @@ from penstock.spark.host.registry import Registry
 from penstock.spark.host.submission import Submission, packaged, read_submission
 
 LIMIT_S = 30.0
+PART = {"name": "b", "file": "g.py", "topology": "", "files": {"g.py": ""}}
 
 
 class FakeRunning:
@@ -54,7 +55,9 @@ class FakeRunner:
         self.there, self.quotas = set[str](), dict[str, Quota]()
 
     def check(self, submission: Submission, code: Path) -> str | None:
-        if "refuse" in (code / submission.file).read_text(encoding="utf-8"):
+        if "refuse" in (code / submission.parts[0].name / submission.file).read_text(
+            encoding="utf-8"
+        ):
             raise InvalidInput(f"{submission.file} is refused.")
         self.there.add(submission.name)
         count = len(self.there)
@@ -66,8 +69,12 @@ class FakeRunner:
     def set_quotas(self, quotas: Mapping[str, Quota]) -> None:
         self.quotas = dict(quotas)
 
+    def common(self, names: Collection[str]) -> list[dict[str, Any]]:
+        found = {"topologies": sorted(names), "steps": ["rows"], "once": False, "saving": "s"}
+        return [found] if len(names) > 1 else []
+
     def start(self, submission: Submission, code: Path, checkpoint: Path) -> FakeRunning:
-        text = (code / submission.file).read_text(encoding="utf-8")
+        text = (code / submission.parts[0].name / submission.file).read_text(encoding="utf-8")
         if "exit" in text:
             raise SystemExit(3)
         self.started.append(submission.name)
@@ -146,7 +153,7 @@ def test_refusals_leave_nothing_behind(host: Host, registry: Registry) -> None:
         (submitted("a"), "name is 'a', which is taken"),
         (submitted("c", "refuse"), "f.py is refused."),
         ({"do": "stop", "name": "nobody"}, "no topology is named 'nobody'; known: a."),
-        ({"do": "dance"}, "do is 'dance'; allowed: submit, ps, stop, restart, logs, "),
+        ({"do": "dance"}, "do is 'dance'; allowed: submit, ps, explain, stop, restart, "),
         ({"do": "stop"}, "name must be given, as text."),
         ({"do": "submit"}, "the document must be of type object, not null."),
     ):
@@ -182,6 +189,8 @@ def test_members_see_their_own_community_alone(host: Host, runner: FakeRunner) -
         ("of_x", "x", "ada")
     ]
     assert len(host.handle({"do": "ps"})["topologies"]) == 3
+    assert host.handle({"do": "explain"}, ada)["common"] == []
+    assert len(host.handle({"do": "explain"})["common"]) == 1
     assert [c["name"] for c in host.handle({"do": "communities"}, ada)["communities"]] == ["x"]
     awaited(lambda: state(host, "of_x") == "running")
     assert (
@@ -268,6 +277,12 @@ def test_one_host_for_a_folder(registry: Registry) -> None:
         ({"share": 2}, "share is 2; it must be at most 0.9999."),
         ({"weight": 0}, "weight is 0; it must be at least 0.001."),
         ({"max_latency_s": 0}, "max_latency_s is 0; it must be greater than 0."),
+        ({"topology": "../x"}, "topology is '../x' in 'f.py'; give its name there"),
+        ({"file": "...py", "files": {"...py": ""}}, "topology is '' in '...py'; give its name"),
+        ({"others": [PART, PART]}, "two topologies are named 'b'; those that run as one need"),
+        ({"others": [PART | {"name": "b-c"}]}, "'b-c' must be an identifier, to run as one"),
+        ({"others": [PART | {"file": "../g.py"}]}, "files has '../g.py'; give paths below"),
+        ({"others": [{}]}, "others[0] lacks 'name', 'file', 'topology', 'files'"),
         ({"more": 1}, "the document has unknown 'more'"),
     ],
 )

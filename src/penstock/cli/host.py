@@ -115,10 +115,12 @@ def host(
 
 
 def submit(
-    spec: Annotated[
-        str,
+    specs: Annotated[
+        list[str],
         typer.Argument(
-            metavar="FILE.py[:NAME]", help="A Python file with a topology, and its name there."
+            metavar="FILE.py[:NAME]...",
+            help="A Python file with a topology, and its name there. Several run as one query, and "
+            "do once what they have in common.",
         ),
     ],
     name: Annotated[
@@ -147,7 +149,7 @@ def submit(
     """Let the host run a topology; the file is sent with what it imports from its folder."""
     from penstock.spark.host.client import connect, submission_of
 
-    submission = submission_of(spec, name, max_latency, share, weight, community)
+    submission = submission_of(specs, name, max_latency, share, weight, community)
     warning = connect().send(submission, strict)
     if as_json:
         print_json({"name": submission.name, "warning": warning})
@@ -157,10 +159,21 @@ def submit(
         print(f"penstock: {one_line(warning)}", file=sys.stderr)
 
 
-def ps(as_json: Annotated[bool, JsonFlag] = False) -> None:
+def ps(
+    explain: Annotated[
+        bool,
+        typer.Option(
+            "--explain", help="What topologies have in common: what is done once, what by each."
+        ),
+    ] = False,
+    as_json: Annotated[bool, JsonFlag] = False,
+) -> None:
     """Show the host's topologies: whether they run, their promises, their processors."""
     from penstock.spark.host.client import connect
 
+    if explain:
+        _explain(connect().explain(), as_json)
+        return
     found = connect().ps()
     if as_json:
         print_json(found)
@@ -169,6 +182,18 @@ def ps(as_json: Annotated[bool, JsonFlag] = False) -> None:
         print(one_line(_line(one)))
     if not found:
         print("No topology was submitted.")
+
+
+def _explain(common: list[dict[str, Any]], as_json: bool) -> None:
+    if as_json:
+        print_json(common)
+        return
+    for one in common:
+        how = "once, in one query" if one["once"] else "by each"
+        said = f"{', '.join(one['topologies'])}: {', '.join(one['steps'])} {how}"
+        print(one_line(said + (f"; {one['saving']}" if one["saving"] else "")))
+    if not common:
+        print("No topologies that run have anything in common.")
 
 
 def stop(

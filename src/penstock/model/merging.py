@@ -61,7 +61,8 @@ def merged(
     for part, topology in topologies.items():
         if topology.feedbacks:
             raise InvalidTopology(f"topology {part!r} has a loop; it can only run by itself.")
-        for step in (*topology.sources, *topology.ordered()):
+        steps: list[Source | Operator] = [*topology.sources, *topology.ordered()]
+        for step in steps:
             first = same.get((part, step.name), (part, step.name))
             if first in places:
                 places[part, step.name] = places[first]
@@ -70,9 +71,8 @@ def merged(
             if isinstance(step, Source):
                 made.source(own, step.reader, route=step.route)
                 continue
-            operator = step
-            upstreams = tuple(places[part, upstream] for upstream in operator.upstreams)
-            operators[own] = _moved(operator, own, upstreams)
+            upstreams = tuple(places[part, upstream] for upstream in step.upstreams)
+            operators[own] = _moved(step, own, upstreams)
         bounds_s = topology.sink_bounds_s
         for sink in topology.sinks:
             own = places[part, sink.name] = named(part, sink.name)

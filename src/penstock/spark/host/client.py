@@ -1,6 +1,7 @@
 """`penstock.connect`: submit topologies to the host that runs, and see how they are."""
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ class Host:
 
     def submit(
         self,
-        spec: str,
+        spec: str | Sequence[str],
         *,
         name: str | None = None,
         max_latency: str | float | None = None,
@@ -29,6 +30,8 @@ class Host:
         strict: bool = False,
     ) -> str | None:
         """Send `FILE.py:NAME` with what it imports from its folder; a warning, if there is one.
+
+        Several run as one query under one name, and do once what they have in common.
 
         It runs under its `name`, which is the topology's own or the file's unless given. Without a
         bound or a share its own hold. `strict` refuses what would only be warned of.
@@ -46,6 +49,10 @@ class Host:
     def ps(self) -> list[dict[str, Any]]:
         """Every topology, and how it is."""
         return list(ask(self.address, {"do": "ps"})["topologies"])
+
+    def explain(self) -> list[dict[str, Any]]:
+        """What topologies have in common, and whether it is done once or by each."""
+        return list(ask(self.address, {"do": "explain"})["common"])
 
     def stop(self, name: str, *, forget: bool = False) -> str:
         """Stop one between two batches; forgotten, its name is free again."""
@@ -109,7 +116,7 @@ def connect(
 
 
 def submission_of(
-    spec: str,
+    specs: str | Sequence[str],
     name: str | None = None,
     max_latency: str | float | None = None,
     share: float | None = None,
@@ -117,15 +124,11 @@ def submission_of(
     community: str = "",
 ) -> Submission:
     """What is sent, checked as far as that is possible without running it."""
-    path, colon, wanted = spec.rpartition(":") if ":" in spec else (spec, "", "")
-    if not path or (colon and not wanted.isidentifier()):
-        raise InvalidInput(f"{spec!r} names no topology; write FILE.py:NAME, as in road.py:road.")
-    file = Path(path).absolute()
+    first, *others = [_part(spec) for spec in ([specs] if isinstance(specs, str) else specs)]
     document = {
-        "name": name or wanted or file.stem,
-        "file": file.name,
-        "topology": wanted,
-        "files": packaged(file),
+        **first,
+        "name": name or first["name"],
+        "others": others,
         "max_latency_s": (
             None if max_latency is None else parse_duration_s(max_latency, "max-latency")
         ),
@@ -134,3 +137,12 @@ def submission_of(
         "community": community,
     }
     return read_submission(document)
+
+
+def _part(spec: str) -> dict[str, Any]:
+    path, colon, wanted = spec.rpartition(":") if ":" in spec else (spec, "", "")
+    if not path or (colon and not wanted.isidentifier()):
+        raise InvalidInput(f"{spec!r} names no topology; write FILE.py:NAME, as in road.py:road.")
+    file = Path(path).absolute()
+    named = {"name": wanted or file.stem, "file": file.name, "topology": wanted}
+    return named | {"files": packaged(file)}

@@ -57,5 +57,5 @@ class Costs:
         write_atomically(self._file(submission), {"wanted": cost.wanted, "expected_s": late})
 
     def _file(self, submission: Submission) -> Path:
-        code = json.dumps([submission.file, submission.topology, submission.files], sort_keys=True)
+        code = json.dumps([vars(part) for part in submission.parts], sort_keys=True)
         return self._folder / f"{hashlib.sha256(code.encode()).hexdigest()}.json"

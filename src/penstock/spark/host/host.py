@@ -6,7 +6,7 @@ its own; whatever it does there, the others go on.
 
 import logging
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, Protocol
@@ -59,6 +59,9 @@ class Runner(Protocol):
     def set_quotas(self, quotas: Mapping[str, Quota]) -> None:
         """What communities have."""
 
+    def common(self, names: Collection[str]) -> list[dict[str, Any]]:
+        """What these topologies have in common, and whether it is done once."""
+
     def start(self, submission: Submission, code: Path, checkpoint: Path) -> Running:
         """Run it from where its checkpoint left off."""
 
@@ -85,6 +88,7 @@ class Host:
         self._does: dict[str, Callable[[Mapping[str, Any], Caller], dict[str, Any]]] = {
             "submit": self._submit,
             "ps": lambda _, caller: {"topologies": self.list(caller)},
+            "explain": self._explain,
             "stop": self._stop,
             "restart": self._restart,
             "logs": self._logs,
@@ -169,6 +173,9 @@ class Host:
             )
         self._communities.check_known(wanted)
         return replace(submission, community=wanted, member=caller.member, stopped=False)
+
+    def _explain(self, _: Mapping[str, Any], caller: Caller) -> dict[str, Any]:
+        return {"common": self._runner.common({one["name"] for one in self.list(caller)})}
 
     def _stop(self, request: Mapping[str, Any], caller: Caller) -> dict[str, Any]:
         hosted = self._known(request, caller)

@@ -4,7 +4,7 @@ import logging
 import math
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -23,8 +23,9 @@ from penstock.spark import handles
 from penstock.spark.act.executors import SparkExecutors
 from penstock.spark.handles.driver import register_sources
 from penstock.spark.host.batch_watch import BatchWatch
+from penstock.spark.host.common_work import SEPARATOR, as_measured, common_work, told_saving
 from penstock.spark.host.costs import Cost, Costs
-from penstock.spark.host.loading import check_apart, load_submitted
+from penstock.spark.host.loading import Promise, Whole, check_apart, load_whole
 from penstock.spark.host.results import newest_rows
 from penstock.spark.host.submission import Submission
 from penstock.spark.run.elastic import Among, ElasticRun
@@ -72,9 +73,11 @@ class SparkRunner:
 
     def check(self, submission: Submission, code: Path) -> str | None:
         """Refuse a file that does not hold what it should; say what becomes of promises with it."""
-        promise = check_apart(code, submission.file, submission.topology)
-        bound_s = submission.max_latency_s or promise.max_latency_s
-        share = submission.share or promise.share
+        own = check_apart(code, submission.parts)
+        bound_s = submission.max_latency_s or own.max_latency_s
+        share = submission.share or own.share
+        assert bound_s is not None
+        assert share is not None
         self._join(submission, bound_s, share)
         return self._foreseen(submission.name, bound_s, share)
 
@@ -116,10 +119,9 @@ class SparkRunner:
 
     def start(self, submission: Submission, code: Path, checkpoint: Path) -> "SparkRunning":
         """Run it; called in a thread of its own, which its queries inherit their pool from."""
-        read = load_submitted(code, submission.file, submission.topology, submission.name)
-        topology = read.promising(
-            submission.name, submission.max_latency_s, submission.share
-        )  # fmt: skip
+        promise = Promise(submission.max_latency_s, submission.share)
+        whole = load_whole(code, submission.parts, submission.name, promise)
+        topology = whole.topology
         self._join(submission, topology.max_latency_s, topology.share)
         own = self._session.newSession()
         register_sources(own, *SOURCES)
@@ -130,7 +132,7 @@ class SparkRunner:
         except BaseException:
             self.left(submission.name)
             raise
-        running = SparkRunning(submission.name, run, self)
+        running = SparkRunning(submission.name, run, self, whole)
         with self._lock:
             self._runs[submission.name] = running
         return running
@@ -152,6 +154,22 @@ class SparkRunner:
                 self._costs.keep(submission, Cost(member.wanted, member.expected_s))
             except OSError as error:
                 log.warning("what %s takes is not kept: %s", submission.name, error)
+
+    def common(self, names: Collection[str]) -> list[dict[str, Any]]:
+        """What these have in common, and what doing it once would save where each does it."""
+        with self._lock:
+            runs = {name: running for name, running in self._runs.items() if name in names}
+        found = common_work({name: running.whole for name, running in runs.items()})
+        for one in found:
+            one["saving"] = None
+            if not one["once"]:
+                whose = [runs[name.split(SEPARATOR)[0]].run for name in one["topologies"]]
+                newest = [next(iter(reversed(run.observations)), None) for run in whose]
+                measured = [
+                    as_measured(run.topology, seen) for run, seen in zip(whose, newest, strict=True)
+                ]
+                one["saving"] = told_saving(measured, newest[0], one["steps"], self.processors)
+        return found
 
     def _divide_for_ever(self) -> None:
         while self._clock.wait_s(self._settings.period_s):
@@ -195,8 +213,8 @@ class SparkRunner:
 class SparkRunning:
     """One submission that runs."""
 
-    def __init__(self, name: str, run: ElasticRun, runner: SparkRunner) -> None:
-        self._name, self.run, self._runner = name, run, runner
+    def __init__(self, name: str, run: ElasticRun, runner: SparkRunner, whole: Whole) -> None:
+        self._name, self.run, self._runner, self.whole = name, run, runner, whole
         self._ending, self._overdue = threading.Event(), ""
         self._watch = BatchWatch()
         run.running.before_batch.append(
@@ -233,6 +251,7 @@ class SparkRunning:
         late_s = self._runner.shared.expected_late_s(self._name)
         return {
             "run": self.run.run_id,
+            "parts": list(self.whole.parts) if len(self.whole.parts) > 1 else [],
             "missed_by": None if late_s is None else _latency_text(late_s),
             "processors": member.granted,
             "processors_wanted": member.wanted,
