@@ -1,6 +1,7 @@
 """A host without Spark: what is kept, what is refused, what one topology does to another."""
 
 import json
+import math
 import shutil
 import socket
 import subprocess
@@ -16,9 +17,11 @@ from penstock.cli import app
 from penstock.errors import Infeasible, InvalidInput, PenstockError, Unavailable
 from penstock.sharing.quotas import Quota
 from penstock.spark.host import messages
+from penstock.spark.host.batch_watch import BatchWatch
 from penstock.spark.host.client import Host as Client
 from penstock.spark.host.client import connect, submission_of
 from penstock.spark.host.communities import Caller
+from penstock.spark.host.costs import Cost, Costs
 from penstock.spark.host.host import Host
 from penstock.spark.host.registry import Registry
 from penstock.spark.host.submission import Submission, packaged, read_submission
@@ -495,3 +498,30 @@ def test_a_topology_under_another_name_and_promise(tmp_path: Path) -> None:
     assert (other.name, other.max_latency_s, other.share) == ("other", 5.0, 0.9)
     same = read.promising("other")
     assert (same.max_latency_s, same.share) == (2.0, 0.99)
+
+
+def test_a_batch_that_does_not_end_is_noticed() -> None:
+    now = [0.0]
+    watch = BatchWatch(lambda: now[0])
+    watch.began("q", 3)
+    now[0] = 10.0
+    assert watch.overdue(10.0) is None
+    now[0] = 11.0
+    assert str(watch.overdue(10.0)).startswith("batch 3 of query 'q' has not ended within 10 s;")
+    watch.ended("q", 3)
+    assert watch.overdue(10.0) is None
+
+
+def test_what_code_takes_is_known_when_it_comes_again(tmp_path: Path) -> None:
+    costs = Costs(tmp_path / "costs")
+    before = read_submission(submitted("a")["submission"])
+    assert costs.of(before) == Cost()
+    costs.keep(before, Cost(2, {1: math.inf, 2: 1.5, 3: 1.0}))
+    again = read_submission(submitted("b", max_latency_s=9.0)["submission"])
+    found = costs.of(again)
+    assert found == Cost(2, {1: math.inf, 2: 1.5, 3: 1.0})
+    assert [found.wanted_for(bound_s) for bound_s in (2.0, 1.2, 0.1)] == [2, 3, 3]
+    assert costs.of(read_submission(submitted("a", "x = 2")["submission"])) == Cost()
+    for file in (tmp_path / "costs").iterdir():
+        file.write_text("{}", encoding="utf-8")
+    assert costs.of(before) == Cost(), "a record that is damaged is none"

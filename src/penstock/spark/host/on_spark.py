@@ -3,7 +3,6 @@
 import logging
 import math
 import threading
-import time
 from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
@@ -125,14 +124,15 @@ class SparkRunner:
         self._join(submission, topology.max_latency_s, topology.share)
         own = self._session.newSession()
         register_sources(own, *SOURCES)
-        among = Among(submission.name, own, self.shared)
+        watch = BatchWatch()
+        among = Among(submission.name, own, self.shared, watch.began, watch.ended)
         run = ElasticRun(topology, self._settings, Place(checkpoint=checkpoint), among=among)
         try:
             run.__enter__()
         except BaseException:
             self.left(submission.name)
             raise
-        running = SparkRunning(submission.name, run, self, whole)
+        running = SparkRunning(run, self, whole, watch)
         with self._lock:
             self._runs[submission.name] = running
         return running
@@ -152,7 +152,7 @@ class SparkRunner:
         if member.expected_s:
             try:
                 self._costs.keep(submission, Cost(member.wanted, member.expected_s))
-            except OSError as error:
+            except (OSError, PenstockError) as error:
                 log.warning("what %s takes is not kept: %s", submission.name, error)
 
     def common(self, names: Collection[str]) -> list[dict[str, Any]]:
@@ -213,18 +213,16 @@ class SparkRunner:
 class SparkRunning:
     """One submission that runs."""
 
-    def __init__(self, name: str, run: ElasticRun, runner: SparkRunner, whole: Whole) -> None:
-        self._name, self.run, self._runner, self.whole = name, run, runner, whole
+    def __init__(
+        self, run: ElasticRun, runner: SparkRunner, whole: Whole, watch: BatchWatch
+    ) -> None:
+        self._name, self.run, self._runner = run.topology.name, run, runner
+        self.whole, self._watch = whole, watch
         self._ending, self._overdue = threading.Event(), ""
-        self._watch = BatchWatch()
-        run.running.before_batch.append(
-            lambda query, batch: self._watch.began(query, batch, time.monotonic())
-        )
-        run.running.after_batch.append(lambda query, _: self._watch.ended(query))
 
     def end_if_overdue(self, limit_s: float) -> None:
         """Let it fail if a batch of it does not end."""
-        said = self._watch.overdue(limit_s, time.monotonic())
+        said = self._watch.overdue(limit_s)
         if said is not None:
             self._overdue = said
             self._ending.set()
