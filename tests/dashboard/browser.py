@@ -32,7 +32,7 @@ def chromium() -> Iterator[Browser]:
 
 
 @contextmanager
-def opened(browser: Browser, url: str, **context: Any) -> Iterator[Page]:
+def opened(browser: Browser, url: str, ready: str = ".tile", **context: Any) -> Iterator[Page]:
     """A page that has drawn; whatever it complained of by the end fails the test."""
     complaints: list[str] = []
     with browser.new_context(**context) as session:
@@ -43,7 +43,7 @@ def opened(browser: Browser, url: str, **context: Any) -> Iterator[Page]:
         outside = []
         page.on("request", lambda asked: outside.append(asked.url))
         page.goto(url)
-        page.wait_for_selector(".tile", timeout=WAIT_MS)
+        page.wait_for_selector(ready, timeout=WAIT_MS)
         yield page
         origin = url.split("#")[0]
         assert [asked for asked in outside if not asked.startswith(origin)] == []

@@ -208,3 +208,40 @@ def test_what_was_foretold_is_drawn_beside_what_came(browser: Browser, tmp_path:
         price = page.inner_text("#decisions [data-kind=price] >> nth=0")
         assert "executors 1 -> 3 cost 10 executor-seconds and a pause of 0 s" in price
         assert "40 and 0 s were foretold" in price
+
+
+def test_a_host_lists_its_topologies_by_community(browser: Browser, tmp_path: Path) -> None:
+    store, run = make(tmp_path)
+    road = {
+        "name": "road", "state": "running", "why": "", "community": "city", "member": "ada",
+        "run": run.run_id, "max_latency_s": 2.0, "share": 0.99, "results": 70,
+        "in_time_share": 0.5, "processors": 1, "processors_wanted": 3, "missed_by": "3.00 s",
+    }  # fmt: skip
+    audit = {"name": MARKUP, "state": "failed", "why": MARKUP, "community": "", "member": "",
+             "max_latency_s": None, "share": None}  # fmt: skip
+    told: list[object] = []
+    city = {"name": "city", "least": 1, "most": 4, "weight": 2.0, "topologies": [road]}
+    site = Dashboard(
+        store, 0, "a-token-for-tests", {"stop": lambda what: told.append(what) or {}}, True,
+        lambda: {"communities": [city, {"name": "", "topologies": [audit]}]},
+    )  # fmt: skip
+    with store, site, opened(browser, site.url, "[data-community]") as page:
+        assert page.inner_text("[data-community=city] caption") == (
+            "city, 1 to 4 processors, weight 2"
+        )  # fmt: skip
+        shown = page.inner_text("[data-topology=road]")
+        for part in ("by ada", "running", "99.0% within 2 s", "3.00 s expected", "1 of 3 wanted"):
+            assert part in shown
+        assert values(page, "[data-topology=road] data") == [0.5, 70.0]
+        assert MARKUP in page.inner_text("[data-community='']")
+        assert page.locator("main").is_hidden()
+        page.click("[aria-label='stop road']")
+        expect(page.locator("#trouble")).to_be_hidden()
+        page.click("[data-topology=road] .link")
+        page.wait_for_selector(".tile")
+        assert told == [{"name": "road"}]
+        assert page.locator("#hosted").is_hidden()
+        assert values(page, "[data-figure=rate] data") == [103.5]
+        page.click("#all")
+        page.wait_for_selector("[data-community]")
+        assert page.locator("main").is_hidden()

@@ -16,7 +16,7 @@ from experiments.allocation.on_spark import l3, l6
 from experiments.allocation.on_spark.rounds import Course
 from experiments.claim import Claim
 from experiments.drs.on_spark import d2
-from experiments.drs.on_spark.apart import Found, Trial
+from experiments.drs.on_spark.apart import Estimates, Found, Trial
 from penstock.scaling.models.correction import Correction
 
 
@@ -73,7 +73,10 @@ def test_allocations_are_ordered_as_estimated(
     measured_s: tuple[float, ...], holds: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     trials = tuple(Trial((5, 5, 1), latency_s, (0.3, 0.4, 0.01)) for latency_s in measured_s)
-    found = Found(trials, (0.1, 0.2, 0.3), Correction(0.5, 2.0, 0.1, 3), (0.3, 0.4, 0.01))
+    mmk, hops = (
+        Estimates(model, (0.1, 0.2, 0.3), Correction(0.5, 2.0, 0.1, 3)) for model in ("mmk", "hops")
+    )
+    found = Found(trials, mmk, hops, (0.3, 0.4, 0.01))
     monkeypatch.setattr(d2, "measure", lambda *_: found)
     claim = d2.claim(tmp_path, (1,), quick=True)
     answered(claim, tmp_path)

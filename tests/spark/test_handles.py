@@ -117,3 +117,13 @@ def test_a_configuration_keeps_its_values_and_forgets_their_sources(spark: Spark
     handles.lighten_configuration(spark)
     assert held.get("hadoop.tmp.dir") == folder
     assert held.getPropertySources("hadoop.tmp.dir") is None
+
+
+def test_a_pool_is_made_and_changed_while_it_runs(spark: SparkSession) -> None:
+    assert handles.pool_slots(spark, "of a test") is None
+    handles.set_pool(spark, "of a test", 3)
+    assert handles.pool_slots(spark, "of a test") == 3
+    handles.set_pool(spark, "of a test", 1)
+    assert handles.pool_slots(spark, "of a test") == 1
+    handles.set_pool(spark, "of another", 2)
+    assert handles.pool_slots(spark, "of a test") == 1

@@ -1,9 +1,12 @@
 """A host without Spark: what is kept, what is refused, what one topology does to another."""
 
 import json
+import math
+import shutil
 import socket
+import subprocess
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,14 +15,19 @@ from typer.testing import CliRunner
 
 from penstock.cli import app
 from penstock.errors import Infeasible, InvalidInput, PenstockError, Unavailable
+from penstock.sharing.quotas import Quota
 from penstock.spark.host import messages
+from penstock.spark.host.batch_watch import BatchWatch
 from penstock.spark.host.client import Host as Client
 from penstock.spark.host.client import connect, submission_of
+from penstock.spark.host.communities import Caller
+from penstock.spark.host.costs import Cost, Costs
 from penstock.spark.host.host import Host
 from penstock.spark.host.registry import Registry
 from penstock.spark.host.submission import Submission, packaged, read_submission
 
 LIMIT_S = 30.0
+PART = {"name": "b", "file": "g.py", "topology": "", "files": {"g.py": ""}}
 
 
 class FakeRunning:
@@ -38,26 +46,42 @@ class FakeRunning:
         return {"processors": 1, "processors_wanted": 2, "results": 7, "in_time_share": 0.5,
                 "max_latency_s": 2.0}  # fmt: skip
 
+    def results(self, sink: str | None, rows: int) -> Mapping[str, Any]:
+        return {"sink": sink or "out", "columns": ["a", "b"], "rows": [["1", "x"]] * rows}
+
 
 class FakeRunner:
     """Runs nothing; files that say so are refused, or fail."""
 
     def __init__(self, most: int = 3) -> None:
-        self.most, self.started = most, list[str]()
+        self.processors, self.started = most, list[str]()
+        self.there, self.quotas = set[str](), dict[str, Quota]()
 
-    def check(self, submission: Submission, code: Path) -> None:
-        if "refuse" in (code / submission.file).read_text(encoding="utf-8"):
+    def check(self, submission: Submission, code: Path) -> str | None:
+        if "refuse" in (code / submission.parts[0].name / submission.file).read_text(
+            encoding="utf-8"
+        ):
             raise InvalidInput(f"{submission.file} is refused.")
+        self.there.add(submission.name)
+        count = len(self.there)
+        return None if count <= self.processors else f"{count} are too many."
+
+    def left(self, name: str) -> None:
+        self.there.discard(name)
+
+    def set_quotas(self, quotas: Mapping[str, Quota]) -> None:
+        self.quotas = dict(quotas)
+
+    def common(self, names: Collection[str]) -> list[dict[str, Any]]:
+        found = {"topologies": sorted(names), "steps": ["rows"], "once": False, "saving": "s"}
+        return [found] if len(names) > 1 else []
 
     def start(self, submission: Submission, code: Path, checkpoint: Path) -> FakeRunning:
-        text = (code / submission.file).read_text(encoding="utf-8")
+        text = (code / submission.parts[0].name / submission.file).read_text(encoding="utf-8")
         if "exit" in text:
             raise SystemExit(3)
         self.started.append(submission.name)
         return FakeRunning("fail" in text)
-
-    def crowded(self, topologies: int) -> str | None:
-        return None if topologies <= self.most else f"{topologies} are too many."
 
 
 @pytest.fixture
@@ -97,6 +121,7 @@ def awaited(look: Callable[[], bool]) -> None:
 
 
 def test_what_was_submitted_comes_back(host: Host, registry: Registry, runner: FakeRunner) -> None:
+    host.handle({"do": "community", "name": "city"})
     host.handle(submitted("a", weight=2.0, community="city"))
     host.handle(submitted("b"))
     awaited(lambda: state(host, "a") == state(host, "b") == "running")
@@ -131,7 +156,7 @@ def test_refusals_leave_nothing_behind(host: Host, registry: Registry) -> None:
         (submitted("a"), "name is 'a', which is taken"),
         (submitted("c", "refuse"), "f.py is refused."),
         ({"do": "stop", "name": "nobody"}, "no topology is named 'nobody'; known: a."),
-        ({"do": "dance"}, "do is 'dance'; allowed: submit, ps, stop, restart, logs."),
+        ({"do": "dance"}, "do is 'dance'; allowed: submit, ps, explain, stop, restart, "),
         ({"do": "stop"}, "name must be given, as text."),
         ({"do": "submit"}, "the document must be of type object, not null."),
     ):
@@ -149,6 +174,73 @@ def test_too_many_are_warned_of_or_refused(host: Host) -> None:
     with pytest.raises(Infeasible, match="4 are too many"):
         host.handle(submitted("d") | {"strict": True})
     assert host.handle(submitted("d"))["warning"] == "4 are too many."
+
+
+def test_members_see_their_own_community_alone(host: Host, runner: FakeRunner) -> None:
+    quota = {"least": 1, "most": 2, "weight": 3.0}
+    tokens = host.handle({"do": "community", "name": "x", "quota": quota, "add": ["ada"]})["tokens"]
+    host.handle({"do": "community", "name": "y", "add": ["bob"]})
+    assert runner.quotas["x"] == Quota(1, 2, 3.0)
+    ada, bob = Caller("x", "ada"), Caller("y", "bob")
+    assert host.caller(tokens["ada"]) == ada
+    assert host.caller("guess") is None
+    host.handle(submitted("of_x"), ada)
+    host.handle(submitted("of_y", community="y"), bob)
+    host.handle(submitted("of_owner"))
+    shown = host.handle({"do": "ps"}, ada)["topologies"]
+    assert [(one["name"], one["community"], one["member"]) for one in shown] == [
+        ("of_x", "x", "ada")
+    ]
+    assert len(host.handle({"do": "ps"})["topologies"]) == 3
+    assert host.handle({"do": "explain"}, ada)["common"] == []
+    assert len(host.handle({"do": "explain"})["common"]) == 1
+    assert [c["name"] for c in host.handle({"do": "communities"}, ada)["communities"]] == ["x"]
+    awaited(lambda: state(host, "of_x") == "running")
+    assert (
+        host.handle({"do": "results", "name": "of_x", "rows": 2}, ada)["rows"] == [["1", "x"]] * 2
+    )
+    for do in ("stop", "restart", "logs", "results"):
+        with pytest.raises(InvalidInput, match="no topology is named 'of_y'; known: of_x"):
+            host.handle({"do": do, "name": "of_y"}, ada)
+    for request, sentence in (
+        (submitted("n", community="y"), "community is 'y'; this token is for 'x' alone."),
+        (submitted("of_y"), "name is 'of_y', which is taken; give another --name"),
+        ({"do": "community", "name": "x", "quota": {"most": 9}}, "communities are changed by"),
+        ({"do": "forget-community", "name": "x"}, "communities are changed by"),
+    ):
+        with pytest.raises(InvalidInput) as refused:
+            host.handle(request, ada)
+        assert str(refused.value).startswith(sentence)
+
+
+def test_communities_that_are_wrong(host: Host, registry: Registry) -> None:
+    host.handle({"do": "community", "name": "x", "quota": {"least": 2}, "add": ["ada"]})
+    host.handle(submitted("a", community="x"))
+    made = {"do": "community", "name": "y"}
+    for request, sentence in (
+        (submitted("b", community="z"), "community is 'z', which is not known; known: x."),
+        (made | {"name": "a b"}, "community is 'a b'; give letters"),
+        (made | {"quota": {"least": 2}}, "least is 2; 1 processors of 3 are not promised"),
+        (made | {"quota": {"least": 1, "most": 0}}, "most is 0; it must be at least 1."),
+        (made | {"quota": {"weight": 0}}, "weight is 0; it must be at least 0.001."),
+        (made | {"quota": {"members": {}}}, "quota must be an object with least, most"),
+        (made | {"add": "ada"}, "add must be a list of members' names."),
+        (made | {"add": ["a/b"]}, "member is 'a/b'; give letters"),
+        (made | {"remove": ["bob"]}, "'bob' is no member of community 'y'."),
+        ({"do": "forget-community", "name": "x"}, "community 'x' has a; stop these with"),
+        ({"do": "results", "name": "a", "rows": 0}, "rows is 0; give a whole number from 1"),
+    ):
+        with pytest.raises(InvalidInput) as refused:
+            host.handle(request)
+        assert str(refused.value).startswith(sentence)
+    host.handle({"do": "stop", "name": "a", "forget": True})
+    later = Host(registry, FakeRunner())
+    assert [one["members"] for one in later.handle({"do": "communities"})["communities"]] == [
+        ["ada"]
+    ]
+    later.handle({"do": "community", "name": "x", "remove": ["ada"]})
+    later.handle({"do": "forget-community", "name": "x"})
+    assert later.handle({"do": "communities"})["communities"] == []
 
 
 def test_forgotten_names_are_free(host: Host, registry: Registry) -> None:
@@ -188,6 +280,12 @@ def test_one_host_for_a_folder(registry: Registry) -> None:
         ({"share": 2}, "share is 2; it must be at most 0.9999."),
         ({"weight": 0}, "weight is 0; it must be at least 0.001."),
         ({"max_latency_s": 0}, "max_latency_s is 0; it must be greater than 0."),
+        ({"topology": "../x"}, "topology is '../x' in 'f.py'; give its name there"),
+        ({"file": "...py", "files": {"...py": ""}}, "topology is '' in '...py'; give its name"),
+        ({"others": [PART, PART]}, "two topologies are named 'b'; those that run as one need"),
+        ({"others": [PART | {"name": "b-c"}]}, "'b-c' must be an identifier, to run as one"),
+        ({"others": [PART | {"file": "../g.py"}]}, "files has '../g.py'; give paths below"),
+        ({"others": [{}]}, "others[0] lacks 'name', 'file', 'topology', 'files'"),
         ({"more": 1}, "the document has unknown 'more'"),
     ],
 )
@@ -240,7 +338,7 @@ def served(
 ) -> Iterator[Client]:
     (tmp_path / "state").mkdir()
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / "state"))
-    with messages.MessageServer(host.handle, registry.folder):
+    with messages.MessageServer(host.handle, registry.folder, host.caller):
         yield connect()
     with pytest.raises(Unavailable, match="No host runs"):
         connect()
@@ -292,9 +390,75 @@ def test_strangers_are_refused(served: Client, line: bytes, sentence: str) -> No
 def test_what_the_host_itself_does_wrong_is_an_answer(
     served: Client, host: Host, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(host, "list", lambda: 1 // 0)
+    monkeypatch.setattr(host, "list", lambda _: 1 // 0)
     with pytest.raises(PenstockError, match="the host failed: ZeroDivisionError"):
         served.ps()
+
+
+def test_a_member_reaches_it_with_a_token(
+    host: Host, registry: Registry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    listen = messages.Listen(messages.LOOPBACK, 0)
+    with messages.MessageServer(host.handle, registry.folder, host.caller, listen) as server:
+        made = CliRunner().invoke(app, ["community", "x", "--most", "2", "--add", "ada", "--json"])
+        token = json.loads(made.stdout)["tokens"]["ada"]
+        own = connect().address.token
+        monkeypatch.setenv("PENSTOCK_HOST", f"127.0.0.1:{server.ports[1]}")
+        without = CliRunner().invoke(app, ["ps"])
+        assert (without.exit_code, without.stdout) == (2, "")
+        assert "needs a token; give it in PENSTOCK_TOKEN." in without.stderr
+        for guess in ("guess", own):  # the host's own token is for its own door
+            with pytest.raises(InvalidInput, match="the token is not this host's"):
+                connect(token=guess).ps()
+        monkeypatch.setenv("PENSTOCK_TOKEN", token)
+        (tmp_path / "flow.py").write_text("x = 1", encoding="utf-8")
+        assert CliRunner().invoke(app, ["submit", f"{tmp_path}/flow.py:x"]).exit_code == 0
+        awaited(lambda: state(host, "x") == "running")
+        shown = CliRunner().invoke(app, ["ps"]).stdout
+        assert shown.endswith("community x\n")
+        assert CliRunner().invoke(app, ["results", "x", "--rows", "1"]).stdout == "a\tb\n1\tx\n"
+        listed = CliRunner().invoke(app, ["community"]).stdout
+        assert listed == "x: 0 to 2 processors, weight 1, members ada\n"
+        assert CliRunner().invoke(app, ["community", "x", "--least", "1"]).exit_code == 2
+
+
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="no openssl to make a certificate")
+def test_beyond_this_machine_it_is_spoken_to_encrypted(
+    host: Host, registry: Registry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    pem, key = tmp_path / "host.pem", tmp_path / "key.pem"
+    subprocess.run(
+        ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1",
+         "-nodes", "-days", "2", "-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1",
+         "-keyout", str(key), "-out", str(pem)], check=True, capture_output=True,
+    )  # fmt: skip
+    token = host.handle({"do": "community", "name": "x", "add": ["ada"]})["tokens"]["ada"]
+    listen = messages.Listen("127.0.0.1", 0, pem, key)
+    with messages.MessageServer(host.handle, registry.folder, host.caller, listen) as server:
+        at = f"127.0.0.1:{server.ports[1]}"
+        assert connect(at, token, str(pem)).ps() == []
+        with pytest.raises(Unavailable, match="the host does not answer"):
+            connect(at, token).ps()  # in the clear
+        with pytest.raises(Unavailable, match="the host does not answer"):
+            connect(at, token, str(tmp_path / "absent.pem")).ps()
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        (["--listen", "0.0.0.0:7700"], "--listen is 0.0.0.0:7700, which others can reach: give"),
+        (["--listen", "nowhere"], "--listen is 'nowhere'; write ADDRESS:PORT"),
+        (["--certificate", "a.pem"], "--certificate and --key are for --listen; give that too."),
+        (["--listen", "127.0.0.1:1", "--key", "a.pem"], "--key is that of a --certificate"),
+        (["--listen", "0.0.0.0:1", "--certificate", "absent.pem"], "--certificate absent.pem "),
+    ],
+)
+def test_a_door_that_is_not_safe_is_refused(options: list[str], sentence: str) -> None:
+    result = CliRunner().invoke(app, ["host", *options])
+    assert result.exit_code == 2
+    assert result.stderr.startswith(f"penstock: {sentence}")
 
 
 def test_without_a_host_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -334,3 +498,30 @@ def test_a_topology_under_another_name_and_promise(tmp_path: Path) -> None:
     assert (other.name, other.max_latency_s, other.share) == ("other", 5.0, 0.9)
     same = read.promising("other")
     assert (same.max_latency_s, same.share) == (2.0, 0.99)
+
+
+def test_a_batch_that_does_not_end_is_noticed() -> None:
+    now = [0.0]
+    watch = BatchWatch(lambda: now[0])
+    watch.began("q", 3)
+    now[0] = 10.0
+    assert watch.overdue(10.0) is None
+    now[0] = 11.0
+    assert str(watch.overdue(10.0)).startswith("batch 3 of query 'q' has not ended within 10 s;")
+    watch.ended("q", 3)
+    assert watch.overdue(10.0) is None
+
+
+def test_what_code_takes_is_known_when_it_comes_again(tmp_path: Path) -> None:
+    costs = Costs(tmp_path / "costs")
+    before = read_submission(submitted("a")["submission"])
+    assert costs.of(before) == Cost()
+    costs.keep(before, Cost(2, {1: math.inf, 2: 1.5, 3: 1.0}))
+    again = read_submission(submitted("b", max_latency_s=9.0)["submission"])
+    found = costs.of(again)
+    assert found == Cost(2, {1: math.inf, 2: 1.5, 3: 1.0})
+    assert [found.wanted_for(bound_s) for bound_s in (2.0, 1.2, 0.1)] == [2, 3, 3]
+    assert costs.of(read_submission(submitted("a", "x = 2")["submission"])) == Cost()
+    for file in (tmp_path / "costs").iterdir():
+        file.write_text("{}", encoding="utf-8")
+    assert costs.of(before) == Cost(), "a record that is damaged is none"

@@ -19,7 +19,7 @@ from penstock.cli.demo import demo
 from penstock.cli.doctor import doctor
 from penstock.cli.exit_codes import ExitCodeGroup, with_exit_codes
 from penstock.cli.history import app as history
-from penstock.cli.host import host, logs, ps, restart, stop, submit
+from penstock.cli.host import community, host, logs, ps, restart, results, stop, submit
 from penstock.cli.init import init
 from penstock.cli.key_groups import key_groups
 from penstock.cli.plan import plan
@@ -94,6 +94,8 @@ app.command(epilog="Example: penstock ps --json")(ps)
 app.command(epilog="Example: penstock stop road")(stop)
 app.command(epilog="Example: penstock restart road")(restart)
 app.command(epilog="Example: penstock logs road")(logs)
+app.command(epilog="Example: penstock results road --rows 5")(results)
+app.command(epilog="Example: penstock community finance --least 1 --most 4 --add ada")(community)
 app.add_typer(history)
 app.add_typer(cluster)
 with_exit_codes(app)

@@ -6,6 +6,7 @@ import re
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -14,6 +15,8 @@ from penstock.cli.settings import HISTORY_HELP, history_place
 from penstock.errors import InvalidInput
 
 if TYPE_CHECKING:
+    from penstock.dashboard.handler import Hosted
+    from penstock.spark.host.host import Host
     from penstock.spark.run.elastic import ElasticRun
 
 DEFAULT_PORT = 8686
@@ -56,11 +59,11 @@ def dashboard(
         name = "grafana.json" if grafana else "alerts.yaml"
         print((files("penstock.dashboard") / name).read_text(encoding="utf-8"), end="")
         return
-    with served(history_place(history), port, _checked(token)):
+    with served(history_place(history), port, checked_token(token)):
         threading.Event().wait()
 
 
-def _checked(token: str | None) -> str | None:
+def checked_token(token: str | None) -> str | None:
     """A token that fits into an address and a cookie, and cannot be guessed."""
     if token is None or re.fullmatch(rf"[A-Za-z0-9_-]{{{LEAST_TOKEN},200}}", token):
         return token
@@ -75,7 +78,7 @@ class Controls:
     def __init__(self, token: str | None) -> None:
         import secrets
 
-        self.token = _checked(token) or secrets.token_urlsafe(24)
+        self.token = checked_token(token) or secrets.token_urlsafe(24)
         self.run: ElasticRun | None = None
 
     def acts(self) -> Mapping[str, Any]:
@@ -109,9 +112,35 @@ def beside(
 
 
 @contextmanager
+def beside_host(host: Host, where: str, port: int, token: str | None) -> Iterator[str]:
+    """The page of a host: its topologies by community. Reading it needs the password."""
+    from penstock.control.history.store import HistoryStore
+
+    HistoryStore(where).close()  # made now, so that the page has something to open
+    controls = HostControls(token, host)
+    with served(where, port, controls=controls, private=True, hosted=host.by_community) as url:
+        yield url
+
+
+class HostControls:
+    """What a person may do to the topologies of a host from its page."""
+
+    def __init__(self, token: str | None, host: Host) -> None:
+        self.token, self._host = Controls(token).token, host
+
+    def acts(self) -> Mapping[str, Any]:
+        """By name, as the page asks for them."""
+        return {do: partial(self._do, do) for do in ("stop", "restart")}
+
+    def _do(self, do: str, wanted: Mapping[str, Any]) -> Mapping[str, Any]:
+        return self._host.handle({"do": do, "name": wanted.get("name")})
+
+
+@contextmanager
 def served(
-    where: str, port: int, token: str | None = None, controls: Controls | None = None,
-    private: bool = False,
+    where: str, port: int, token: str | None = None,
+    controls: Controls | HostControls | None = None, private: bool = False,
+    hosted: Hosted | None = None,
 ) -> Iterator[str]:  # fmt: skip
     """Serve a history during a `with` block; its address goes to stderr."""
     from penstock.control.history.store import HistoryStore
@@ -122,6 +151,6 @@ def served(
         token, acts = controls.token, controls.acts()
     with ExitStack() as things:
         store = things.enter_context(HistoryStore(where, create=False))
-        page = things.enter_context(Dashboard(store, port, token, acts, private))
+        page = things.enter_context(Dashboard(store, port, token, acts, private, hosted))
         print(f"page: {page.url}", file=sys.stderr, flush=True)
         yield page.url

@@ -6,6 +6,7 @@ cluster has no more" is then a limit as any other: the loop's last resort may be
 """
 
 import threading
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
@@ -16,8 +17,9 @@ from penstock.control.ports import Actuator, Measurer
 from penstock.control.step import Step
 from penstock.model.decision import Decision, Limits
 from penstock.model.observation import Observation
-from penstock.sharing.arbiter import Cluster, divide
+from penstock.sharing.arbiter import Cluster
 from penstock.sharing.claims import Claims, Division
+from penstock.sharing.quotas import Quota, divide_by_quotas
 
 PATIENCE = 6  # periods for which a promise is not given up that was kept
 
@@ -31,14 +33,18 @@ class Member:
     granted: int
     wanted: int
     expected_s: Mapping[int, float] = field(default_factory=dict)
+    community: str = ""
 
     def curve(self, most: int) -> list[float]:
         """Latency from the least number of processors on; late by what is missing, if unknown."""
         numbers = range(self.limits.min_processors, most + 1)
         if not self.expected_s:
             return [self.limits.max_latency_s * max(self.wanted, 1) / max(k, 1) for k in numbers]
-        last = max(self.expected_s)
-        return [self.expected_s.get(min(k, last), np.inf) for k in numbers]
+        return [self.at(k) for k in numbers]
+
+    def at(self, processors: int) -> float:
+        """The latency on so many processors; more than are known of change nothing."""
+        return self.expected_s.get(min(processors, max(self.expected_s)), np.inf)
 
 
 class SharedCluster:
@@ -48,14 +54,49 @@ class SharedCluster:
         self.processors, self.slots = processors, slots
         self._lock = threading.Lock()
         self._members: dict[str, Member] = {}
+        self._quotas: Mapping[str, Quota] = {}
         self._division: Division | None = None
         self._given_up_for = 0  # periods in which another division was wanted
 
-    def join(self, name: str, limits: Limits, weight: float = 1.0, begins: int = 0) -> None:
-        """A topology comes; until it asks, it has what it begins with, its least at least."""
+    def join(
+        self, name: str, limits: Limits, weight: float = 1.0, begins: int = 0,
+        wanted: int = 0, expected_s: Mapping[int, float] | None = None, community: str = "",
+    ) -> None:  # fmt: skip
+        """A topology comes; until it asks, it has what it begins with, its least at least.
+
+        What it wants, and its latency by processors, are given where an earlier run of it tells.
+        """
         processors = max(limits.min_processors, begins)
         with self._lock:
-            self._members[name] = Member(limits, weight, processors, processors)
+            self._members[name] = Member(
+                limits, weight, processors, max(processors, wanted), expected_s or {}, community
+            )
+
+    def begin(self, name: str, limits: Limits) -> None:
+        """A topology that has joined runs from now on, within these limits."""
+        with self._lock:
+            self._members[name] = replace(self._members[name], limits=limits)
+
+    def set_quotas(self, quotas: Mapping[str, Quota]) -> None:
+        """What communities have at least and at most, from the next division on."""
+        with self._lock:
+            self._quotas = dict(quotas)
+
+    def missed_since(self, name: str) -> dict[str, float]:
+        """Promises that are missed because one topology came, with the latencies expected."""
+        with self._lock:
+            others = {key: member for key, member in self._members.items() if key != name}
+            before = self._divided(others).plan.missed if others else {}
+            now = self._divided(self._members).plan.missed
+        return {key: late for key, late in now.items() if key not in before}
+
+    def expected_late_s(self, name: str) -> float | None:
+        """The latency that is expected of one whose promise is missed; None where it is kept."""
+        member = self.member(name)
+        if not member.expected_s:
+            return None
+        expected_s = member.at(member.granted)
+        return expected_s if expected_s > member.limits.max_latency_s else None
 
     def leave(self, name: str) -> None:
         """It is gone; what it had is free."""
@@ -84,7 +125,7 @@ class SharedCluster:
     def settle(self) -> Decision[Division]:
         """Divide the cluster anew."""
         with self._lock:
-            decision = self._decided()
+            decision = self._decided(self._members)
             if self._too_soon(decision.plan):
                 return self._as_before(decision)
             self._division = decision.plan
@@ -122,16 +163,29 @@ class SharedCluster:
         held = f"as before for {PATIENCE - self._given_up_for + 1} periods: no promise is given up"
         return replace(decision, plan=plan, reasons=(f"{held} for a moment", *decision.reasons))
 
-    def _decided(self) -> Decision[Division]:
-        wanted = {name: member.wanted for name, member in self._members.items()}
+    def _decided(self, members: Mapping[str, Member]) -> Decision[Division]:
+        wanted = {name: member.wanted for name, member in members.items()}
         total = sum(wanted.values())
-        if total <= self.processors:
+        if total <= self.processors and not self._over_quota(wanted):
             said = f"all have what they want, {total} of {self.processors} processors"
             return Decision(Division(wanted, 0, tuple(wanted), {}), (said,))
-        return divide(self._claims(), Cluster(self.processors, self.slots, self._division))
+        return self._divided(members)
 
-    def _claims(self) -> Claims:
-        members = self._members
+    def _divided(self, members: Mapping[str, Member]) -> Decision[Division]:
+        return divide_by_quotas(
+            self._claims(members), Cluster(self.processors, self.slots, self._division),
+            [member.community for member in members.values()], self._quotas,
+        )  # fmt: skip
+
+    def _over_quota(self, given: Mapping[str, int]) -> set[str]:
+        """Communities that would have more than their most."""
+        used: Counter[str] = Counter()
+        for name, processors in given.items():
+            used[self._members[name].community] += processors
+        mosts = {name: quota.most for name, quota in self._quotas.items()}
+        return {name for name, most in mosts.items() if most is not None and used[name] > most}
+
+    def _claims(self, members: Mapping[str, Member]) -> Claims:
         curves = [
             member.curve(max(member.limits.min_processors, min(member.wanted, self.processors)))
             for member in members.values()
@@ -152,15 +206,25 @@ class SharedCluster:
         members = self._members
         spare = self.processors - sum(given.values())
         for name, member in members.items():
-            more = max(0, min(spare, min(member.granted, member.wanted) - given[name]))
-            given[name] += more
-            spare -= more
+            wanted = min(member.granted, member.wanted)
+            while spare > 0 and given[name] < wanted and self._has_room(name, given):
+                given[name] += 1
+                spare -= 1
         for _ in range(spare):
-            short = [name for name in given if given[name] < members[name].wanted]
+            short = [
+                name
+                for name in given
+                if given[name] < members[name].wanted and self._has_room(name, given)
+            ]
             if not short:
                 break
             given[min(short, key=lambda name: given[name] / members[name].wanted)] += 1
         return given
+
+    def _has_room(self, name: str, given: Mapping[str, int]) -> bool:
+        """Whether its community may have another processor."""
+        community = self._members[name].community
+        return community not in self._over_quota({**given, name: given[name] + 1})
 
 
 class PortionMeasurer:

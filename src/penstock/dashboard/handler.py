@@ -40,6 +40,7 @@ MOST_STREAMS = 32
 MOST_BODY_BYTES = 4_096
 
 Act = Callable[[Mapping[str, Any]], Mapping[str, Any]]
+Hosted = Callable[[], Mapping[str, Any]]  # communities and their topologies
 
 
 @dataclass
@@ -51,6 +52,7 @@ class Shared:
     acts: Mapping[str, Act]
     token: str | None
     private: bool = False  # whether reading needs the token too
+    hosted: Hosted | None = None
     port: int = 0
     stopping: threading.Event = field(default_factory=threading.Event)
     streams: threading.BoundedSemaphore = field(
@@ -136,7 +138,11 @@ class Handler(BaseHTTPRequestHandler):
         if path == "/metrics":
             return self._send(exposition(store), CONTENT_TYPE)
         if path == "/api/runs":
-            return self._send_json({"runs": run_list(store), "acts": sorted(self.shared.acts)})
+            hosted = self.shared.hosted is not None
+            document = {"runs": run_list(store), "acts": sorted(self.shared.acts)}
+            return self._send_json(document | {"hosted": hosted})
+        if path == "/api/topologies" and self.shared.hosted is not None:
+            return self._send_json(plain(self.shared.hosted()))
         if path == "/api/events":
             return self._stream(None, Position())
         if found := re.fullmatch(r"/api/runs/(\d{1,18})", path):

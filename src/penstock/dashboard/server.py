@@ -11,7 +11,7 @@ from importlib.resources import files
 from typing import Any, Self
 
 from penstock.control.history.store import HistoryStore
-from penstock.dashboard.handler import Act, Handler, Shared
+from penstock.dashboard.handler import Act, Handler, Hosted, Shared
 from penstock.dashboard.safety import LOOPBACK
 from penstock.errors import Unavailable
 
@@ -36,7 +36,7 @@ class Dashboard:
     """The server over one history, as a context manager.
 
     `acts` are what a person may do from the page, by name; without any, nothing there acts. They
-    need the token; if `private`, so does reading.
+    need the token; if `private`, so does reading. `hosted` says what a host runs, by community.
     """
 
     def __init__(
@@ -46,9 +46,10 @@ class Dashboard:
         token: str | None = None,
         acts: Mapping[str, Act] | None = None,
         private: bool = False,
+        hosted: Hosted | None = None,
     ) -> None:
         self.acts = dict(acts or {})
-        self._shared = Shared(store, assets(), self.acts, token, private)
+        self._shared = Shared(store, assets(), self.acts, token, private, hosted)
         handler = type("BoundHandler", (Handler,), {"shared": self._shared})
         try:
             self._server = _Server((LOOPBACK, port), handler)

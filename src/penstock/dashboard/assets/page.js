@@ -7,6 +7,7 @@ import { drawDecisions, drawShadows, goTo } from "./events.js";
 import { drawExecutors, drawNumbers, drawTiles } from "./figures.js";
 import { day, moment, number, seconds } from "./format.js";
 import { drawGroups } from "./groups.js";
+import { drawHosted } from "./hosted.js";
 import { drawLanes } from "./lanes.js";
 import { drawTopology } from "./topology.js";
 import { explain, fold, isOpen } from "./why.js";
@@ -100,11 +101,57 @@ async function start() {
   theme(localStorage.getItem("theme") ?? "auto");
   // A page that only some may read: from here on the browser sends along what no script can see.
   if (token) await fetch("/api/session", { method: "POST", headers: { Authorization: `Bearer ${token}` } });
-  const { runs: found, acts } = await ask("/api/runs");
+  const { runs: found, acts, hosted } = await ask("/api/runs");
   fillRuns(found);
+  if (hosted) { await list(acts.includes("stop")); return; }
   byId("hold").hidden = !(token && acts.includes("advice-only"));
   if (runs.length === 0) { waitForRun(); return; }
   await load();
+}
+
+// What a host runs, drawn anew every few seconds while it is looked at.
+async function list(acting) {
+  stream?.close();
+  document.body.classList.add("listing");
+  byId("hosted").hidden = false;
+  byId("all").hidden = true;
+  document.title = "Penstock";
+  const look = async () => {
+    if (!document.body.classList.contains("listing")) return;
+    try {
+      drawHosted((await ask("/api/topologies")).communities, show, token && acting ? act : null);
+      status("live", "live");
+      trouble(null);
+    } catch (error) {
+      status("connection lost, trying again", "lost");
+      trouble(error.message);
+    }
+    setTimeout(look, 3000);
+  };
+  const act = async (does, name) => {
+    try { await tell(does, { name }); trouble(null); } catch (error) { trouble(error.message); }
+  };
+  byId("all").onclick = () => list(acting);
+  await look();
+}
+
+async function show(run) {
+  document.body.classList.remove("listing");
+  byId("hosted").hidden = true;
+  byId("all").hidden = false;
+  fillRuns((await ask("/api/runs")).runs);
+  byId("run").value = String(run);
+  fillOthers();
+  await load();
+}
+
+async function tell(act, what) {
+  const answer = await fetch(`/api/acts/${act}`, {
+    method: "POST", headers: { Authorization: `Bearer ${token}`, "Content-Type": "application/json" }, body: JSON.stringify(what),
+  });
+  const told = await answer.json();
+  if (!answer.ok) throw new Error(told.error);
+  return told;
 }
 
 function waitForRun() {
@@ -286,11 +333,8 @@ byId("filter").addEventListener("submit", (event) => {
 });
 byId("hold").addEventListener("click", async () => {
   const on = byId("hold").dataset.on !== "true";
-  const answer = await fetch("/api/acts/advice-only", {
-    method: "POST", headers: { Authorization: `Bearer ${token}`, "Content-Type": "application/json" }, body: JSON.stringify({ on }),
-  });
-  const told = await answer.json();
-  if (!answer.ok) { trouble(told.error); return; }
+  let told;
+  try { told = await tell("advice-only", { on }); } catch (error) { trouble(error.message); return; }
   byId("hold").dataset.on = String(told.on);
   byId("hold").textContent = told.on ? "Let it act again" : "Pause acting";
 });

@@ -1,24 +1,26 @@
 """`penstock.connect`: submit topologies to the host that runs, and see how they are."""
 
+import os
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from penstock.errors import InvalidInput
 from penstock.model.durations import parse_duration_s
-from penstock.spark.host.messages import Address, ask, read_address
+from penstock.spark.host.messages import Address, ask, host_and_port, read_address
 from penstock.spark.host.submission import Submission, packaged, read_submission
 
 
 @dataclass(frozen=True)
 class Host:
-    """A host on this machine."""
+    """A host, as one of its users sees it."""
 
     address: Address = field(repr=False)
 
     def submit(
         self,
-        spec: str,
+        spec: str | Sequence[str],
         *,
         name: str | None = None,
         max_latency: str | float | None = None,
@@ -28,6 +30,8 @@ class Host:
         strict: bool = False,
     ) -> str | None:
         """Send `FILE.py:NAME` with what it imports from its folder; a warning, if there is one.
+
+        Several run as one query under one name, and do once what they have in common.
 
         It runs under its `name`, which is the topology's own or the file's unless given. Without a
         bound or a share its own hold. `strict` refuses what would only be warned of.
@@ -46,6 +50,10 @@ class Host:
         """Every topology, and how it is."""
         return list(ask(self.address, {"do": "ps"})["topologies"])
 
+    def explain(self) -> list[dict[str, Any]]:
+        """What topologies have in common, and whether it is done once or by each."""
+        return list(ask(self.address, {"do": "explain"})["common"])
+
     def stop(self, name: str, *, forget: bool = False) -> str:
         """Stop one between two batches; forgotten, its name is free again."""
         return str(ask(self.address, {"do": "stop", "name": name, "forget": forget})["detail"])
@@ -58,14 +66,57 @@ class Host:
         """What it said."""
         return [str(line) for line in ask(self.address, {"do": "logs", "name": name})["lines"]]
 
+    def results(self, name: str, sink: str | None = None, rows: int = 20) -> dict[str, Any]:
+        """The newest rows that one of its sinks holds; the sink may be left out if it is alone."""
+        return ask(self.address, {"do": "results", "name": name, "sink": sink, "rows": rows})
 
-def connect() -> Host:
-    """The host of this user on this machine, as `penstock host` started it."""
-    return Host(read_address())
+    def communities(self) -> list[dict[str, Any]]:
+        """Every community that one may see: its quota, its members, its topologies."""
+        return list(ask(self.address, {"do": "communities"})["communities"])
+
+    def community(
+        self,
+        name: str,
+        *,
+        least: int | None = None,
+        most: int | None = None,
+        weight: float | None = None,
+        add: tuple[str, ...] = (),
+        remove: tuple[str, ...] = (),
+    ) -> dict[str, str]:
+        """Make or change a community; the tokens of members that are added, each shown once."""
+        given = {"least": least, "most": most, "weight": weight}
+        quota = {key: value for key, value in given.items() if value is not None}
+        asked = {"do": "community", "name": name, "quota": quota}
+        answer = ask(self.address, asked | {"add": list(add), "remove": list(remove)})
+        return dict(answer["tokens"])
+
+    def forget_community(self, name: str) -> None:
+        """Remove a community that has no topologies; its tokens hold no more."""
+        ask(self.address, {"do": "forget-community", "name": name})
+
+
+def connect(
+    address: str | None = None, token: str | None = None, certificate: str | None = None
+) -> Host:
+    """The host of this user on this machine, or one at an address, with a member's token.
+
+    What is not given is taken from PENSTOCK_HOST, PENSTOCK_TOKEN and PENSTOCK_CERTIFICATE. The
+    certificate is that of whoever signed the host's, where this machine does not know it.
+    """
+    given = address or os.environ.get("PENSTOCK_HOST")
+    if not given:
+        return Host(read_address())
+    token = token or os.environ.get("PENSTOCK_TOKEN")
+    if not token:
+        raise InvalidInput(f"the host at {given} needs a token; give it in PENSTOCK_TOKEN.")
+    host, port = host_and_port(given, "PENSTOCK_HOST")
+    signed = certificate or os.environ.get("PENSTOCK_CERTIFICATE")
+    return Host(Address(port, 0, 0, "", token, host, signed))
 
 
 def submission_of(
-    spec: str,
+    specs: str | Sequence[str],
     name: str | None = None,
     max_latency: str | float | None = None,
     share: float | None = None,
@@ -73,15 +124,11 @@ def submission_of(
     community: str = "",
 ) -> Submission:
     """What is sent, checked as far as that is possible without running it."""
-    path, colon, wanted = spec.rpartition(":") if ":" in spec else (spec, "", "")
-    if not path or (colon and not wanted.isidentifier()):
-        raise InvalidInput(f"{spec!r} names no topology; write FILE.py:NAME, as in road.py:road.")
-    file = Path(path).absolute()
+    first, *others = [_part(spec) for spec in ([specs] if isinstance(specs, str) else specs)]
     document = {
-        "name": name or wanted or file.stem,
-        "file": file.name,
-        "topology": wanted,
-        "files": packaged(file),
+        **first,
+        "name": name or first["name"],
+        "others": others,
         "max_latency_s": (
             None if max_latency is None else parse_duration_s(max_latency, "max-latency")
         ),
@@ -90,3 +137,12 @@ def submission_of(
         "community": community,
     }
     return read_submission(document)
+
+
+def _part(spec: str) -> dict[str, Any]:
+    path, colon, wanted = spec.rpartition(":") if ":" in spec else (spec, "", "")
+    if not path or (colon and not wanted.isidentifier()):
+        raise InvalidInput(f"{spec!r} names no topology; write FILE.py:NAME, as in road.py:road.")
+    file = Path(path).absolute()
+    named = {"name": wanted or file.stem, "file": file.name, "topology": wanted}
+    return named | {"files": packaged(file)}

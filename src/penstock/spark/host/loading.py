@@ -6,40 +6,100 @@ to executors is then sent by value.
 """
 
 import importlib
+import json
 import subprocess
 import sys
 import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
 
+from penstock.documents import parse_document
 from penstock.errors import InvalidInput
+from penstock.model.merging import merged, work_of
 from penstock.model.topology import Topology
+from penstock.sharing.equal_work import Graph, Step, equal_steps
+from penstock.spark.host.submission import Part
 
 CHECK_LIMIT_S = 120.0
 _PREFIX = "penstock: "
+_FACTS = "penstock facts: "
 _OWN = "penstock_user_"
 _one_at_a_time = threading.Lock()
 
 
-def check_apart(code: Path, file: str, topology: str) -> None:
-    """Refuse a file that holds no such topology, or does not come to its end."""
-    command = [sys.executable, "-m", "penstock.spark.host.loading", str(code), file, topology]
+@dataclass(frozen=True)
+class Promise:
+    """What is promised of a topology; None where its own file says it."""
+
+    max_latency_s: float | None
+    share: float | None
+
+
+@dataclass(frozen=True)
+class Whole:
+    """A submission as it runs: its topologies, and where the steps of each are in the one."""
+
+    topology: Topology
+    parts: Mapping[str, Topology]
+    places: Mapping[tuple[str, str], str] = field(default_factory=dict)
+
+
+def check_apart(code: Path, parts: Sequence[Part], limit_s: float | None = None) -> Promise:
+    """Refuse files that do not hold such topologies, or do not come to their end."""
+    limit_s = CHECK_LIMIT_S if limit_s is None else limit_s
+    named = json.dumps([[part.name, part.file, part.topology] for part in parts])
+    command = [sys.executable, "-m", "penstock.spark.host.loading", str(code), named]
+    file = parts[-1].file
     try:
         checked = subprocess.run(
-            command, capture_output=True, text=True, timeout=CHECK_LIMIT_S, check=False,
+            command, capture_output=True, text=True, timeout=limit_s, check=False,
             stdin=subprocess.DEVNULL,
         )  # fmt: skip
     except subprocess.TimeoutExpired as error:
         raise InvalidInput(
-            f"{file} was not read to its end within {CHECK_LIMIT_S:g} s; put what takes long in "
+            f"{file} was not read to its end within {limit_s:g} s; put what takes long in "
             "an operator's function."
         ) from error
-    if checked.returncode == 0:
-        return
+    facts = [line for line in checked.stdout.splitlines() if line.startswith(_FACTS)]
+    if checked.returncode == 0 and facts:
+        found = parse_document(facts[-1].removeprefix(_FACTS).encode(), file)
+        return Promise(float(found["max_latency_s"]), float(found["share"]))
     said = [line for line in checked.stdout.splitlines() if line.startswith(_PREFIX)]
     if said:
         raise InvalidInput(said[-1].removeprefix(_PREFIX))
     raise InvalidInput(f"{file} ended the process that read it (exit code {checked.returncode}).")
+
+
+def load_whole(code: Path, parts: Sequence[Part], name: str, promise: Promise | None) -> Whole:
+    """All parts as one topology of that name, with what they have in common once.
+
+    A `promise` that is given holds for each of them.
+    """
+    bound_s, share = (None, None) if promise is None else (promise.max_latency_s, promise.share)
+    found = {
+        part.name: load_submitted(code / part.name, part.file, part.topology, f"{name}_{part.name}")
+        for part in parts
+    }
+    if len(parts) == 1:
+        return Whole(found[parts[0].name].promising(name, bound_s, share), found)
+    for one in found.values():
+        one.check()
+    found = {key: one.promising(key, bound_s, share) for key, one in found.items()}
+    same = {
+        place: group[0] for group in equal_steps(graphs_of(found)) for place in group[1:]
+    }  # fmt: skip
+    topology, places = merged(name, found, same)
+    return Whole(topology, found, places)
+
+
+def graphs_of(topologies: Mapping[str, Topology]) -> dict[str, Graph]:
+    """What is compared of them."""
+    return {
+        name: {step: Step(*told) for step, told in work_of(one).items()}
+        for name, one in topologies.items()
+    }
 
 
 def load_submitted(code: Path, file: str, topology: str, name: str) -> Topology:
@@ -65,14 +125,20 @@ def _is_below(module: ModuleType, folder: Path) -> bool:
     return any(Path(place).is_relative_to(folder) for place in places if place)
 
 
-def main(code: str, file: str, topology: str) -> int:
-    """Check one; the sentence goes to standard output."""
+def main(code: str, named: str) -> int:
+    """Check what was submitted; the sentence goes to standard output."""
     try:
-        load_submitted(Path(code), file, topology, "checked").check()
+        parts = [Part(name, file, topology, {}) for name, file, topology in json.loads(named)]
+        found = load_whole(Path(code), parts, "checked", None).topology
+        found.check()
     except InvalidInput as error:
-        said = str(error).replace(f"{code}/", "")
+        said = str(error)
+        for folder in [*(f"{code}/{part.name}/" for part in parts), f"{code}/"]:
+            said = said.replace(folder, "")
         sys.stdout.write(f"{_PREFIX}{said}\n")
         return 2
+    facts = {"max_latency_s": found.max_latency_s, "share": found.share}
+    sys.stdout.write(f"\n{_FACTS}{json.dumps(facts)}\n")
     return 0
 
 

@@ -3,23 +3,41 @@
 import signal
 import threading
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack, nullcontext
+from dataclasses import dataclass
 from pathlib import Path
 
 from penstock.config import Settings
 from penstock.errors import Unavailable
 from penstock.spark.host.host import Host
-from penstock.spark.host.messages import MessageServer, read_address
+from penstock.spark.host.messages import Listen, MessageServer, read_address
 from penstock.spark.host.on_spark import SparkRunner
 from penstock.spark.host.registry import Registry
 from penstock.spark.run.before_start import check_master
 from penstock.spark.run.place import Place, open_session
 
 
+@dataclass(frozen=True)
+class Bounds:
+    """What the code of one topology may take before it is ended."""
+
+    batch_s: float = 600.0
+    worker_memory_mb: int = 4096  # of address space, of each Python worker
+
+
 def run_host(
-    settings: Settings, master: str, directory: Path, ready: Callable[[str], None]
+    settings: Settings,
+    master: str,
+    directory: Path,
+    ready: Callable[[str], None],
+    listen: Listen | None = None,
+    bounds: Bounds = Bounds(),
+    beside: Callable[[Host], AbstractContextManager[object]] = nullcontext,
 ) -> None:
-    """Run until SIGTERM or Ctrl-C; what was submitted comes back with the next start."""
+    """Run until SIGTERM or Ctrl-C; what was submitted comes back with the next start.
+
+    `beside` is entered once the host runs, and left when it ends: its page.
+    """
     check_master(master)
     try:
         known = read_address()
@@ -34,16 +52,22 @@ def run_host(
     with ExitStack() as resources:
         registry = resources.enter_context(Registry(directory))
         place = Place(master, log_file=registry.folder / "spark.log")
+        cores = 1 if master.startswith("local") else settings.slots  # which Spark divides it by
         session = open_session(
-            "penstock-host", settings, place, registry.folder / "host", resources, fair=True
-        )
-        runner = SparkRunner(session, settings)
+            "penstock-host", settings, place, registry.folder / "host", resources, fair=True,
+            more={"spark.executor.pyspark.memory": f"{bounds.worker_memory_mb * cores}m"},
+        )  # fmt: skip
+        runner = SparkRunner(session, settings, registry.folder / "costs", bounds.batch_s)
         resources.callback(runner.close)
         host = Host(registry, runner)
         resources.callback(host.end)
         host.come_back()
-        resources.enter_context(MessageServer(host.handle, registry.folder))
+        server = MessageServer(host.handle, registry.folder, host.caller, listen)
+        resources.enter_context(server)
+        resources.enter_context(beside(host))
         ready(f"The host runs on {master} in {registry.folder}; submit with `penstock submit`.")
+        if listen is not None:
+            ready(f"Members of communities reach it at {listen.host}:{server.ports[1]}.")
         try:
             while not over.wait(1.0):
                 pass

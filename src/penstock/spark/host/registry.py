@@ -64,13 +64,14 @@ class Registry:
         write_atomically(self._record(submission.name), submission.document())
 
     def unpack(self, submission: Submission) -> Path:
-        """Its files in a folder of their own, as they were submitted."""
+        """The files of each part in a folder of their own, as they were submitted."""
         code = self.code(submission.name)
         remove_tree(code)
-        for path, text in submission.files.items():
-            file = code / path
-            file.parent.mkdir(parents=True, exist_ok=True)
-            file.write_text(text, encoding="utf-8")
+        for part in submission.parts:
+            for path, text in part.files.items():
+                file = code / part.name / path
+                file.parent.mkdir(parents=True, exist_ok=True)
+                file.write_text(text, encoding="utf-8")
         return code
 
     def forget(self, name: str) -> None:

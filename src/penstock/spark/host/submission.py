@@ -3,7 +3,7 @@
 import ast
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -15,22 +15,46 @@ MOST_BYTES = 10 * 2**20
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 _DURATION = {"type": ["number", "null"], "exclusiveMinimum": 0, "maximum": 1e6}
 
+_PART: dict[str, Any] = {
+    "name": {"type": "string"},
+    "file": {"type": "string", "minLength": 1},
+    "topology": {"type": "string"},
+    "files": {"type": "object", "additionalProperties": {"type": "string"}},
+}
 SCHEMA: Schema = {
     "type": "object",
-    "required": ["name", "file", "topology", "files"],
+    "required": list(_PART),
     "additionalProperties": False,
     "properties": {
-        "name": {"type": "string"},
-        "file": {"type": "string", "minLength": 1},
-        "topology": {"type": "string"},
-        "files": {"type": "object", "additionalProperties": {"type": "string"}},
+        **_PART,
+        "others": {
+            "type": "array",
+            "maxItems": 50,
+            "items": {
+                "type": "object",
+                "required": list(_PART),
+                "additionalProperties": False,
+                "properties": _PART,
+            },
+        },
         "max_latency_s": _DURATION,
         "share": {"type": ["number", "null"], "minimum": 0.5, "maximum": 0.9999},
         "weight": {"type": "number", "minimum": 0.001, "maximum": 10_000},
         "community": {"type": "string"},
+        "member": {"type": "string"},
         "stopped": {"type": "boolean"},
     },
 }
+
+
+@dataclass(frozen=True)
+class Part:
+    """One topology of a submission, with its files."""
+
+    name: str
+    file: str
+    topology: str
+    files: dict[str, str]
 
 
 @dataclass(frozen=True)
@@ -45,7 +69,17 @@ class Submission:
     share: float | None = None
     weight: float = 1.0
     community: str = ""
+    member: str = ""  # of the community, who submitted it
     stopped: bool = False  # by its user; it stays so when the host starts again
+    others: list[dict[str, Any]] = field(default_factory=list)  # topologies that are one with it
+
+    @property
+    def parts(self) -> list[Part]:
+        """The topologies that run as one under this name, each by its own."""
+        first = self.topology or Path(self.file).stem
+        return [Part(first, self.file, self.topology, self.files)] + [
+            Part(**one) for one in self.others
+        ]
 
     def document(self) -> dict[str, Any]:
         """As it is sent and kept."""
@@ -60,13 +94,29 @@ def read_submission(document: object) -> Submission:
     check_name(found.name, "name")
     if found.community:
         check_name(found.community, "community")
-    for path in (found.file, *found.files):
+    for part in found.parts:
+        _check_part(part, found.parts)
+    return found
+
+
+def _check_part(part: Part, all_of_them: list[Part]) -> None:
+    for path in (part.file, *part.files):
         parts = Path(path).parts
         if Path(path).is_absolute() or ".." in parts or not parts or "\\" in path or "\0" in path:
             raise InvalidInput(f"files has {path!r}; give paths below the folder of the topology.")
-    if found.file not in found.files:
-        raise InvalidInput(f"file is {found.file!r}, which is not among the files sent.")
-    return found
+    if part.file not in part.files:
+        raise InvalidInput(f"file is {part.file!r}, which is not among the files sent.")
+    if (part.topology and not part.topology.isidentifier()) or not part.name.strip("."):
+        raise InvalidInput(
+            f"topology is {part.topology!r} in {part.file!r}; give its name there, an identifier."
+        )
+    if len(all_of_them) > 1:
+        if not part.name.isidentifier():
+            raise InvalidInput(f"{part.name!r} must be an identifier, to run as one with others.")
+        if sum(one.name == part.name for one in all_of_them) > 1:
+            raise InvalidInput(
+                f"two topologies are named {part.name!r}; those that run as one need other names."
+            )
 
 
 def check_name(name: str, field: str) -> None:

@@ -34,7 +34,8 @@ def together(
     ours = all(needed <= source.orders for source in running.inputs.values())
     actuator = SparkActuator(running.session, placements, running, all_ours=ours)
     slots = actuator.slots_per_executor()
-    running.send_parallelism(actuator.executors() * slots)
+    if running.pool is None:  # where others share the session, the arbiter says how many
+        running.send_parallelism(actuator.executors() * slots)
     places = settings.allocation is not None
     measurer = SparkMeasurer(running, (lambda: traffic_of(placements)) if places else None)
     key_groups = settings.key_groups if any(q.stateful for q in running.built.queries) else 0

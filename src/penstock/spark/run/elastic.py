@@ -46,13 +46,14 @@ class Among:
 
     name: str
     session: SparkSession
-    shared: SharedCluster
-    weight: float = 1.0
+    shared: SharedCluster  # which it has joined
+    began: Callable[[str, int], None]  # called with each batch's query and number
+    ended: Callable[[str, int], None]
 
     def portion_of(self, subject: Controlled) -> Controlled:
         """What is controlled, with processors that the arbiter gives."""
         limits = replace(subject.limits, min_processors=1)
-        self.shared.join(self.name, limits, self.weight)
+        self.shared.begin(self.name, limits)
         return replace(
             subject,
             limits=limits,
@@ -169,7 +170,10 @@ class ElasticRun:
 
     def _queries(self, checkpoint: Path, choice: PlanChoice) -> RunningTopology:
         running = self._made(checkpoint, choice)
-        running.pool = None if self._among is None else self._among.name
+        if self._among is not None:
+            running.pool = self._among.name
+            running.before_batch.append(self._among.began)
+            running.after_batch.append(self._among.ended)
         running.when_built.append(
             lambda built: check_monitoring_window(policy_of(self.settings), windows_of(built))
         )

@@ -111,15 +111,16 @@ def open_session(
     checkpoint: Path,
     resources: ExitStack,
     fair: bool = False,
+    more: Mapping[str, str] | None = None,
 ) -> SparkSession:
     """The session of a run, on a cluster of its own if it is to have one; both end with it.
 
-    `fair` is for several runs that share it.
+    `fair` is for several runs that share it; `more` are further settings of Spark.
     """
     master, embedded = place.master, place.master == EMBEDDED
     log_file = place.log_file or checkpoint.parent / f"{checkpoint.name}.spark.log"
     log_file.parent.mkdir(parents=True, exist_ok=True)
-    extra: dict[str, str] = {}
+    extra = dict(more or {})
     if embedded:
         cluster = _own_cluster(settings, log_file, resources)
         extra |= cluster.settings

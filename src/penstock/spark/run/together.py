@@ -127,6 +127,8 @@ class RunningTopology:
         self.inputs = running_sources(self.topology, self.epoch_s, self.sources)
         self.controls = Controls(self._checkpoint.sources)
         self.controls.order(self._obeying("shed"), **AT_FULL_SERVICE)
+        if self.pool is not None:
+            self.send_parallelism(1)  # until it is given more: others run already
         reading = Reading(self.epoch_s, self._measured, self.controls)
         try:
             self._plan(reading)
