@@ -132,10 +132,9 @@ def build_session(
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     here = {"spark.driver.host": LOOPBACK, "spark.driver.bindAddress": LOOPBACK}
-    # Nothing outside this machine needs to reach a driver whose executors are on it.
-    near = here if master.startswith("local") or LOOPBACK in master else {}
-    if near:
-        os.environ.setdefault("SPARK_LOCAL_IP", LOOPBACK)
+    # Nothing outside this machine needs to reach a driver whose executors are on it. (Of pods, the
+    # address of their API server says nothing: it may be that of a tunnel.)
+    near = here if master.startswith(("local", f"spark://{LOOPBACK}:")) else {}
     given = {
         "spark.master": master,
         **near,
