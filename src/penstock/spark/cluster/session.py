@@ -36,6 +36,9 @@ UNCHECKED = "-Darrow.enable_unsafe_memory_access=true -Darrow.enable_null_check_
 # would start another first that starts it: 9 ms for a file of a checkpoint instead of 6.5.
 ONE_PROCESS = "-Djdk.lang.Process.launchMechanism=VFORK"
 
+# YARN's containers have temporary folders deep below others, and the path of a socket is short.
+SHORT_SOCKETS = {"spark.python.unix.domain.socket.dir": "/tmp"}
+
 
 def settings(
     key_groups: int, log_file: Path | None = None, quick_start: bool = False
@@ -138,6 +141,7 @@ def build_session(
     given = {
         "spark.master": master,
         **near,
+        **(SHORT_SOCKETS if master == "yarn" else {}),
         **settings(key_groups, log_file, quick_start),
         **(extra or {}),
     }
