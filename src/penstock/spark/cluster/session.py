@@ -2,6 +2,7 @@
 
 import logging
 import os
+import socket
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -138,6 +139,8 @@ def build_session(
     # Nothing outside this machine needs to reach a driver whose executors are on it. (Of pods, the
     # address of their API server says nothing: it may be that of a tunnel.)
     near = here if master.startswith(("local", f"spark://{LOOPBACK}:")) else {}
+    if (facing := _address_facing(master)) is not None:
+        os.environ.setdefault("SPARK_LOCAL_IP", facing)
     given = {
         "spark.master": master,
         **near,
@@ -162,6 +165,17 @@ def build_session(
         PySparkLogger.getLogger(logger).setLevel(logging.CRITICAL + 1)
     register_sources(session, *sources)
     return session
+
+
+def _address_facing(master: str) -> str | None:
+    """The address of this machine, which may have several, that a standalone master sees."""
+    host, _, port = master.removeprefix("spark://").split(",")[0].rpartition(":")
+    if not master.startswith("spark://") or not port.isdigit():
+        return None
+    with suppress(OSError), socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as unsent:
+        unsent.connect((host, int(port)))  # finds the way there, and sends nothing
+        return str(unsent.getsockname()[0])
+    return None
 
 
 @contextmanager
