@@ -74,7 +74,8 @@ class KeptSession:
         self._name = ""
         # What is on the JVM's command line holds for all sessions in it, so it is only this.
         java = settings(2, log_file, quick_start=True)["spark.driver.extraJavaOptions"]
-        start_driver_jvm({"spark.driver.extraJavaOptions": java})
+        here = {"spark.driver.host": PLAIN["spark.driver.host"]}
+        start_driver_jvm({"spark.driver.extraJavaOptions": java, **here})
 
     @contextmanager
     def lend(

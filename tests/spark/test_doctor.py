@@ -13,6 +13,7 @@ from penstock.cli.doctor import doctor as doctor_command
 from penstock.cli.exit_codes import ExitCodeGroup
 from penstock.spark.cluster import doctor
 from penstock.spark.handles import Family
+from penstock.spark.run.actuators import ACTUATORS, examine_master
 
 ALL = ["python", "java", "pyspark", "import", "ports", "memory", "disk"]
 
@@ -101,6 +102,24 @@ def test_a_session_answers_or_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "executable", "/bin/false")
     (failed,) = doctor.check_session()
     assert not failed.ok
+
+
+@pytest.mark.spark
+def test_a_master_answers_for_each_actuator() -> None:
+    found = {check.name: check for check in examine_master("local[1]")}
+    assert all(check.ok for check in found.values()), found
+    assert "with penstock" in found["python of executors"].found
+    assert "no executors of its own" in found["act: the number of executors"].found
+    assert "one executor only" in found["act: where state lives"].found
+    assert "works in topologies" in found["act: rows that are dropped"].found
+    names = [name for name in found if name.startswith("act: ")]
+    assert len(names) == len(ACTUATORS)
+
+
+def test_a_master_that_is_misspelt_is_refused_at_once() -> None:
+    result = CliRunner().invoke(command(), ["doctor", "--master", "yarrn"])
+    assert result.exit_code == 2
+    assert "did you mean yarn?" in result.stderr
 
 
 def command() -> typer.Typer:

@@ -5,6 +5,7 @@ import json
 import socket
 import threading
 from pathlib import Path
+from queue import Queue
 from typing import Any, ClassVar, cast
 
 import pytest
@@ -19,7 +20,11 @@ from penstock.spark.cluster.master_page import Worker, workers_of
 from penstock.spark.run import before_start, first_executor
 from penstock.spark.run.before_start import check_before_start
 from penstock.spark.run.elastic import ElasticRun
-from penstock.spark.run.first_executor import await_executor, refuse_what_cannot_fit
+from penstock.spark.run.first_executor import (
+    await_executor,
+    refuse_what_cannot_fit,
+    told_while_waiting,
+)
 from penstock.spark.run.place import Place
 
 
@@ -231,6 +236,17 @@ def test_a_cluster_on_which_no_executor_comes_is_told(monkeypatch: pytest.Monkey
         await_executor(none, "spark://far:7077", Settings(slots=8), limit_s=0.0)
     with pytest.raises(Infeasible, match="came within 0 s: 0 of 4 slots of spark://far:7077 are"):
         await_executor(none, "spark://far:7077", Settings(), limit_s=0.0)
+    with pytest.raises(Infeasible, match="its queue or its nodes have not as much free"):
+        await_executor(none, "yarn", Settings(), limit_s=0.0)
+    with pytest.raises(Infeasible, match="no pod of that size could start; `kubectl get events`"):
+        await_executor(none, "k8s://https://far:6443", Settings(), limit_s=0.0)
+
+
+def test_who_waits_for_yarn_is_told_why(monkeypatch: pytest.MonkeyPatch) -> None:
+    said: Queue[str] = Queue()
+    monkeypatch.setattr(first_executor.log, "warning", lambda *words: said.put(words[0]))
+    with told_while_waiting("yarn", after_s=0.0):
+        assert said.get(timeout=30).startswith("waiting for YARN to take the application")
 
 
 class Page(http.server.BaseHTTPRequestHandler):

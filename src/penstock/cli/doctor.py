@@ -13,12 +13,27 @@ def doctor(
         bool,
         typer.Option("--spark", help="Also start a small local Spark session; takes some seconds."),
     ] = False,
+    master: Annotated[
+        str | None,
+        typer.Option(
+            "--master",
+            help="Also start a session on this master, and say which decisions can be carried out "
+            "there and which would be advice only.",
+        ),
+    ] = None,
     as_json: Annotated[bool, JsonFlag] = False,
 ) -> None:
     """Check Python, Java, pyspark, ports, memory and disk; exit code 1 if something is wrong."""
     from penstock.spark.cluster.doctor import examine
 
+    if master is not None:
+        from penstock.spark.run.actuators import examine_master
+        from penstock.spark.run.before_start import check_master
+
+        check_master(master)
     checks = examine(with_spark=spark)
+    if master is not None:
+        checks += examine_master(master)
     if as_json:
         print_json(checks)
     else:

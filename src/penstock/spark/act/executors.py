@@ -60,6 +60,8 @@ def executor_settings(initial: int, maximum: int, slots: int = 1) -> dict[str, s
         "spark.storage.decommission.enabled": "false",
         "spark.storage.decommission.shuffleBlocks.enabled": "false",
         "spark.executor.decommission.forceKillTimeout": f"{_FORCE_KILL_S}s",
+        # YARN and Kubernetes end an application after so many lost executors, however long ago.
+        "spark.executor.failuresValidityInterval": "1h",
         # A batch whose shuffle files left with a drained executor is repeated, not counted failed.
         "spark.stage.ignoreDecommissionFetchFailure": "true",
     }

@@ -173,7 +173,9 @@ def start_driver_jvm(settings: Mapping[str, str]) -> None:
     from penstock.spark.cluster import local_files
     from penstock.spark.handles import start_driver
 
-    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    # A driver that is for executors elsewhere has to listen where they can reach it.
+    if settings.get("spark.driver.host") == "127.0.0.1":
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     prepared = {"spark.driver.defaultJavaOptions": class_archive.java_options()}
     found = {**local_files.class_path(), **prepared, **settings}
     start_driver({key: value for key, value in found.items() if key != SECRET})

@@ -2,6 +2,7 @@
 
 import logging
 import os
+import socket
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -22,6 +23,7 @@ from penstock.spark.handles.state_stores import ROCKSDB, STATE_STORE
 
 _STREAMING = "org.apache.spark.sql.execution.streaming"
 LOOPBACK = "127.0.0.1"
+NEAR = {"spark.driver.host": LOOPBACK, "spark.driver.bindAddress": LOOPBACK}
 # For JVMs that share a few cores: parallel collectors would take those from the stream. Such a JVM
 # has little room for compiled code, and compiles no more once that is full; so it gets as much as
 # others have.
@@ -35,6 +37,9 @@ UNCHECKED = "-Darrow.enable_unsafe_memory_access=true -Darrow.enable_null_check_
 # Where local_files cannot be used, Hadoop starts a program for the permissions of each file. Java
 # would start another first that starts it: 9 ms for a file of a checkpoint instead of 6.5.
 ONE_PROCESS = "-Djdk.lang.Process.launchMechanism=VFORK"
+
+# YARN's containers have temporary folders deep below others, and the path of a socket is short.
+SHORT_SOCKETS = {"spark.python.unix.domain.socket.dir": "/tmp"}
 
 
 def settings(
@@ -128,12 +133,16 @@ def build_session(
 
     `quick_start` is for sessions that live for minutes, or share a few cores with their executors.
     """
-    # Nothing outside this machine needs to reach a driver whose executors are on it.
-    near = _near() if master.startswith("local") or LOOPBACK in master else {}
+    # Nothing outside this machine needs to reach a driver whose executors are on it. (Of pods, the
+    # address of their API server says nothing: it may be that of a tunnel.)
+    near = NEAR if master.startswith(("local", f"spark://{LOOPBACK}:")) else {}
+    if (facing := _address_facing(master)) is not None:
+        os.environ.setdefault("SPARK_LOCAL_IP", facing)
     _choose_python()
     given = {
         "spark.master": master,
         **near,
+        **(SHORT_SOCKETS if master == "yarn" else {}),
         **settings(key_groups, log_file, quick_start),
         **(extra or {}),
     }
@@ -160,7 +169,7 @@ def start_driver_ahead(key_groups: int, log_file: Path | None, quick_start: bool
     """The JVM of a session that is to be built on this machine, while its cluster still starts."""
     _choose_python()
     with _errors_to(log_file):
-        start_driver_jvm({**_near(), **settings(key_groups, log_file, quick_start)})
+        start_driver_jvm({**NEAR, **settings(key_groups, log_file, quick_start)})
 
 
 def _choose_python() -> None:
@@ -169,9 +178,15 @@ def _choose_python() -> None:
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
 
 
-def _near() -> dict[str, str]:
-    os.environ.setdefault("SPARK_LOCAL_IP", LOOPBACK)
-    return {"spark.driver.host": LOOPBACK, "spark.driver.bindAddress": LOOPBACK}
+def _address_facing(master: str) -> str | None:
+    """The address of this machine, which may have several, that a standalone master sees."""
+    host, _, port = master.removeprefix("spark://").split(",")[0].rpartition(":")
+    if not master.startswith("spark://") or not port.isdigit():
+        return None
+    with suppress(OSError), socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as unsent:
+        unsent.connect((host, int(port)))  # finds the way there, and sends nothing
+        return str(unsent.getsockname()[0])
+    return None
 
 
 @contextmanager

@@ -57,7 +57,7 @@ def executors(spark: SparkSession) -> tuple[ExecutorInfo, ...]:
         return tuple(
             ExecutorInfo(
                 id=row["id"],
-                host=row["hostPort"].rpartition(":")[0],
+                host=host_of(row["hostPort"]),
                 cores=row["totalCores"],
                 active=bool(backend.isExecutorActive(row["id"])),
                 busy_ms=row["totalDuration"],
@@ -67,6 +67,16 @@ def executors(spark: SparkSession) -> tuple[ExecutorInfo, ...]:
             for row in sorted(rows, key=lambda row: (row["addTime"], row["id"]))
             if row["id"] != "driver"
         )
+
+
+def host_of(address: str) -> str:
+    """The host of an executor's address, which has no port until its blocks are known.
+
+    >>> host_of("10.0.0.7:41234"), host_of("10.0.0.7"), host_of("[::1]:7"), host_of("[::1]")
+    ('10.0.0.7', '10.0.0.7', '[::1]', '[::1]')
+    """
+    host, _, port = address.rpartition(":")
+    return host if port.isdigit() and host else address
 
 
 def active_executor_ids(spark: SparkSession) -> frozenset[str]:

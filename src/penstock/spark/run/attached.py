@@ -197,6 +197,7 @@ class AttachedSeveral(Mapping[str, Attached]):
     def __init__(
         self, session: SparkSession, bounds_s: Mapping[str, float], settings: Settings
     ) -> None:
+        session = _session_of(session)
         running = sorted(str(query.name) for query in session.streams.active if query.name)
         for name in bounds_s:
             if name not in running:
@@ -245,6 +246,12 @@ def _session_of(target: object) -> SparkSession:
         return target
     if isinstance(target, StreamingQuery):
         return SparkSession.getActiveSession() or SparkSession.builder.getOrCreate()
+    if type(target).__module__.startswith("pyspark.sql.connect"):
+        raise InvalidInput(
+            "attach(target) is of Spark Connect, whose driver is another program that a client "
+            "cannot change; call attach there, or build the session with master() in place of "
+            "remote()."
+        )
     raise InvalidInput(
         f"attach(target) is {type(target).__name__}; give a running StreamingQuery or the session."
     )

@@ -1,13 +1,14 @@
-"""The first executor on a standalone master, which lets a run wait for ever for what cannot fit.
+"""The first executor on a cluster, which lets a run wait for ever for what cannot fit.
 
-What the master's page says of its workers decides before Spark starts; where there is none, a time
-limit does.
+What a standalone master's page says of its workers decides before Spark starts; where there is
+none, and on YARN and Kubernetes, a time limit does.
 """
 
 import logging
+import threading
 import time
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 
 from pyspark.sql import SparkSession
 
@@ -19,6 +20,8 @@ from penstock.spark.cluster.master_page import Worker, workers_of
 log = logging.getLogger(__name__)
 
 LIMIT_S = 60.0
+# An image may have to be fetched, and a machine to be started.
+SLOW_LIMIT_S = 300.0
 TOLD_AFTER_S = 10.0
 POLL_S = 0.2
 
@@ -42,10 +45,28 @@ def refuse_what_cannot_fit(
     )
 
 
+@contextmanager
+def told_while_waiting(master: str, after_s: float = TOLD_AFTER_S) -> Iterator[None]:
+    """Say why nothing happens: YARN lets an application wait for ever if its queue is full."""
+    if master != "yarn":
+        yield
+        return
+    said = "waiting for YARN to take the application, for as long as it takes: %s"
+    timer = threading.Timer(after_s, log.warning, (said, _why_none(master)))
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+
+
 def await_executor(
-    session: SparkSession, master: str, settings: Settings, limit_s: float = LIMIT_S
+    session: SparkSession, master: str, settings: Settings, limit_s: float | None = None
 ) -> None:
     """Until the first executor is there; Infeasible if none comes."""
+    if limit_s is None:
+        limit_s = LIMIT_S if master.startswith("spark://") else SLOW_LIMIT_S
     began_s, told = time.monotonic(), False
     with suppress(Unavailable):  # nobody can tell; the run will show it
         while not any(executor.active for executor in handles.executors(session)):
@@ -66,6 +87,10 @@ def await_executor(
 
 
 def _why_none(master: str) -> str:
+    if master == "yarn":
+        return "its queue or its nodes have not as much free, as the ResourceManager's page shows"
+    if master.startswith("k8s://"):
+        return "no pod of that size could start; `kubectl get events` says why"
     workers = workers_of(master)
     if workers is None:
         return f"no worker of {master} has as much free"

@@ -24,7 +24,7 @@ from penstock.spark.cluster.session import start_driver_ahead
 from penstock.spark.cluster.standing import cluster_settings
 from penstock.spark.compile.fused import PlanChoice
 from penstock.spark.handles.messages import SPARK_ERRORS, first_line
-from penstock.spark.run.first_executor import await_executor
+from penstock.spark.run.first_executor import await_executor, told_while_waiting
 from penstock.spark.run.slow_loop import proposed
 from penstock.spark.sources.generator_source import GeneratorSource
 from penstock.spark.sources.reader import PenstockSource
@@ -134,17 +134,18 @@ def open_session(
     if place.apart or fair:
         extra["spark.scheduler.mode"] = "FAIR"  # none waits for another's tasks
     try:
-        session = build_session(
-            name, master, key_groups=settings.key_groups, log_file=log_file,
-            quick_start=embedded, extra=extra,
-        )  # fmt: skip
+        with told_while_waiting(master):
+            session = build_session(
+                name, master, key_groups=settings.key_groups, log_file=log_file,
+                quick_start=embedded, extra=extra,
+            )  # fmt: skip
     except SPARK_ERRORS as error:
         raise Unavailable(
             f"Spark does not start on {master}: {first_line(error)}; `penstock doctor` says what "
             "is missing, --debug shows the whole trace."
         ) from error
     resources.callback(session.stop)
-    if master.startswith("spark://") and not embedded:
+    if not master.startswith("local") and not embedded:
         await_executor(session, master, settings)
     return session
 
