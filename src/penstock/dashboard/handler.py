@@ -4,7 +4,7 @@ import json
 import logging
 import re
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler
@@ -16,7 +16,7 @@ from penstock.control.history.tail import Position
 from penstock.control.history.totals import totals
 from penstock.dashboard.metrics import CONTENT_TYPE, exposition
 from penstock.dashboard.safety import HEADERS, may_act, may_read, reading_cookie, refusal
-from penstock.dashboard.stream import events
+from penstock.dashboard.stream import events, hosted_events
 from penstock.dashboard.view import (
     Range,
     record_of,
@@ -142,15 +142,15 @@ class Handler(BaseHTTPRequestHandler):
             document = {"runs": run_list(store), "acts": sorted(self.shared.acts)}
             return self._send_json(document | {"hosted": hosted})
         if path == "/api/topologies" and self.shared.hosted is not None:
-            return self._send_json(plain(self.shared.hosted()))
+            return self._stream(hosted_events(self.shared.hosted, self.shared.stopping))
         if path == "/api/events":
-            return self._stream(None, Position())
+            return self._stream(self._events(None, Position()))
         if found := re.fullmatch(r"/api/runs/(\d{1,18})", path):
             wanted = Range(_moment(query, "since"), _moment(query, "until"))
             return self._send_json(run_document(store, self._run(found[1]), wanted))
         if found := re.fullmatch(r"/api/runs/(\d{1,18})/events", path):
             after = self.headers.get("Last-Event-ID") or query.get("after", str(Position()))
-            return self._stream(self._run(found[1]), Position.parse(after))
+            return self._stream(self._events(self._run(found[1]), Position.parse(after)))
         if found := re.fullmatch(r"/api/runs/(\d{1,18})/why", path):
             moment = _moment(query, "at")
             return self._send_json(why_document(store, self._run(found[1]), moment))
@@ -203,15 +203,19 @@ class Handler(BaseHTTPRequestHandler):
             raise Refused(HTTPStatus.BAD_REQUEST, "the request is not a JSON object.")
         return body
 
-    def _stream(self, run: int | None, seen: Position) -> None:
-        """Server-sent events: each new period of a run, and the list of runs when it changes."""
+    def _events(self, run: int | None, seen: Position) -> Iterator[bytes]:
+        """Each new period of a run, and the list of runs when it changes."""
+        return events(self.shared.store, self.shared.stopping, run, seen)
+
+    def _stream(self, sent: Iterator[bytes]) -> None:
+        """Server-sent events, as they come."""
         if not self.shared.streams.acquire(blocking=False):
             raise Refused(HTTPStatus.SERVICE_UNAVAILABLE, "too many pages are open already.")
         try:
             self._headers(HTTPStatus.OK, "text/event-stream; charset=utf-8")
             self.close_connection = True
             if self.command != "HEAD":
-                for event in events(self.shared.store, self.shared.stopping, run, seen):
+                for event in sent:
                     self.wfile.write(event)
                     self.wfile.flush()
         finally:

@@ -5,12 +5,13 @@ The server looks into the history, so that a run in another process is as live a
 
 import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from penstock.control.history.store import HistoryStore
 from penstock.control.history.tail import Position, position
 from penstock.dashboard.view import run_list, update_document
+from penstock.documents import plain
 from penstock.errors import Unavailable
 
 LOOK_EVERY_S = 0.5  # how soon a period that another program wrote is on the page
@@ -37,6 +38,23 @@ def events(
             sent = True
         quiet_s = 0.0 if sent else quiet_s + LOOK_EVERY_S
         if quiet_s >= KEEP_ALIVE_S:
+            yield b":\n\n"
+            quiet_s = 0.0
+        stopping.wait(LOOK_EVERY_S)
+
+
+def hosted_events(
+    hosted: Callable[[], Mapping[str, Any]], stopping: threading.Event
+) -> Iterator[bytes]:
+    """What a host runs, whenever that has changed."""
+    known, quiet_s = None, 0.0
+    while not stopping.is_set():
+        now = plain(hosted())
+        quiet_s = 0.0 if now != known else quiet_s + LOOK_EVERY_S
+        if now != known:
+            known = now
+            yield f"event: topologies\ndata: {json.dumps(now, allow_nan=False)}\n\n".encode()
+        elif quiet_s >= KEEP_ALIVE_S:
             yield b":\n\n"
             quiet_s = 0.0
         stopping.wait(LOOK_EVERY_S)

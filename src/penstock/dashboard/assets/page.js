@@ -103,36 +103,29 @@ async function start() {
   if (token) await fetch("/api/session", { method: "POST", headers: { Authorization: `Bearer ${token}` } });
   const { runs: found, acts, hosted } = await ask("/api/runs");
   fillRuns(found);
-  if (hosted) { await list(acts.includes("stop")); return; }
+  if (hosted) { list(acts.includes("stop")); return; }
   byId("hold").hidden = !(token && acts.includes("advice-only"));
   if (runs.length === 0) { waitForRun(); return; }
   await load();
 }
 
-// What a host runs, drawn anew every few seconds while it is looked at.
-async function list(acting) {
+// What a host runs, pushed by the server whenever it changes.
+function list(acting) {
   stream?.close();
   document.body.classList.add("listing");
   byId("hosted").hidden = false;
   byId("all").hidden = true;
   document.title = "Penstock";
-  const look = async () => {
-    if (!document.body.classList.contains("listing")) return;
-    try {
-      drawHosted((await ask("/api/topologies")).communities, show, token && acting ? act : null);
-      status("live", "live");
-      trouble(null);
-    } catch (error) {
-      status("connection lost, trying again", "lost");
-      trouble(error.message);
-    }
-    setTimeout(look, 3000);
-  };
   const act = async (does, name) => {
     try { await tell(does, { name }); trouble(null); } catch (error) { trouble(error.message); }
   };
+  stream = new EventSource("/api/topologies");
+  stream.addEventListener("topologies", (event) => {
+    drawHosted(JSON.parse(event.data).communities, show, token && acting ? act : null);
+    status("live", "live");
+  });
+  stream.addEventListener("error", () => status("connection lost, trying again", "lost"));
   byId("all").onclick = () => list(acting);
-  await look();
 }
 
 async function show(run) {
