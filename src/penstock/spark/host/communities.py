@@ -14,10 +14,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from penstock.documents import Schema, check_document, read_document
+from penstock.documents import Schema, check_document
 from penstock.errors import InvalidInput
 from penstock.sharing.quotas import Quota
 from penstock.spark.checkpoint.durable_files import write_atomically
+from penstock.spark.checkpoint.sealed import read_sealed
 from penstock.spark.host.submission import check_name
 
 SCHEMA: Schema = {
@@ -76,8 +77,7 @@ class Communities:
 
     def __init__(self, file: Path) -> None:
         self._file, self._lock = file, threading.Lock()
-        found = read_document(file) if file.exists() else {}
-        self._known = {name: _read(name, document) for name, document in found.items()}
+        self._known = _kept(file)
 
     @property
     def quotas(self) -> dict[str, Quota]:
@@ -142,8 +142,21 @@ class Communities:
             )
 
     def _keep(self, known: dict[str, Community]) -> None:
-        write_atomically(self._file, {name: one.document() for name, one in known.items()})
+        kept = {name: one.document() for name, one in known.items()}
+        write_atomically(self._file, {"communities": kept})
         self._known = known
+
+
+def _kept(file: Path) -> dict[str, Community]:
+    try:
+        found = read_sealed(file)["communities"]
+        return {name: _read(name, document) for name, document in found.items()}
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError, LookupError, AttributeError) as error:
+        raise InvalidInput(
+            f"{file} is damaged ({error}); restore it, or remove it and name the communities anew."
+        ) from error
 
 
 def _read(name: str, document: object) -> Community:

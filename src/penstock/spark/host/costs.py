@@ -7,9 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from penstock.documents import read_document
-from penstock.errors import InvalidInput
 from penstock.spark.checkpoint.durable_files import make_directory, write_atomically
+from penstock.spark.checkpoint.sealed import read_sealed
 from penstock.spark.host.submission import Submission
 
 
@@ -39,13 +38,13 @@ class Costs:
     def of(self, submission: Submission) -> Cost:
         """What is known of it; nothing at first, or where the record is damaged."""
         try:
-            found = read_document(self._file(submission))
+            found = read_sealed(self._file(submission))
             late = {
                 int(number): math.inf if seconds is None else float(seconds)
                 for number, seconds in found["expected_s"].items()
             }
             return Cost(max(1, int(found["wanted"])), late)
-        except (InvalidInput, KeyError, TypeError, ValueError, AttributeError):
+        except (OSError, KeyError, TypeError, ValueError, AttributeError):
             return Cost()
 
     def keep(self, submission: Submission, cost: Cost) -> None:
