@@ -91,11 +91,13 @@ def _python_there(session: SparkSession) -> Check:
 
     def look(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         import platform
+        from importlib.util import find_spec
 
-        import penstock
-
+        found = find_spec("penstock")
+        if found is None:
+            raise ModuleNotFoundError("No module named 'penstock'")
         for _ in batches:
-            said = f"{platform.python_version()} with penstock of {penstock.__path__[0]}"
+            said = f"{platform.python_version()} with {found.origin}"
             yield pa.RecordBatch.from_pydict({"said": [said]})
 
     try:
