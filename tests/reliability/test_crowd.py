@@ -3,6 +3,7 @@
 import json
 import random
 import shutil
+import signal
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 
 from brokers import redis_server
 from contract.gate_world import Clock
+from penstock.errors import Unavailable
 from penstock.sources import Backend
 from penstock.spark.sources import gate as gate_module
 from penstock.spark.sources.backends.files import FilesBackend
@@ -119,3 +121,21 @@ def _survive(
     crowd.close()
     crowd.verify()
     assert crowd.kills >= 3
+
+
+def test_a_redis_that_hangs_is_waited_for(server: redis_server.RedisServer) -> None:
+    """It keeps its connections and answers nobody, which is not the same as being away."""
+    from penstock.spark.sources.backends.redis_streams import RedisBackend
+
+    client = server.client()
+    for seq in range(10):
+        client.xadd("s0", {"value": json.dumps({"seq": seq})})
+    backend = RedisBackend.from_options({"url": server.url, "keys": "s*", "timeout_s": 0.1})
+    first = backend.first(["s0"])
+    server.signal(signal.SIGSTOP)
+    for _ in range(2):
+        with pytest.raises(Unavailable):
+            backend.latest(["s0"], first)
+    server.signal(signal.SIGCONT)
+    assert backend.latest(["s0"], first).waiting_rows.tolist() == [10]
+    client.close()
