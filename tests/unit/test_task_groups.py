@@ -1,12 +1,16 @@
-"""Tasks of several key groups: which ones, and what each of their key groups took."""
+"""Which key groups tasks work on, and what each key group took."""
+
+from types import SimpleNamespace
+from unittest.mock import Mock
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.spark.act.task_groups import task_groups
 from penstock.spark.handles.stage_parts import StagePart
-from penstock.spark.handles.work import TaskColumns
+from penstock.spark.handles.work import JobInfo, StageInfo, TaskColumns
 from penstock.spark.measure import batch_work
 
 HOMES = st.lists(st.sampled_from(["", "1", "2", "3"]), min_size=1, max_size=12)
@@ -27,19 +31,49 @@ def test_tasks_go_to_where_the_load_is() -> None:
     assert task_groups(["1", "1", "1", "2"], [5.0, 4.0, 1.0, 1.0], 3) == [[0], [1, 2], [3]]
 
 
+def tasks_of(executors: list[str], run_time_ms: list[int]) -> TaskColumns:
+    count = len(executors)
+    columns = {
+        **{name: [0] * count for name in TaskColumns.__dataclass_fields__},
+        "partition": list(range(count)), "executor": executors, "run_time_ms": run_time_ms,
+        "status": ["SUCCESS"] * count,
+    }  # fmt: skip
+    return TaskColumns(**{name: np.array(value) for name, value in columns.items()})
+
+
 def test_the_time_of_a_task_is_divided_among_its_key_groups() -> None:
-    tasks = TaskColumns(
-        **{
-            name: np.array(value)
-            for name, value in {
-                **{name: [0, 0] for name in TaskColumns.__dataclass_fields__},
-                "partition": [0, 1], "executor": ["a", "b"], "run_time_ms": [4000, 1000],
-            }.items()
-        }
-    )  # fmt: skip
+    tasks = tasks_of(["a", "b"], [4000, 1000])
     part = StagePart(("n",), stateful=(0,), key_groups=3)
     found = batch_work._group_load(part, tasks, np.array([0, 1]), None, [[0, 1], [2]])
     assert found.run_time_s.tolist() == [2.0, 2.0, 1.0]
     assert found.executor.tolist() == ["a", "a", "b"]
     nothing = batch_work._group_load(part, tasks, np.array([0, 1]), found, [])
     assert nothing.run_time_s.tolist() == [2.0, 2.0, 1.0], "what is not known changes nothing"
+
+
+def test_jobs_that_send_a_table_to_executors_are_not_taken_for_the_batch(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def stage(number: int, rdd: int) -> StageInfo:
+        return StageInfo(number, 0, "", "COMPLETE", 2, 10, 0, 0, 0, 0, 1, frozenset({rdd}))
+
+    stages = {number: stage(number, 10 + number) for number in range(3)}
+    tasks = {0: (["x"], [9000]), 1: (["a"], [100]), 2: (["a", "b"], [2000, 1000])}
+    looked_up, batch = (JobInfo(n, 5, "DONE", ids, 1) for n, ids in ((0, (0,)), (1, (1, 2))))
+    monkeypatch.setattr(batch_work, "handles", SimpleNamespace(
+        why_unavailable=lambda *_: "",
+        jobs_of_group=lambda *_: (looked_up, batch),
+        stages=lambda _, ids: tuple(stages[number] for number in ids),
+        stage_tasks=lambda _, number, __: tasks_of(*tasks[number]),
+    ))  # fmt: skip
+    parts = (
+        StagePart(("n",), stateful=(0,), key_groups=2),
+        StagePart((), reads_source=True, downstream=0, exchange_rdd=11, shuffle=0),
+    )
+    reader = batch_work.WorkReader(Mock(), Mock(), None)
+    reader.look(5, Mock(stage_parts=lambda: parts))
+    found = reader.take()
+    assert found is not None
+    assert found.groups["state-0"].executor.tolist() == ["a", "b"]
+    assert found.groups["state-0"].run_time_s.tolist() == [2.0, 1.0]
+    assert not reader.curious

@@ -6,7 +6,7 @@ its tasks say how a stage's time divides among the components in it, and how key
 
 import logging
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -125,9 +125,9 @@ class WorkReader:
             return None
         jobs = self._finished_jobs()
         stages = {job.id: handles.stages(self._session, job.stage_ids) for job in jobs}
-        firsts = _first_jobs(jobs)
-        self._learn(firsts, stages)
-        known = [job for job in firsts if len(stages[job.id]) in self._by_rank]
+        self._learn(jobs, stages)
+        known = _first_jobs(job for job in jobs if len(stages[job.id]) in self._by_rank)
+        self._curious = not (self._by_rank and len(known) == len(_first_jobs(jobs)))
         if not known:
             return None
         newest = known[-1]
@@ -146,20 +146,21 @@ class WorkReader:
             self._last_job = kept[-1].id
         return [job for job in kept if job.batch_id is not None]
 
-    def _learn(self, firsts: list[JobInfo], stages: dict[int, tuple[StageInfo, ...]]) -> None:
-        """Match the parts of a plan with the stages of the batch it was seen in."""
-        if self._seen is not None:
-            batch, parts = self._seen
-            for job in firsts:
-                if job.batch_id == batch:
-                    self._seen = None
-                    ranks = _match(parts, stages[job.id])
-                    if ranks is not None:
-                        self._by_rank[len(ranks)] = ranks
-            if firsts and batch <= (firsts[-1].batch_id or 0):
-                self._seen = None  # its jobs were read before its plan was, or had another form
-        known = all(len(stages[job.id]) in self._by_rank for job in firsts)
-        self._curious = not (self._by_rank and known)
+    def _learn(self, jobs: list[JobInfo], stages: dict[int, tuple[StageInfo, ...]]) -> None:
+        """Match the parts of a plan with the stages of the batch it was seen in.
+
+        Tables that are looked up are sent to executors by jobs of their own, which come first.
+        """
+        if self._seen is None:
+            return
+        batch, parts = self._seen
+        for job in jobs:
+            ranks = _match(parts, stages[job.id]) if job.batch_id == batch else None
+            if ranks is not None:
+                self._by_rank[len(ranks)], self._seen = ranks, None
+                return
+        if jobs and batch <= (jobs[-1].batch_id or 0):
+            self._seen = None  # its jobs were read before its plan was, or had another form
 
     def look(self, batch_id: int, execution: BatchExecution | None = None) -> None:
         """Read the plan of a batch that has just run; called by the thread that ran it.
@@ -236,8 +237,8 @@ def _shuffles(batches: Sequence[tuple[StageInfo, ...]]) -> Shuffles:
     return Shuffles(rows / len(batches), size / len(batches))
 
 
-def _first_jobs(jobs: Sequence[JobInfo]) -> list[JobInfo]:
-    """The job of each batch that runs its plan; later ones read what it cached."""
+def _first_jobs(jobs: Iterable[JobInfo]) -> list[JobInfo]:
+    """Of each batch the first; where all run a plan, later ones read what it cached."""
     firsts: dict[int | None, JobInfo] = {}
     for job in jobs:
         firsts.setdefault(job.batch_id, job)
@@ -248,7 +249,8 @@ def _match(parts: list[OwnedPart], stages: tuple[StageInfo, ...]) -> list[list[O
     """The parts of each stage in order; None if the stages are not those of this plan."""
     ranks = [[one for one in parts if one.part.exchange_rdd in s.rdd_ids][-1:] for s in stages[:-1]]
     ranks.append([one for one in parts if one.part.exchange_rdd is None])
-    return ranks if all(ranks) else None
+    whole = len(ranks) > 1 or len(ranks[0]) == len(parts)
+    return ranks if whole and all(ranks) else None
 
 
 def _rows_of(part: StagePart, tasks: TaskColumns) -> Positions:
