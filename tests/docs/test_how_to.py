@@ -49,9 +49,13 @@ def test_commands_without_spark_do_what_the_page_says(
     recorded = set(re.findall(r"--history (\S+)", runs))  # there is none without Spark
     tried = [line for line in lines if without_spark(line) and not recorded & set(line.split())]
     assert tried
+    said = ""
     for line in tried:
         done = CliRunner().invoke(app, shlex.split(line, comments=True)[1:])
         assert done.exit_code in codes(line), f"{line}\n{done.output}"
+        said += done.output
+    shown = re.findall(r"```text\n(.*?)```", page.read_text(encoding="utf-8"), re.S)
+    assert [line for text in shown for line in text.splitlines() if line not in said] == []
 
 
 @pytest.mark.spark
