@@ -1,5 +1,6 @@
 """Quotas of communities: kept against every division there is, and on a shared cluster."""
 
+import math
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from penstock.model.decision import Limits
 from penstock.sharing.arbiter import Cluster, divide
 from penstock.sharing.claims import Claims
 from penstock.sharing.quotas import Quota, divide_by_quotas
+from penstock.spark.host.foreseen import foreseen
 from unit.test_sharing_arbiter import claims, topologies
 
 quota = st.builds(
@@ -111,3 +113,26 @@ def test_what_a_newcomer_does_to_promises() -> None:
     cluster.settle()
     assert cluster.expected_late_s("old") == 3.0
     assert cluster.expected_late_s("new") is None
+
+
+def test_a_newcomer_in_a_sentence() -> None:
+    cluster = SharedCluster(4)
+    cluster.join("new", Limits(1, 4, 2.0), 1.0, 1, 2, {1: math.inf, 2: 2.5})
+    assert foreseen(cluster, "new", 2.0, 0.99, 1.0) == (
+        "99.0% within 2.00 s cannot be kept on this cluster: the best that can be had is 2.50 s."
+    )
+    cluster.join("old", Limits(1, 4, 1.0), 1.0, 1, 3, {1: 9.0, 2: 3.0, 3: 0.8})
+    cluster.join("new", Limits(1, 4, 2.0), 5.0, 1, 2, {1: 4.0, 2: 1.5})
+    assert foreseen(cluster, "new", 2.0, 0.99, 1.0) == (
+        "with it, old would have 3.00 s instead of 1.00 s."
+    )
+    cluster.join("new", Limits(1, 4, 2.0), 0.1, 1, 2, {1: math.inf, 2: 1.5})
+    assert foreseen(cluster, "new", 2.0, 0.99, 1.0) == (
+        "99.0% within 2.00 s cannot be kept beside the 1 that run: the best that can be had is "
+        "rows that pile up."
+    )
+    cluster.join("new", Limits(1, 4, 2.0))
+    assert foreseen(cluster, "new", 2.0, 0.99, 1.0) is None, "nothing is known of it"
+    for name in "abc":
+        cluster.join(name, Limits(1, 4, 2.0))
+    assert str(foreseen(cluster, "c", 2.0, 0.99, 1.0)).startswith("5 topologies share 4 processors")

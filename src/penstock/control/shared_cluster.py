@@ -108,6 +108,12 @@ class SharedCluster:
         with self._lock:
             return self._members[name]
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Who is on the cluster."""
+        with self._lock:
+            return tuple(self._members)
+
     def asked(self, name: str, step: Step) -> None:
         """What its loop wanted in a period; where guards held it, it still wants what it did."""
         if step.decision is None or step.executors_wanted is None:

@@ -1,7 +1,6 @@
 """Submitted topologies on one Spark session: each in a session and a scheduler pool of its own."""
 
 import logging
-import math
 import threading
 from collections.abc import Collection, Mapping
 from pathlib import Path
@@ -16,7 +15,6 @@ from penstock.control.clock import WallClock
 from penstock.control.controller import LoopThread
 from penstock.control.shared_cluster import SharedCluster
 from penstock.errors import PenstockError
-from penstock.model.number_text import seconds_text, share_text
 from penstock.sharing.quotas import Quota
 from penstock.spark import handles
 from penstock.spark.act.executors import SparkExecutors
@@ -24,6 +22,7 @@ from penstock.spark.handles.driver import register_sources
 from penstock.spark.host.batch_watch import BatchWatch
 from penstock.spark.host.common_work import SEPARATOR, as_measured, common_work, told_saving
 from penstock.spark.host.costs import Cost, Costs
+from penstock.spark.host.foreseen import foreseen, latency_text
 from penstock.spark.host.loading import Promise, Whole, check_apart, load_whole
 from penstock.spark.host.results import newest_rows
 from penstock.spark.host.submission import Submission
@@ -78,7 +77,7 @@ class SparkRunner:
         assert bound_s is not None
         assert share is not None
         self._join(submission, bound_s, share)
-        return self._foreseen(submission.name, bound_s, share)
+        return foreseen(self.shared, submission.name, bound_s, share, self._settings.aim)
 
     def _join(self, submission: Submission, bound_s: float, share: float) -> None:
         cost = self._costs.of(submission)
@@ -90,31 +89,6 @@ class SparkRunner:
         )  # fmt: skip
         with self._lock:
             self._submissions[submission.name] = submission
-
-    def _foreseen(self, name: str, bound_s: float, share: float) -> str | None:
-        """A sentence where a promise cannot be kept with one more topology."""
-        with self._lock:
-            count = len(self._submissions)
-        if count > self.processors:
-            return (
-                f"{count} topologies share {self.processors} processors, less than one each; give "
-                "the host a larger --executors-max."
-            )
-        said = []
-        for missed, expected_s in self.shared.missed_since(name).items():
-            promised_s = self.shared.member(missed).limits.max_latency_s / self._settings.aim
-            if missed == name:
-                beside = f"beside the {count - 1} that run" if count > 1 else "on this cluster"
-                said.append(
-                    f"{share_text(share)} within {seconds_text(bound_s)} cannot be kept {beside}: "
-                    f"the best that can be had is {_latency_text(expected_s)}"
-                )
-            elif expected_s > promised_s:
-                said.append(
-                    f"with it, {missed} would have {_latency_text(expected_s)} instead of "
-                    f"{seconds_text(promised_s)}"
-                )
-        return "; ".join(said) + "." if said else None
 
     def start(self, submission: Submission, code: Path, checkpoint: Path) -> "SparkRunning":
         """Run it; called in a thread of its own, which its queries inherit their pool from."""
@@ -250,7 +224,7 @@ class SparkRunning:
         return {
             "run": self.run.run_id,
             "parts": list(self.whole.parts) if len(self.whole.parts) > 1 else [],
-            "missed_by": None if late_s is None else _latency_text(late_s),
+            "missed_by": None if late_s is None else latency_text(late_s),
             "processors": member.granted,
             "processors_wanted": member.wanted,
             "max_latency_s": self.run.topology.max_latency_s,
@@ -262,8 +236,3 @@ class SparkRunning:
     def results(self, sink: str | None, rows: int) -> Mapping[str, Any]:
         """What one of its sinks holds."""
         return newest_rows(self.run, sink, rows)
-
-
-def _latency_text(seconds: float) -> str:
-    """A latency as a person reads it."""
-    return seconds_text(seconds) if math.isfinite(seconds) else "rows that pile up"
