@@ -447,7 +447,7 @@ def test_room_is_left_for_the_pause_of_the_next_change(pause_s: float, planned_s
     assert planned_bound_s(context, 0.9) == pytest.approx(planned_s)
 
 
-@pytest.mark.parametrize(("rate_per_s", "goes"), [(200.0, True), (4000.0, False)])
+@pytest.mark.parametrize(("rate_per_s", "goes"), [(200.0, True), (8000.0, False)])
 def test_one_of_few_executors_that_is_not_needed_goes_and_one_of_many_stays(
     rate_per_s: float, goes: bool
 ) -> None:
@@ -463,8 +463,8 @@ def test_one_of_few_executors_that_is_not_needed_goes_and_one_of_many_stays(
             for at in range(200)
         )
         plan, price = ScalingPlan({"a": now}, now), ActPrice(15.0)
-        context = ScalingContext(window, plan, Limits(1, 100, 5.0), act_price=price)
+        context = ScalingContext(window, plan, Limits(1, 200, 5.0), act_price=price)
         return Promise(**options).decide(context).plan.processors
 
-    needed = decided(100, act_price=0.0)
+    needed = decided(200, act_price=0.0)
     assert (decided(needed + 1) == needed) is goes
