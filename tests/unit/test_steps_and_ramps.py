@@ -23,7 +23,9 @@ def test_one_step_of_the_load_is_not_taken_for_a_trend(before: int, met_at: floa
     rates = np.concatenate([np.full(before, LOW), [first], np.full(24, HIGH)])
     series = rates + chance.normal(0.0, 1.0, len(rates))
     for since in (1, 2, 3, 5, 12, 24):
-        assert upper_per_s(series[: before + 1 + since]).max() < 2 * HIGH
+        assert (
+            upper_per_s(series[: before + 1 + since]).max() < 3 * HIGH
+        )  # 998 where it was taken for one
 
 
 def test_a_ramp_is_expected_to_go_on_once_most_changes_are_rises() -> None:

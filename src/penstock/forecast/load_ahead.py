@@ -3,8 +3,9 @@
 Each forecaster is judged by its own record: the quantile loss, at the level asked for, of what it
 expected `steps` ahead once its usual error is added. The errors of the best one give the quantiles
 of what is to come (split conformal prediction, Vovk et al. 2005); recent errors weigh more, since
-loads change their nature. They are in rows a second and not relative: a jump from nearly nothing
-says how far a load may jump, not that a high one may grow as many times over.
+loads change their nature. They are over the square root of what was expected, as counts scatter:
+relative, a jump from nearly nothing would have high loads grow as many times over; in rows a
+second, too little would be kept ready at high loads.
 """
 
 import math
@@ -30,9 +31,10 @@ class LoadAhead:
     recurs: bool  # whether that one knows when a load will come again
     steps: tuple[int, ...]
     expected_per_s: Floats
-    _errors: Floats  # (moments, near steps), rows a second; NaN where a step is yet to come
+    _errors: Floats  # (moments, near steps), over `_spread`; NaN where a step is yet to come
     _weights: Floats
-    _guess_per_s: Floats  # of the near steps: how far off it may be, while few errors are known
+    _spread: Floats  # of each step: the square root of what is expected
+    _guess: Floats  # of the near steps: how far off it may be, while few errors are known
 
     def upper_per_s(self, level: float) -> Floats:
         """What the rate stays below with a probability of `level`, at each step.
@@ -41,9 +43,9 @@ class LoadAhead:
         near: what is expected, and the width of that step. A plan that took the width of today,
         or none, would be changed by a little in every period.
         """
-        width = _width(self._errors, self._weights, level, self._guess_per_s)
+        width = _width(self._errors, self._weights, level, self._guess)
         width = np.concatenate([width, np.full(len(self.steps) - len(width), width[-1])])
-        return np.maximum(0.0, self.expected_per_s + width)
+        return np.maximum(0.0, self.expected_per_s + width * self._spread)
 
 
 def load_ahead(
@@ -59,8 +61,8 @@ def load_ahead(
         paths = forecaster.paths(series, np.array(steps))
         if not np.isfinite(paths[-1]).all():
             continue  # it has nothing to say now
-        record = _record(series, paths, came, forecaster, steps)
-        loss = _loss(record, level) / forecaster.trust
+        record, spread = _record(series, paths, came, forecaster, steps)
+        loss = _loss(record, level, spread) / forecaster.trust
         if found is None or loss < found[0]:
             found = loss, record
     assert found is not None, "one forecaster at least must always expect something"
@@ -69,15 +71,20 @@ def load_ahead(
 
 def _record(
     series: Floats, paths: Floats, came: Floats, by: PathForecaster, steps: tuple[int, ...]
-) -> LoadAhead:
+) -> tuple[LoadAhead, Floats]:
     """What a forecaster expects, and its errors at each near step that came since."""
     near = came.shape[1]
+    floor = max(float(series.mean()), 1e-9)
     known = np.isfinite(paths[:-1]).all(axis=1)
-    errors = came[known] - paths[:-1][known, :near]
+    thought = paths[:-1][known, :near]
+    spread = np.sqrt(np.maximum(thought, floor))
+    errors = (came[known] - thought) / spread
     weights = 0.5 ** (np.arange(len(series), 1, -1)[known] / HALF_LIFE)
     part = FIRST_WIDTH * np.minimum(1.0, np.sqrt(np.array(steps[:near]) / _GUESS_STEPS))
-    guess = part * np.maximum(paths[-1, :near], series.mean())
-    return LoadAhead(by.name, by.recurs, steps, paths[-1], errors, weights, guess)
+    now = np.sqrt(np.maximum(paths[-1], floor))
+    return LoadAhead(
+        by.name, by.recurs, steps, paths[-1], errors, weights, now, part * now[:near]
+    ), spread
 
 
 def _width(errors: Floats, weights: Floats, level: float, guess: Floats) -> Floats:
@@ -91,7 +98,7 @@ def _width(errors: Floats, weights: Floats, level: float, guess: Floats) -> Floa
     return width
 
 
-def _loss(record: LoadAhead, level: float) -> float:
+def _loss(record: LoadAhead, level: float, spread: Floats) -> float:
     """Mean quantile loss in rows a second; infinite without a record.
 
     At the last of the near steps; while few errors are known of that, at all of them: who misses
@@ -101,8 +108,8 @@ def _loss(record: LoadAhead, level: float) -> float:
     if not len(errors):
         return math.inf
     if np.isfinite(errors[:, -1]).sum() >= FEW:
-        errors = errors[:, -1:]
-    over = errors - weighted_quantiles(errors, record._weights, level)
+        errors, spread = errors[:, -1:], spread[:, -1:]
+    over = (errors - weighted_quantiles(errors, record._weights, level)) * spread
     losses = np.where(over > 0, level * over, (level - 1) * over)
     weights = np.where(np.isfinite(losses), record._weights[:, None], 0.0)
     return float(np.nansum(losses * weights) / weights.sum())
