@@ -103,7 +103,7 @@ def _python_there(session: SparkSession) -> Check:
     try:
         (row,) = session.range(0, 1, 1, 1).mapInArrow(look, "said string").collect()
     except SPARK_ERRORS as error:
-        remedy = "Install penstock there, or send an environment along (docs/clusters.md)."
+        remedy = "Install penstock there, or send an environment along (spark.archives)."
         return Check("python of executors", False, first_line(error), remedy)
     return Check("python of executors", True, row.said)
 
