@@ -97,7 +97,7 @@ def _python_there(session: SparkSession) -> Check:
         if found is None:
             raise ModuleNotFoundError("No module named 'penstock'")
         for _ in batches:
-            said = f"{platform.python_version()} with {found.origin}"
+            said = f"{platform.python_version()} with penstock at {found.origin}"
             yield pa.RecordBatch.from_pydict({"said": [said]})
 
     try:
