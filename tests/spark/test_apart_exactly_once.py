@@ -59,11 +59,10 @@ def output_of(directory: Path) -> str:
     return (directory / "stderr.txt").read_text()[-3000:]
 
 
-def test_a_loop_killed_at_random_moments(
-    tmp_path: Path, seed: int, request: pytest.FixtureRequest
-) -> None:
+@pytest.mark.long
+def test_a_loop_killed_at_random_moments(tmp_path: Path, seed: int) -> None:
     moments = random.Random(seed)
-    for _ in range(15 if request.config.getoption("--long") else 1):
+    for _ in range(15):
         killed("loop", tmp_path, moments)
     finish(apart_run, "loop", tmp_path)
     found = rows_of(tmp_path / "patterns")

@@ -18,24 +18,21 @@ from spark.killed_program import Program, await_executors, finish
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("no_session")]
 
 
-def test_killed_windows_equal_a_recomputation(
-    tmp_path: Path, request: pytest.FixtureRequest
-) -> None:
+@pytest.mark.long
+def test_killed_windows_equal_a_recomputation(tmp_path: Path) -> None:
     seed = int(os.environ.get("PENSTOCK_TEST_SEED", random.randrange(2**32)))
     print(f"PENSTOCK_TEST_SEED={seed}")
     moments = random.Random(seed)
-    long = request.config.getoption("--long")
-    rows = 45_000 if long else 9_000  # enough for all the kills; what is left is read at the end
-    for _ in range(8 if long else 1):
+    rows = 45_000  # enough for all the kills; what is left is read at the end
+    for _ in range(8):
         program = Program(windowed_run.__file__, tmp_path, "local[2]", str(rows))
         _await_batches(program, moments)
         program.kill()
-    if long:
-        program = Program(windowed_run.__file__, tmp_path, "embedded", str(rows))
-        _await_batches(program, moments)
-        os.kill(moments.choice(await_executors(program.process.pid)), signal.SIGKILL)
-        _await_batches(program, moments)
-        program.kill()
+    program = Program(windowed_run.__file__, tmp_path, "embedded", str(rows))
+    _await_batches(program, moments)
+    os.kill(moments.choice(await_executors(program.process.pid)), signal.SIGKILL)
+    _await_batches(program, moments)
+    program.kill()
     finish(windowed_run, tmp_path, "local[2]", rows)
     _compare(tmp_path, rows)
 

@@ -159,7 +159,8 @@ def test_mutated_documents_are_answered_or_refused(data: st.DataObject) -> None:
         for step in path[:-1]:
             target = target[step]
         if data.draw(st.booleans()):
-            target[path[-1]] = data.draw(JUNK)
+            # A copy: the same list or object at two places could come to hold itself.
+            target[path[-1]] = copy.deepcopy(data.draw(JUNK))
         else:
             del target[path[-1]]
     if "time_limit_s" in mutated and mutated["time_limit_s"] not in (0.001, 0.5):

@@ -322,7 +322,10 @@ class _Builder:
 
     def _why_repeated(self, node: str, sharing: Sharing) -> str:
         if node in sharing.unshared:
-            formats = {self.inspection.by_column[name] for name in self._sources_of(node)}
+            known = self.inspection.by_column
+            formats = {known[name] for name in self._sources_of(node) if name in known}
+            if not formats:
+                return "each component divides its rows itself, and an exchange would add a shuffle"
             return (
                 f"each consumer reads the columns it uses from {' and '.join(sorted(formats))} "
                 "files, where an exchange would carry all of them"

@@ -57,7 +57,7 @@ def executors(spark: SparkSession) -> tuple[ExecutorInfo, ...]:
         return tuple(
             ExecutorInfo(
                 id=row["id"],
-                host=host_of(row["hostPort"]),
+                host=_host_of(row["hostPort"]),
                 cores=row["totalCores"],
                 active=bool(backend.isExecutorActive(row["id"])),
                 busy_ms=row["totalDuration"],
@@ -69,10 +69,10 @@ def executors(spark: SparkSession) -> tuple[ExecutorInfo, ...]:
         )
 
 
-def host_of(address: str) -> str:
+def _host_of(address: str) -> str:
     """The host of an executor's address, which has no port until its blocks are known.
 
-    >>> host_of("10.0.0.7:41234"), host_of("10.0.0.7"), host_of("[::1]:7"), host_of("[::1]")
+    >>> _host_of("10.0.0.7:41234"), _host_of("10.0.0.7"), _host_of("[::1]:7"), _host_of("[::1]")
     ('10.0.0.7', '10.0.0.7', '[::1]', '[::1]')
     """
     host, _, port = address.rpartition(":")

@@ -97,13 +97,13 @@ def _python_there(session: SparkSession) -> Check:
         if found is None:
             raise ModuleNotFoundError("No module named 'penstock'")
         for _ in batches:
-            said = f"{platform.python_version()} with {found.origin}"
+            said = f"{platform.python_version()} with penstock at {found.origin}"
             yield pa.RecordBatch.from_pydict({"said": [said]})
 
     try:
         (row,) = session.range(0, 1, 1, 1).mapInArrow(look, "said string").collect()
     except SPARK_ERRORS as error:
-        remedy = "Install penstock there, or send an environment along (docs/clusters.md)."
+        remedy = "Install penstock there, or send an environment along (spark.archives)."
         return Check("python of executors", False, first_line(error), remedy)
     return Check("python of executors", True, row.said)
 
