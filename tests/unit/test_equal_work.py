@@ -47,7 +47,7 @@ def equal(one: Graph, first: str, other: Graph, second: str) -> bool:
     )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(graphs())
 def test_equal_steps_are_those_of_a_comparison_of_all_pairs(found: dict[str, Graph]) -> None:
     places = [(topology, step) for topology, graph in found.items() for step in graph]
