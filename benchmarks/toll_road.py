@@ -1,7 +1,8 @@
 """The toll road of the demo under every policy and fixed sizes, side by side.
 
 Each run has a cluster of its own in a process of its own. What it published is compared with a
-batch recomputation of the same rows, so a policy cannot be quick by being wrong.
+batch recomputation of the same rows, so a policy cannot be quick by being wrong. Policies have the
+options that the demo gives them; `rlearn` was trained by `penstock train` on the simulated ramp.
 
 Run: python -m benchmarks toll_road, or python -m benchmarks.toll_road drs for one of them.
 """
@@ -20,14 +21,16 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from penstock.cli.demo_road import demo_gantries, demo_settings, directed, road
+from penstock.config import Settings
 from penstock.model.sinks import Files
 from penstock.model.topology import Topology
-from penstock.scaling.policies.registry import names
+from penstock.scaling.policies.registry import has_option, names
 from penstock.spark.run.elastic import ElasticRun
 from penstock.spark.run.place import Place
 
 POLICIES = tuple(name for name in names() if name != "static")
 LIMIT_S = 600
+RAMP = Path(__file__).parents[1] / "examples" / "scenarios" / "ramp.toml"
 
 
 def run() -> Iterator[dict[str, Any]]:
@@ -41,7 +44,7 @@ def run() -> Iterator[dict[str, Any]]:
             f"1 {least['executor_seconds']:.0f}, static 4 {most['executor_seconds']:.0f}; mean "
             f"latency {ours['latency_mean_s']:.2f} s, largest {ours['latency_max_s']:.1f} s; "
             f"{ours['reconfigurations']} reconfigurations; {ours['compared']} results equal a "
-            "batch recomputation"
+            f"batch recomputation; options: {ours['options'] or 'defaults'}"
         )
         yield {
             "name": f"toll_road_in_time/{policy}",
@@ -79,6 +82,8 @@ def one(policy: str) -> dict[str, Any]:
         settings = demo_settings(name, out)
         if size:
             settings = replace(settings, executors_min=int(size), executors_max=int(size))
+        if has_option(name, "knowledge"):
+            trained(topology.name, settings)
         place = Place("embedded", out / "checkpoint", warm_up=True, plan="auto")
         with (
             ElasticRun(topology, settings, place) as running,
@@ -90,7 +95,18 @@ def one(policy: str) -> dict[str, Any]:
             rows = [g.batch(0, g.rows or 0, epoch_s) for g in gantries.all.values()]
             at_once = road(gantries, out, lookup_wait_s=0.0)  # the same rows, without the waits
             compared = compare(at_once, running.session, pa.Table.from_batches(rows))
-    return {**asdict(summary), "compared": compared}
+    options = ", ".join(f"{key}={value:g}" for key, value in settings.policy_options.items())
+    return {**asdict(summary), "compared": compared, "options": options}
+
+
+def trained(topology: str, settings: Settings) -> None:
+    """Let a policy that learns begin with what the simulated rush hour teaches."""
+    command = ["-m", "penstock", "train", str(RAMP), "--for", topology]
+    subprocess.run(
+        [sys.executable, *command, "--history", settings.history],
+        stdout=subprocess.DEVNULL,
+        check=True,
+    )
 
 
 def compare(topology: Topology, session: SparkSession, reports: pa.Table) -> int:

@@ -64,7 +64,7 @@ def road(gantries: Gantries, out: Path, lookup_wait_s: float = LOOKUP_WAIT_S) ->
 
 POLICY_OPTIONS: Mapping[str, Mapping[str, Any]] = {
     "incremental": {"min_ratio": 0.35, "max_ratio": 0.7},
-    "autoscale": {"window_s": 20.0},
+    "autoscale": {"window_s": 20.0, "theta_min": 0.2, "theta_max": 0.6},
     "autoscale_plus": {"window_s": 20.0},
     "rlearn": {"window_s": 20.0},
 }
