@@ -7,7 +7,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
 
-.PHONY: help setup lock demo test test-kafka soak fuzz check bench bench-elastic bench-flink arena reproduce docs site package clean
+.PHONY: help setup lock demo test test-kafka soak fuzz check bench bench-elastic bench-flink arena reproduce docs readme-figures site package clean
 
 help: ## Show what there is
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -68,6 +68,9 @@ docs: $(STAMP) ## Make the pages that are made from code
 	$(BIN)/python scripts/architecture.py
 	$(BIN)/python scripts/licences.py
 	$(BIN)/python scripts/reference.py
+
+readme-figures: $(STAMP) ## Renew README's figures and pictures by runs of this version (40 minutes; PARTS="demo elastic")
+	$(BIN)/python -m scripts.readme_figures $(PARTS)
 
 site: ## Build docs/ as a site, in an environment of its own; dead links fail
 	scripts/site.sh python3
