@@ -29,13 +29,14 @@ from penstock.spark.run.elastic import ElasticRun
 from penstock.spark.run.place import Place
 
 POLICIES = tuple(name for name in names() if name != "static")
+FIXED = "static-"
 LIMIT_S = 600
 RAMP = Path(__file__).parents[1] / "examples" / "scenarios" / "ramp.toml"
 
 
 def run() -> Iterator[dict[str, Any]]:
     """Two rows for each policy: results in time, and executor-seconds."""
-    least, most = _alone("static-1"), _alone("static-4")
+    least, most = _alone(f"{FIXED}1"), _alone(f"{FIXED}4")
     for policy in POLICIES:
         ours = _alone(policy)
         conditions = (
@@ -74,14 +75,15 @@ def _alone(policy: str) -> dict[str, Any]:
 
 def one(policy: str) -> dict[str, Any]:
     """A run of the demo's road under a policy, or with `static-N` executors."""
-    name, _, size = policy.partition("-")
+    fixed = policy.removeprefix(FIXED)
+    name = policy if fixed == policy else "static"
     with tempfile.TemporaryDirectory(prefix="penstock-toll-road-") as folder:
         out = Path(folder)
         gantries = demo_gantries()
         topology = road(gantries, out)
         settings = demo_settings(name, out)
-        if size:
-            settings = replace(settings, executors_min=int(size), executors_max=int(size))
+        if fixed != policy:
+            settings = replace(settings, executors_min=int(fixed), executors_max=int(fixed))
         if has_option(name, "knowledge"):
             trained(topology.name, settings)
         place = Place("embedded", out / "checkpoint", warm_up=True, plan="auto")
