@@ -5,8 +5,8 @@ from pathlib import Path
 
 from benchmarks._elastic_loads import Course, Part, within
 from penstock.config import Settings
+from penstock.control.from_settings import policy_of
 from penstock.control.history.store import HistoryStore
-from penstock.scaling.policies.registry import policy
 from penstock.scaling.policies.static import Static
 from penstock.sim.calibration import scenario_of
 from penstock.sim.replay import periods_after
@@ -31,7 +31,8 @@ def calibrated(history: Path, course: Course) -> Scenario:
 def simulated(scenario: Scenario, mode: str, executors: int | None) -> SimulationResult:
     """A mode under that load: a fixed number of executors, or a policy."""
     if executors is None:
-        return simulate(scenario, policy(mode), settings=Settings(policy=mode))
+        settings = Settings(policy=mode)
+        return simulate(scenario, policy_of(settings, scenario.cluster.slots), settings=settings)
     fixed = replace(
         scenario.cluster, executors=executors, min_executors=executors, max_executors=executors
     )

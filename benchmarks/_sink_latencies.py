@@ -1,6 +1,6 @@
 """Latency of rows from outside: from when a row's file appeared to the commit of Spark's file sink.
 
-The share in time counts from when start-up is over, by the rule of every run (control/start_up.py).
+The share in time counts from when start-up is over, by the rule of every run (model/start_up.py).
 """
 
 import json
@@ -13,9 +13,9 @@ import numpy as np
 import pyarrow.parquet as pq
 
 from penstock.config import Settings
-from penstock.control.start_up import StartUp
 from penstock.model.number_text import seconds_text, share_text
 from penstock.model.observation import Floats, Ints, LatencyObservation, Observation
+from penstock.model.start_up import StartUp
 
 PERIOD_S = Settings().period_s  # as a loop looks that nobody set otherwise
 

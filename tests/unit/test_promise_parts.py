@@ -48,7 +48,8 @@ from penstock.scaling.models.batch_course import (
 from penstock.scaling.models.contention import learn_contention
 from penstock.scaling.policies.policy import ScalingContext
 from penstock.scaling.policies.promise import Promise
-from penstock.scaling.policies.promise_inputs import planned_level, settled
+from penstock.scaling.policies.promise_costs import settled
+from penstock.scaling.policies.promise_inputs import planned_level
 from penstock.scaling.policies.promise_needs import planned_bound_s
 from penstock.scaling.policies.promise_plan import Prices, cheapest_course
 
@@ -358,19 +359,19 @@ def test_a_need_that_wavers_changes_nothing_and_a_change_goes_all_the_way() -> N
 # What a run teaches
 
 
-def served(in_time: float) -> Observation:
+def served(in_time: float, periods: int) -> list[Observation]:
     latency = LatencyObservation(1000, 1.0, 2.0, 3.0, in_time)
-    return replace(seen(4, 0.01), latency=latency)
+    return [replace(seen(4, 0.01, 5.0 * at), latency=latency) for at in range(periods)]
 
 
 def test_the_level_of_the_load_follows_how_many_were_late() -> None:
     assert planned_level([], 0.99) == pytest.approx(0.99)
-    assert planned_level([served(1.0)] * 6, 0.99) == pytest.approx(0.99, abs=0.005)
-    assert planned_level([served(1.0)] * 60, 0.99) > 0.975
-    assert planned_level([served(1.0)] * 9000, 0.99) == pytest.approx(0.9, abs=0.006)
-    assert planned_level([served(0.99)] * 2000, 0.99) == pytest.approx(0.99)
-    assert planned_level([served(0.9)] * 2000, 0.99) == pytest.approx(0.995)
-    assert planned_level([served(1.0)] * 2000, 0.8) == 0.5
+    assert planned_level(served(1.0, 6), 0.99) == pytest.approx(0.99, abs=0.005)
+    assert planned_level(served(1.0, 60), 0.99) > 0.975
+    assert planned_level(served(1.0, 9000), 0.99) == pytest.approx(0.9, abs=0.006)
+    assert planned_level(served(0.99, 2000), 0.99) == pytest.approx(0.99)
+    assert planned_level(served(0.9, 2000), 0.99) == pytest.approx(0.995)
+    assert planned_level(served(1.0, 2000), 0.8) == 0.5
 
 
 def seen(processors: int, row_s: float, at_s: float = 0.0) -> Observation:
@@ -439,7 +440,7 @@ def test_what_batches_cost_is_not_learnt_while_an_executor_starts() -> None:
     assert settled([]) == []
 
 
-@pytest.mark.parametrize(("pause_s", "planned_s"), [(0.0, 9.0), (2.0, 7.0), (8.0, 5.0)])
+@pytest.mark.parametrize(("pause_s", "planned_s"), [(0.0, 9.0), (0.5, 9.0), (2.0, 8.0), (8.0, 5.0)])
 def test_room_is_left_for_the_pause_of_the_next_change(pause_s: float, planned_s: float) -> None:
     context = ScalingContext(
         (), ScalingPlan({}, 2), Limits(1, 8, 10.0), act_price=ActPrice(6.0, pause_s)

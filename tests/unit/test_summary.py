@@ -7,7 +7,6 @@ import pytest
 
 from penstock.control.actions import Outcome, SetExecutors
 from penstock.control.controller import MOST_STEPS, RecentSteps
-from penstock.control.start_up import after_start_up
 from penstock.control.step import Step
 from penstock.control.summary import MOST_DECISIONS, RunTally
 from penstock.model.observation import (
@@ -16,6 +15,7 @@ from penstock.model.observation import (
     Observation,
     SinkObservation,
 )
+from penstock.model.start_up import after_start_up
 
 START_UP = LatencyObservation(50, 20.0, 25.0, 30.0, 0.0)
 

@@ -10,8 +10,8 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TextIO
 
 from penstock.cli.output import is_quiet, one_line
-from penstock.control.start_up import StartUp
 from penstock.control.step import clock_time
+from penstock.model.start_up import StartUp
 
 if TYPE_CHECKING:
     from penstock.control.step import Step

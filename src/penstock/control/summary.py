@@ -4,10 +4,10 @@ import math
 from collections import defaultdict, deque
 from dataclasses import dataclass
 
-from penstock.control.start_up import StartUp
 from penstock.control.step import Step
 from penstock.model.number_text import share_text
 from penstock.model.observation import Observation, SinkObservation
+from penstock.model.start_up import StartUp
 
 MOST_DECISIONS = 100  # lines of decisions in a summary, the newest; the history holds all of them
 

@@ -12,10 +12,10 @@ from penstock.control.actions import SetExecutors
 from penstock.control.foresight import Foresight
 from penstock.control.from_settings import policy_of
 from penstock.control.records import ActionRecord, RunRecord
-from penstock.control.start_up import after_start_up
 from penstock.errors import InvalidInput
 from penstock.model.decision import Decision, ScalingPlan
 from penstock.model.observation import Observation
+from penstock.model.start_up import after_start_up
 from penstock.scaling.policies.policy import ScalingContext
 from penstock.scaling.policies.registry import names
 from penstock.scaling.policies.static import Static

@@ -82,19 +82,18 @@ class Work:
     overhead: BatchOverhead
     row_s: float
     interval_s: float = 0.0
-    stretch: float = 1.0  # what batches take at the share's quantile, over what they take usually
+    stretch: float = 1.0  # what the slowest results take, over what they would were batches alike
     contention: float = 0.0
 
     def own_s(self, processors: Floats) -> Floats:
         """Length of a batch without rows."""
         cost = self.overhead
-        parts = cost.fixed_s + cost.per_processor_s * processors + cost.work_s / processors
-        return self.stretch * parts
+        return cost.fixed_s + cost.per_processor_s * processors + cost.work_s / processors
 
     def each_s(self, processors: Floats) -> Floats:
         """What a row adds to the length of a batch."""
         spread = 1 + self.contention * np.maximum(0.0, processors - 1)
-        return self.stretch * self.row_s * spread / processors
+        return self.row_s * spread / processors
 
     def batch_s(self, rows: Floats, processors: Floats) -> Floats:
         """Length of batches of so many rows."""
@@ -109,10 +108,12 @@ def steady_worst_s(work: Work, rate_per_s: Floats, processors: Floats) -> Floats
     """Latency of the slowest row of a batch at a steady rate; infinite where rows pile up.
 
     Back to back, with a = rate x what a row adds: B = O / (1 - a), and the slowest row takes 2 B.
-    At an interval I that is long enough: B = O + a I, and the slowest row takes I + B.
+    At an interval I that is long enough: B = O + a I, and the slowest row takes I + B. Batches that
+    are now longer, now shorter make some rows slower, and serve as many.
     """
     used = rate_per_s * work.each_s(processors)
-    return steady_latency_s(work.own_s(processors), used, interval_s=work.interval_s)
+    alike_s = steady_latency_s(work.own_s(processors), used, interval_s=work.interval_s)
+    return work.stretch * alike_s
 
 
 @dataclass(frozen=True)
@@ -138,6 +139,7 @@ def follow(
 
     `waiting_rows` are in no finished batch: some run, the others gather meanwhile.
     """
+    bound_s /= work.stretch
     rate = np.maximum(path.now_per_s, 1e-9)
     now = np.zeros(len(capacity.steps[0][1]))
     running, left_s = _under_way(path, work, capacity.at(now), waiting_rows)
@@ -166,7 +168,7 @@ def follow(
         start_s = _next_start(start_s, end_s, work.interval_s)
         taken, so_far = so_far, path.rows_by(start_s)
         rows = so_far - taken
-    return Course(worst, late, late_s, total)
+    return Course(work.stretch * worst, late, work.stretch * late_s, total)
 
 
 def _under_way(

@@ -1,29 +1,24 @@
-"""What `promise` reads from a window: the load ahead, what batches cost, what is starting."""
+"""What `promise` reads from a window: the load ahead, what is starting."""
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
 from penstock.forecast.calendar import RateCalendar
 from penstock.forecast.load_ahead import HALF_LIFE, LoadAhead, load_ahead
 from penstock.forecast.paths import USUAL_FORECASTERS, Announced, Calendar, evenly
-from penstock.model.batch_overhead import USUAL_OVERHEAD
 from penstock.model.decision import USUAL_START_UP_S
 from penstock.model.observation import Floats, Observation
+from penstock.model.start_up import after_start_up
 from penstock.scaling.models.batch_course import Work
-from penstock.scaling.models.batch_work import learn_work
-from penstock.scaling.models.contention import learn_contention
-from penstock.scaling.models.microbatch import learn_overhead
 from penstock.scaling.policies.policy import ScalingContext
+from penstock.scaling.policies.promise_costs import learn_costs
 
-_SETTLES_S = 10.0  # after an executor came: until its code is compiled and its caches are filled
-_RECENT = 60  # observations that say what batches cost
-_ROWS_OF = 12  # observations that say what a row costs
+_RECENT = 60  # observations that say how long periods are
 _MOST_MISSED = 10.0  # loads above what was planned for, over results that may be late
 _LEAST_LEVEL = 0.5
-_MOST_STRETCH = 2.0  # a larger one is a disturbance, not what batches take
 
 
 @dataclass(frozen=True)
@@ -57,12 +52,10 @@ def read_promise_inputs(
     if newest is None:
         return None
     recent = window[-_RECENT:]
-    row_s = row_cost_s(recent)
+    work = learn_costs(window, interval_s)
     period_s = float(np.median([one.period_s for one in recent]))
-    series = evenly(
-        [one.at_s for one in window], [one.arrival_rate_per_s for one in window], period_s
-    )
-    if math.isnan(row_s) or len(series) == 0 or not math.isfinite(newest.arrival_rate_per_s):
+    series = evenly([one.at_s for one in window], [_rate_per_s(one) for one in window], period_s)
+    if work is None or len(series) == 0 or not math.isfinite(newest.arrival_rate_per_s):
         return None
     known_s = context.act_price.start_up_s
     start_up_s = USUAL_START_UP_S if known_s is None else known_s
@@ -72,7 +65,7 @@ def read_promise_inputs(
     forecasters = (
         *USUAL_FORECASTERS,
         Calendar(tuple(calendar.usual_per_s(moments_s))),
-        _announced(window, len(series), period_s),
+        _announced(window[-len(series) :], len(series), period_s),
     )
     level = planned_level(window, context.limits.share)
     ahead = load_ahead(series, steps, level, forecasters, lead)
@@ -80,11 +73,17 @@ def read_promise_inputs(
     pending_s = max(0.0, asked_s + start_up_s - newest.at_s) if math.isfinite(asked_s) else 0.0
     waiting = newest.backlog_rows if newest.backlog_rows > 0 else 0.0
     return PromiseInputs(
-        ahead, _work(window, row_s, interval_s), period_s, lead, series,
+        ahead, work, period_s, lead, series,
         newest.processors or context.current.processors, pending_s, start_up_s, waiting,
         waiting > newest.arrival_rate_per_s * context.limits.max_latency_s,
         level,
     )  # fmt: skip
+
+
+def _rate_per_s(seen: Observation) -> float:
+    """As measured; NaN before the first batch was, when a rate of zero only says that none was."""
+    rate = seen.arrival_rate_per_s
+    return math.nan if rate == 0 and math.isnan(seen.offered_load) else rate
 
 
 def planned_level(window: Sequence[Observation], share: float) -> float:
@@ -95,7 +94,8 @@ def planned_level(window: Sequence[Observation], share: float) -> float:
     conformal inference, Gibbs and Candes 2021), and up where more was late.
     """
     allowed = 1 - share
-    seen = [one.latency for one in window if one.latency is not None and one.latency.count > 0]
+    counted = after_start_up(window)
+    seen = [one.latency for one in counted if one.latency is not None and one.latency.count > 0]
     rows = np.array([float(one.count) for one in seen])
     late = np.array([1 - one.in_time_share for one in seen])
     # As if so many periods had been just as late as they may be: a few in time prove nothing, and
@@ -118,47 +118,6 @@ def _announced(window: Sequence[Observation], count: int, period_s: float) -> An
     return Announced(rates, max(1, round(max(horizons_s) / period_s)))
 
 
-def _work(window: Sequence[Observation], row_s: float, interval_s: float) -> Work:
-    """What batches and rows cost, as learnt from the run."""
-    recent = settled(window[-_RECENT:])
-    overhead = learn_overhead(recent, USUAL_OVERHEAD)[0]
-    own = learn_work(recent)
-    if own is not None:
-        overhead, row_s = replace(overhead, work_s=own.own_s), min(row_s, own.per_row_s)
-    contention = learn_contention(window)
-    alone_s = row_s / (1 + contention * max(0, window[-1].processors - 1))
-    return Work(overhead, alone_s, interval_s, _stretch(recent), contention)
-
-
-def settled(window: Sequence[Observation]) -> Sequence[Observation]:
-    """Without the periods in which executors came, and some seconds more; all if none is left.
-
-    An executor that starts takes cores from those that work. Taken for what a batch costs with that
-    many processors, this would say that more of them never help.
-    """
-    known = {node.name for node in window[0].nodes} if window else set()
-    until_s, found = -math.inf, list[Observation]()
-    for one in window:
-        names = {node.name for node in one.nodes}
-        if not names <= known:
-            until_s = one.at_s + _SETTLES_S
-        known |= names
-        if one.at_s > until_s:
-            found.append(one)
-    return found or window
-
-
-def _stretch(window: Sequence[Observation]) -> float:
-    """What the slowest results took over what two batches take, usually; never below 1."""
-    ratios = [
-        one.latency.max_s / (2 * one.batches.mean_duration_s)
-        for one in window
-        if one.latency is not None and one.batches is not None
-        and one.latency.count > 0 and one.batches.count > 0 and one.batches.mean_duration_s > 0
-    ]  # fmt: skip
-    return min(_MOST_STRETCH, max(1.0, float(np.median(ratios)))) if ratios else 1.0
-
-
 def planned_steps(lead: int, most: float) -> tuple[int, ...]:
     """Each step until `lead`, then fewer and fewer.
 
@@ -169,16 +128,3 @@ def planned_steps(lead: int, most: float) -> tuple[int, ...]:
     while steps[-1] < most:
         steps.append(math.ceil(1.5 * steps[-1] - 0.5))
     return tuple(steps)
-
-
-def row_cost_s(window: Sequence[Observation]) -> float:
-    """Processor-seconds of a row of the sources, over the newest periods that show it."""
-    rows = work_s = 0.0
-    seen = 0
-    for observation in reversed(window):
-        rate, load = observation.arrival_rate_per_s, observation.offered_load
-        if rate > 0 and math.isfinite(load) and load > 0:
-            rows, work_s, seen = rows + rate, work_s + load, seen + 1
-        if seen == _ROWS_OF:
-            break
-    return work_s / rows if rows else math.nan

@@ -58,10 +58,11 @@ def planned_bound_s(context: ScalingContext, keep: float) -> float:
     """What the slowest results are planned for: also those that come while an executor starts.
 
     A change makes batches longer by its pause. Planned for the whole bound, results would be late
-    at each change.
+    at each change. What is kept free for errors of the model is free for a short pause, too.
     """
     bound_s = context.limits.max_latency_s
-    return max(_LEAST_KEPT * bound_s, keep * bound_s - context.act_price.pause_s)
+    left_s = min(keep * bound_s, bound_s - context.act_price.pause_s)
+    return max(_LEAST_KEPT * bound_s, left_s)
 
 
 def find_needs(

@@ -1,0 +1,89 @@
+"""What batches and rows cost, as a run has shown it: what `promise` plans with."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from penstock.model.batch_overhead import USUAL_OVERHEAD
+from penstock.model.observation import Observation
+from penstock.model.start_up import after_start_up
+from penstock.scaling.models.batch_course import Work
+from penstock.scaling.models.batch_work import learn_work
+from penstock.scaling.models.contention import learn_contention
+from penstock.scaling.models.microbatch import learn_overhead
+from penstock.scaling.models.row_work import row_work
+
+_SETTLES_S = 10.0  # after an executor came: until its code is compiled and its caches are filled
+_RECENT = 60  # observations that say what batches cost
+_ROWS_OF = 12  # observations that say what a row costs
+_SIZES_OF = 360  # observations in which numbers of processors are compared
+_MOST_STRETCH = 2.0  # a larger one is a disturbance, not what batches take
+
+
+def learn_costs(window: Sequence[Observation], interval_s: float) -> Work | None:
+    """What the newest periods show; None while no row was measured.
+
+    The batches of the start-up compile code and start processes. Taken for what batches cost, they
+    would say that no number of executors keeps the bound. Rows cost little more in them, so those
+    show what a row costs; of batches, what is usual is believed until the run is warm.
+    """
+    warm = after_start_up(window)
+    recent = settled(warm[-_RECENT:])
+    own = learn_work(recent)
+    own_s = own.own_s if own is not None else 0.0
+    contention = learn_contention(settled(warm[-_SIZES_OF:]))
+    row_s = row_cost_s(recent or window[-_RECENT:], own_s, contention)
+    if math.isnan(row_s):
+        return None
+    overhead = replace(learn_overhead(recent, USUAL_OVERHEAD)[0], work_s=own_s)
+    return Work(overhead, row_s, interval_s, _stretch(recent), contention)
+
+
+def settled(window: Sequence[Observation]) -> Sequence[Observation]:
+    """Without the periods in which executors came, and some seconds more; all if none is left.
+
+    An executor that starts takes cores from those that work. Taken for what a batch costs with that
+    many processors, this would say that more of them never help.
+    """
+    known = {node.name for node in window[0].nodes} if window else set()
+    until_s, found = -math.inf, list[Observation]()
+    for one in window:
+        names = {node.name for node in one.nodes}
+        if not names <= known:
+            until_s = one.at_s + _SETTLES_S
+        known |= names
+        if one.at_s > until_s:
+            found.append(one)
+    return found or window
+
+
+def row_cost_s(window: Sequence[Observation], own_s: float, contention: float) -> float:
+    """Processor-seconds of a row of the sources, alone, over the newest periods that show it.
+
+    Each period is taken with the processors that it had: those of before a change say what a row
+    cost with as many as there were then.
+    """
+    rows = work_s = 0.0
+    seen = 0
+    for observation in reversed(window):
+        found = row_work(observation, own_s)
+        if found is not None:
+            beyond = max(0, observation.processors - 1)
+            rows += found.rows_per_s * (1 + contention * beyond)
+            work_s, seen = work_s + found.load, seen + 1
+        if seen == _ROWS_OF:
+            break
+    return work_s / rows if rows else math.nan
+
+
+def _stretch(window: Sequence[Observation]) -> float:
+    """What the slowest results took over what two batches take, usually; never below 1."""
+    ratios = [
+        one.latency.max_s / (2 * one.batches.mean_duration_s)
+        for one in window
+        if one.latency is not None and one.batches is not None
+        and one.latency.count > 0 and one.batches.count > 0 and one.batches.mean_duration_s > 0
+    ]  # fmt: skip
+    return min(_MOST_STRETCH, max(1.0, float(np.median(ratios)))) if ratios else 1.0
