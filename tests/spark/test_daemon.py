@@ -9,7 +9,7 @@ import pyspark
 import pytest
 from pyspark.sql import SparkSession
 
-from penstock.spark.cluster.daemon import without_copies
+from penstock.spark.cluster.import_path import without_copies
 
 KEY_GROUPS = 2
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 sys.path[:] = [entry for entry in sys.path if Path(entry) != Path(__file__).parent]
 with suppress(ImportError):  # where Penstock is not installed, the archives are all there is
-    from penstock.spark.cluster.daemon import without_copies
+    from penstock.spark.cluster.import_path import without_copies
 
     sys.path[:] = without_copies(sys.path)
 _ours = sys.modules.pop("sitecustomize")
