@@ -58,6 +58,17 @@ def _finite(digits: str) -> float:
     return number
 
 
+def object_schema(properties: Schema, required: list[str], description: str) -> Schema:
+    """The schema of an object that has these fields and no others."""
+    return {
+        "type": "object",
+        "description": description,
+        "properties": properties,
+        "required": required,
+        "additionalProperties": False,
+    }
+
+
 def check_document(document: object, schema: Schema) -> None:
     """Raise InvalidInput with one sentence if the document does not obey the schema."""
     # A process that reads a stream has documents of ours, and none that it has to check.
