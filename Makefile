@@ -6,33 +6,39 @@ SHELL := /bin/bash
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
+PREPARED := $(VENV)/.prepared
 
 .PHONY: help setup lock demo test test-kafka soak fuzz check bench bench-elastic bench-flink arena reproduce docs readme-figures site package clean
 
 help: ## Show what there is
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
-setup: $(STAMP) ## Make .venv with the package, and Java 17 if there is none
+setup: $(STAMP) $(PREPARED) ## Make .venv with the package, and Java 17 if there is none
 
 $(STAMP): pyproject.toml requirements.lock scripts/setup.sh
 	scripts/setup.sh $(VENV)
 	touch $@
 
+# JVMs of Spark start with 0.6 of the CPU time by an archive of its classes, which the tests repay many
+# times. Without it everything works.
+$(PREPARED): $(STAMP)
+	$(BIN)/penstock prepare || echo "setup: penstock prepare failed; Spark will start more slowly." >&2
+	touch $@
+
 lock: $(STAMP) ## Renew requirements.lock: the newest versions that pyproject.toml allows, with their hashes
-	$(BIN)/pip install --quiet uv
 	$(BIN)/uv pip compile --quiet --upgrade --universal --generate-hashes --no-header \
 		--python-version 3.11 --extra dev pyproject.toml --output-file requirements.lock
 
-demo: $(STAMP) ## A toll road under a load that goes 1 -> 4 -> 1
+demo: $(STAMP) $(PREPARED) ## A toll road under a load that goes 1 -> 4 -> 1
 	$(BIN)/penstock demo $(ARGS)
 
-test: $(STAMP) ## All tests, two files at a time (ARGS="-m 'not spark'" for the quick ones, ARGS=--long for all of them)
+test: $(STAMP) $(PREPARED) ## All tests, two files at a time (ARGS="-m 'not spark'" for the quick ones, ARGS=--long for all of them)
 	$(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder $(ARGS)
 
-test-kafka: $(STAMP) ## Tests against a real Kafka broker, whose jars are fetched once
+test-kafka: $(STAMP) $(PREPARED) ## Tests against a real Kafka broker, whose jars are fetched once
 	PENSTOCK_KAFKA_JARS="$$(scripts/kafka-jars.sh $(BIN)/python || true)" $(BIN)/pytest tests/kafka $(ARGS)
 
-soak: $(STAMP) ## Faults at random for MINUTES (30) or so many FAULTS, compared after each leg; SEED=n to repeat or go on
+soak: $(STAMP) $(PREPARED) ## Faults at random for MINUTES (30) or so many FAULTS, compared after each leg; SEED=n to repeat or go on
 	@PENSTOCK_KAFKA_JARS="$$(ls -d $${XDG_CACHE_HOME:-$$HOME/.cache}/penstock/kafka-* 2>/dev/null | tail -1)" \
 		PYTHONPATH="tests:.:$$PYTHONPATH" $(BIN)/python -m soak.campaign $(if $(FAULTS),--faults $(FAULTS)) \
 		$(if $(MINUTES)$(FAULTS),$(if $(MINUTES),--minutes $(MINUTES)),--minutes 30) $(if $(SEED),--seed $(SEED)) \

@@ -33,6 +33,11 @@ if (
 ):
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
+# Hundreds of Python processes are started here. Where none of them may keep what it compiled, each
+# compiles the package anew, and pytest all tests at every run.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
+
 # Drivers of tests live for seconds, also those in processes that tests start: the optimising
 # compiler would take more time than it gives back.
 os.environ.setdefault(

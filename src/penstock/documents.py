@@ -5,12 +5,12 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import fields, is_dataclass
 from pathlib import Path
-from typing import Any
-
-from jsonschema import Draft202012Validator
-from jsonschema.exceptions import ValidationError, best_match
+from typing import TYPE_CHECKING, Any
 
 from penstock.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from jsonschema.exceptions import ValidationError
 
 Document = Mapping[str, Any]
 Schema = Mapping[str, Any]
@@ -58,8 +58,23 @@ def _finite(digits: str) -> float:
     return number
 
 
+def object_schema(properties: Schema, required: list[str], description: str) -> Schema:
+    """The schema of an object that has these fields and no others."""
+    return {
+        "type": "object",
+        "description": description,
+        "properties": properties,
+        "required": required,
+        "additionalProperties": False,
+    }
+
+
 def check_document(document: object, schema: Schema) -> None:
     """Raise InvalidInput with one sentence if the document does not obey the schema."""
+    # A process that reads a stream has documents of ours, and none that it has to check.
+    from jsonschema import Draft202012Validator
+    from jsonschema.exceptions import best_match
+
     error = best_match(Draft202012Validator(schema).iter_errors(document))
     if error is not None:
         raise InvalidInput(_sentence(error))
@@ -87,7 +102,7 @@ def _not_finite(value: object) -> str | None:
     return None
 
 
-def _sentence(error: ValidationError) -> str:
+def _sentence(error: "ValidationError") -> str:
     where = "".join(f"[{p}]" if isinstance(p, int) else f".{p}" for p in error.absolute_path)
     field = where.lstrip(".") or "the document"
     rule, allowed, found = error.validator, error.validator_value, error.instance

@@ -1,6 +1,7 @@
 """`penstock plan`: a history in, a table and a figure out, or a refusal with its reason."""
 
 import json
+import shutil
 import sqlite3
 from pathlib import Path
 from typing import Any
@@ -9,9 +10,10 @@ import pytest
 from typer.testing import CliRunner
 
 from cli.short_scenario import SCENARIO, STEADY, write_scenario
-from penstock.cli import app
+from penstock.cli import app, plan_figure
 
 PEAK = '{ profile = "steps", steps = [["40s", 20], ["40s", 80], ["40s", 20]] }'
+FEW = ("--policy", "ds2", "--executors-max", "2")  # candidates, where it is not about them
 WITH_A_PEAK = SCENARIO.replace(STEADY, PEAK).replace("40ms", "20ms")
 
 
@@ -19,17 +21,29 @@ def penstock(*words: str) -> Any:
     return CliRunner().invoke(app, list(words))
 
 
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The history of one simulated run."""
+    folder = tmp_path_factory.mktemp("recorded")
+    write_scenario(folder, WITH_A_PEAK, "2m")
+    simulated = ("simulate", str(folder / "short.toml"), "--policy", "incremental")
+    assert penstock(*simulated, "--history", str(folder / "h.sqlite")).exit_code == 0
+    return folder / "h.sqlite"
+
+
 @pytest.fixture
-def history(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+def history(recorded: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A copy of it, where the test is."""
     monkeypatch.chdir(tmp_path)
-    write_scenario(tmp_path, WITH_A_PEAK, "2m")
-    assert (
-        penstock(
-            "simulate", "short.toml", "--policy", "incremental", "--history", "h.sqlite"
-        ).exit_code
-        == 0
-    )
+    shutil.copy(recorded, "h.sqlite")
     return "h.sqlite"
+
+
+@pytest.fixture(autouse=True)
+def _undrawn(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Drawing takes longer than all the rest, and is looked at once."""
+    if "and_a_figure" not in request.node.name:
+        monkeypatch.setattr(plan_figure, "save", lambda *_: [])
 
 
 def test_a_run_that_is_too_short_says_how_long_it_must_be_and_which_one_is(history: str) -> None:
@@ -45,7 +59,7 @@ def test_a_run_that_is_too_short_says_how_long_it_must_be_and_which_one_is(histo
     assert "a replay needs at least 6: record at least " in result.stderr
     assert "record more often (penstock run --period 1s)" in result.stderr
     assert result.stderr.endswith("Run 1 of this history is long enough: --run 1.\n")
-    assert penstock("plan", "--history", history, "--run", "1").exit_code == 0
+    assert penstock("plan", "--history", history, "--run", "1", *FEW).exit_code == 0
 
 
 def test_a_plan_is_a_table_with_its_error_and_advice_and_a_figure(history: str) -> None:
@@ -88,7 +102,7 @@ def test_a_run_the_simulator_does_not_reproduce_gets_no_advice(history: str) -> 
     assert "what helps is a longer run" in result.stderr
     assert "--tolerance allows 30%" in result.stderr
     assert len(result.stderr.splitlines()) == 1
-    assert penstock("plan", "--history", history, "--tolerance", "0.9").exit_code == 0
+    assert penstock("plan", "--history", history, "--tolerance", "0.9", *FEW).exit_code == 0
 
 
 def test_advice_keeps_the_share_that_is_asked_for(history: str) -> None:
@@ -125,14 +139,14 @@ def test_bad_input_is_one_sentence(history: str, words: tuple[str, ...], sentenc
 
 
 def test_the_beginning_can_be_left_out_and_what_was_is_said(history: str) -> None:
-    words = ("--policy", "ds2", "--json")
+    words = (*FEW, "--json")
     by_itself = json.loads(penstock("plan", "--history", history, *words).stdout)
     assert by_itself["skipped_s"] > 0
     whole = json.loads(penstock("plan", "--history", history, "--skip", "0s", *words).stdout)
     assert whole["skipped_s"] == 0
     later = json.loads(penstock("plan", "--history", history, "--skip", "40s", *words).stdout)
     assert later["skipped_s"] == pytest.approx(40.0)
-    said = penstock("plan", "--history", history, "--skip", "40s", "--policy", "ds2")
+    said = penstock("plan", "--history", history, "--skip", "40s", *FEW)
     assert "replayed as it was without its first 40 s, it has" in said.stdout
     refused = penstock("plan", "--history", history, "--skip", "soon")
     assert refused.exit_code == 2
@@ -151,7 +165,7 @@ def test_a_refusal_says_what_would_be_trusted(history: str) -> None:
     assert result.exit_code == 3
     assert "would bring it within that" in result.stderr
     skip = result.stderr.split("--skip ")[1].split()[0]
-    assert penstock("plan", "--history", history, "--skip", skip, "--policy", "ds2").exit_code == 0
+    assert penstock("plan", "--history", history, "--skip", skip, *FEW).exit_code == 0
 
 
 def test_a_price_makes_each_candidate_a_range_of_cost(history: str) -> None:

@@ -3,8 +3,10 @@
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
 from first_hour.newcomer import Newcomer
+from penstock.cli.app import app
 
 ROAD = """
 from penstock import Files, Generator, Streams, Topology, constant
@@ -27,7 +29,8 @@ tolls.sink("out", "kept", Files("tolls"))
 
 
 @pytest.fixture
-def newcomer(tmp_path: Path) -> Newcomer:
+def newcomer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Newcomer:
+    monkeypatch.chdir(tmp_path)
     (tmp_path / "out" / "batch=0").mkdir(parents=True)
     made = Newcomer(tmp_path)
     made.writes("road.py", ROAD)
@@ -38,24 +41,27 @@ def newcomer(tmp_path: Path) -> Newcomer:
 @pytest.mark.parametrize(
     ("line", "code", "words"),
     [
-        ("penstock run road.py:road --master embeded", 2, "did you mean embedded?"),
-        ("penstock run road.py:road --master spark://127.0.0.1:1", 1, "cannot be reached"),
-        ("penstock run road.py:road", 2, "batch=0 exists already and this run starts from scratch"),
-        ("penstock run road.py:road --checkpoint road.py", 2, "road.py is a file"),
-        ("penstock run road.py:cabs --strict", 2, "the folder trips does not exist"),
-        (
-            "penstock run road.py:tolls --strict",
-            2,
-            "Redis at redis://127.0.0.1:1/0 cannot be reached",
-        ),
-        ("penstock run typed.py", 2, "typed.py, line 2: this needs Spark, which starts once"),
+        ("run road.py:road --master embeded", 2, "did you mean embedded?"),
+        ("run road.py:road --master spark://127.0.0.1:1", 1, "cannot be reached"),
+        ("run road.py:road", 2, "batch=0 exists already and this run starts from scratch"),
+        ("run road.py:road --checkpoint road.py", 2, "road.py is a file"),
+        ("run road.py:cabs --strict", 2, "the folder trips does not exist"),
+        ("run road.py:tolls --strict", 2, "Redis at redis://127.0.0.1:1/0 cannot be reached"),
     ],
 )
 def test_a_mistake_is_refused_in_one_line_before_spark_starts(
     newcomer: Newcomer, line: str, code: int, words: str
 ) -> None:
-    done = newcomer.types(line)
-    assert done.code == code
-    assert words in done.last_line
-    assert done.err.count("\n") == 1
+    done = CliRunner().invoke(app, line.split())
+    assert done.exit_code == code
+    assert words in done.stderr
+    assert done.stderr.count("\n") == 1
     assert not list(newcomer.folder.rglob("*.spark.log"))  # Spark was never started
+
+
+def test_a_file_that_needs_spark_as_it_is_read_is_refused_in_one_line(newcomer: Newcomer) -> None:
+    done = newcomer.types("penstock run typed.py")  # in a process that has no session of a test
+    assert done.code == 2
+    assert done.err.count("\n") == 1
+    assert "typed.py, line 2: this needs Spark, which starts once" in done.err
+    assert not list(newcomer.folder.rglob("*.spark.log"))

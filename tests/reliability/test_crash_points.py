@@ -35,20 +35,23 @@ def _short(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(commit_records, "KEPT_COMMITS", 1)
 
 
+@pytest.fixture
+def every(request: pytest.FixtureRequest) -> bool:
+    """Whether each step is tried in each way, or in one after the other."""
+    return bool(request.config.getoption("--long"))
+
+
 @pytest.mark.parametrize("kind", SCENARIOS)
-def test_stopped_at_each_step(kind: type[Scenario], room: Path) -> None:
+def test_stopped_at_each_step_and_again_while_it_recovers(
+    kind: type[Scenario], room: Path, every: bool
+) -> None:
     campaign = Campaign(kind, room)
     assert campaign.points >= LEAST_STEPS[kind]
-    for number in range(campaign.points):
-        campaign.stopped(number)
-
-
-@pytest.mark.parametrize("kind", SCENARIOS)
-def test_stopped_again_while_it_recovers(kind: type[Scenario], room: Path) -> None:
-    campaign = Campaign(kind, room)
     moments = random.Random(7)
     for number in range(campaign.points):
-        campaign.stopped(number, again=moments.randrange(60))
+        again = moments.randrange(60)
+        for moment in (None, again) if every else ((None, again)[number % 2],):
+            campaign.stopped(number, again=moment)
 
 
 @pytest.mark.parametrize("kind", SCENARIOS)
@@ -59,24 +62,19 @@ def test_without_power_at_each_step(kind: type[Scenario], room: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", SCENARIOS)
-def test_a_byte_is_damaged(
-    kind: type[Scenario], room: Path, request: pytest.FixtureRequest
-) -> None:
+def test_a_byte_is_damaged(kind: type[Scenario], room: Path, every: bool) -> None:
     campaign = Campaign(kind, room)
     moments = random.Random(11)
-    often = campaign.points * (10 if request.config.getoption("--long") else 1)
+    often = campaign.points * 10 if every else campaign.points // 3
     refused = sum(
         campaign.damaged(moments.randrange(campaign.points), moments) for _ in range(often)
     )
-    assert refused > often // 4
+    assert refused > often // 6  # the rest was not read again
 
 
 @pytest.mark.parametrize("kind", SCENARIOS)
-def test_failing_at_each_step(
-    kind: type[Scenario], room: Path, request: pytest.FixtureRequest
-) -> None:
+def test_failing_at_each_step(kind: type[Scenario], room: Path, every: bool) -> None:
     campaign = Campaign(kind, room)
-    every = request.config.getoption("--long")
     for number in range(campaign.points):
         for error in ERRORS if every else (ERRORS[number % len(ERRORS)],):
             campaign.failed(number, error)

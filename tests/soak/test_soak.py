@@ -1,4 +1,7 @@
-"""The short form: thirty faults of every quick kind and a kill of the driver; all is compared."""
+"""The short form: a fault of every quick kind and a kill of the driver; all is compared.
+
+With --long there are thirty faults: rounds of every kind, each in another order.
+"""
 
 import os
 from pathlib import Path
@@ -10,7 +13,6 @@ from soak.leg import Leg
 
 pytestmark = pytest.mark.spark
 
-FAULTS_IN_ALL = 30
 WITHOUT_DRIVER = {
     kind
     for kind, fault in FAULTS.items()
@@ -18,17 +20,19 @@ WITHOUT_DRIVER = {
 }
 
 
-def test_thirty_faults_lose_nothing(tmp_path: Path) -> None:
+def test_faults_lose_nothing(tmp_path: Path, request: pytest.FixtureRequest) -> None:
     seed = int(os.environ.get("PENSTOCK_TEST_SEED", "7"))
     print(f"PENSTOCK_TEST_SEED={seed}")
     leg = Leg(
         tmp_path, "fused", seed, length_s=300.0, batches=1, longest_stop_s=1.0, mean_per_s=10.0
     )
-    verdict = leg.run(FAULTS_IN_ALL, pause_s=0.3, kinds=WITHOUT_DRIVER)
+    broker = {"broker killed", "broker hangs"}  # which this form has none of
+    faults = 30 if request.config.getoption("--long") else len(WITHOUT_DRIVER - broker) + 1
+    verdict = leg.run(faults, pause_s=0.3, kinds=WITHOUT_DRIVER)
     assert not verdict.faults
     assert not leg.leaks
-    assert verdict.rows > 1_000
-    assert verdict.windows > 20
-    assert len(leg.injected) == FAULTS_IN_ALL
+    assert verdict.rows > 500
+    assert verdict.windows > 10
+    assert len(leg.injected) == faults
     done = {one.kind for one in leg.injected}
     assert done >= {kind for kind in WITHOUT_DRIVER if FAULTS[kind].possible(leg)}

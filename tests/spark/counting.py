@@ -11,7 +11,9 @@ from penstock.spark.run.together import Pace
 from penstock.workloads.generator import Generator
 from penstock.workloads.profiles import constant
 
-STREAM = Generator(constant(1000.0), keys=20, seed=5, rows=6000, lanes=2, max_rows=2000)
+# Two batches: the first, and one that goes on with what it left.
+ROWS = 3000
+STREAM = Generator(constant(1000.0), keys=20, seed=5, rows=ROWS, lanes=2, max_rows=ROWS // 2)
 ONCE = Pace(once=True)
 COUNTS = "SELECT key, window, count(*) AS n FROM {timed} GROUP BY key, window(at, '1 second')"
 
@@ -31,7 +33,7 @@ def counted(frame: Any) -> Any:
 
 def expected_counts(epoch_s: float, keep: Callable[[pd.DataFrame], pd.Series]) -> Counter[Any]:
     """Counts of windows that the final watermark closes, from a batch over all rows."""
-    rows = STREAM.batch(0, 6000, epoch_s).to_pandas()
+    rows = STREAM.batch(0, ROWS, epoch_s).to_pandas()
     closed_s = rows["at"].max() - pd.Timedelta(seconds=1)
     rows = rows[keep(rows)]
     start = rows["at"].dt.floor("1s")

@@ -1,12 +1,15 @@
-"""The process that workers are forked from: where it finds PySpark."""
+"""Python processes that a JVM starts: where they find PySpark, and what they do not import."""
 
+import os
+import subprocess
 import sys
 from pathlib import Path
 
+import pyspark
 import pytest
 from pyspark.sql import SparkSession
 
-from penstock.spark.cluster.daemon import without_copies
+from penstock.spark.cluster.import_path import without_copies
 
 KEY_GROUPS = 2
 
@@ -35,6 +38,40 @@ def test_a_pyspark_that_is_nowhere_else_stays(installed: Path) -> None:
 def test_an_archive_of_another_pyspark_stays(installed: Path, tmp_path: Path) -> None:
     elsewhere = tmp_path / "other/python/lib/pyspark.zip"
     assert without_copies([str(elsewhere), str(installed)]) == [str(elsewhere), str(installed)]
+
+
+START = Path(without_copies.__code__.co_filename).with_name("python_start")
+ARCHIVE = Path(pyspark.__file__).parent / "python/lib/pyspark.zip"
+
+
+def said_by_a_process(code: str, *path: Path | str) -> str:
+    """Of a Python process with so much first in its path."""
+    searched = os.pathsep.join([*map(str, path), *sys.path])
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True,
+        env={**os.environ, "PYTHONPATH": searched},
+    )  # fmt: skip
+    assert done.stderr == ""
+    return done.stdout
+
+
+@pytest.mark.parametrize("theirs", [[], ["theirs"]], ids=["ours alone", "and theirs"])
+def test_processes_of_a_jvm_begin_with_installed_files_and_with_what_others_customise(
+    tmp_path: Path, theirs: list[str]
+) -> None:
+    for said in theirs:
+        (tmp_path / "sitecustomize.py").write_text(f"print({said!r})")
+    code = "import pyspark, sys; print(pyspark.__file__, *sys.path)"
+    said = said_by_a_process(code, ARCHIVE, START, tmp_path)
+    assert said.splitlines()[:-1] == theirs
+    assert str(ARCHIVE) not in said
+    assert str(START) not in said
+
+
+def test_a_process_of_a_source_imports_only_what_it_needs() -> None:
+    sources = "penstock.spark.sources.reader, penstock.spark.sources.generator_source"
+    code = f"import sys, {sources}; print(*({{'pandas', 'jsonschema'}} & sys.modules.keys()))"
+    assert said_by_a_process(code).strip() == ""
 
 
 @pytest.mark.spark

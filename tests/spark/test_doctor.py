@@ -3,17 +3,20 @@
 import json
 import socket
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
 import typer
+from pyspark.sql import SparkSession
 from typer.testing import CliRunner
 
 from penstock.cli.doctor import doctor as doctor_command
 from penstock.cli.exit_codes import ExitCodeGroup
 from penstock.spark.cluster import doctor
+from penstock.spark.cluster.doctor import Check
 from penstock.spark.handles import Family
-from penstock.spark.run.actuators import ACTUATORS, examine_master
+from penstock.spark.run.actuators import ACTUATORS, examine_master, examined
 
 ALL = ["python", "java", "pyspark", "import", "ports", "memory", "disk"]
 
@@ -105,8 +108,18 @@ def test_a_session_answers_or_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.spark
+@pytest.mark.long
 def test_a_master_answers_for_each_actuator() -> None:
-    found = {check.name: check for check in examine_master("local[1]")}
+    assert_each_actuator_answers(examine_master("local[1]"))
+
+
+@pytest.mark.spark
+def test_a_session_answers_for_each_actuator(session: SparkSession) -> None:
+    assert_each_actuator_answers(examined(session))
+
+
+def assert_each_actuator_answers(checks: Iterable[Check]) -> None:
+    found = {check.name: check for check in checks}
     assert all(check.ok for check in found.values()), found
     assert "with penstock" in found["python of executors"].found
     assert "no executors of its own" in found["act: the number of executors"].found

@@ -84,7 +84,7 @@ def program() -> Iterator[Callable[..., tuple["subprocess.Popen[str]", str]]]:
             process.stdout.close()
 
 
-def test_up_and_down() -> None:
+def test_up_with_pages_that_need_its_secret_and_down() -> None:
     with EmbeddedCluster(slots=7) as cluster:
         status = cluster.status()
         assert (status.up, status.slots, status.slots_used) == (True, 7, 0)
@@ -93,6 +93,7 @@ def test_up_and_down() -> None:
         assert len(processes_of(directory)) == 3, "supervisor, master and worker"
         secret = cluster.settings["spark.authenticate.secret"]
         assert not any(secret in line for line in processes_of(directory).values())
+        _pages_need_the_secret(cluster)
     assert processes_of(directory) == {}
     assert not directory.exists()
     assert not cluster.status().up
@@ -212,19 +213,17 @@ def test_a_stale_state_is_not_taken_for_a_cluster(
     assert not standing.cluster_down().changed
 
 
-def test_the_pages_of_the_cluster_need_its_secret() -> None:
-    with EmbeddedCluster(slots=1) as cluster:
-        assert cluster.status().up
-        state = cluster._running()
-        worker = (cluster.directory / "logs" / "worker.log").read_text()
-        ports = re.findall(r"WorkerWebUI.* started at http://[^:]+:(\d+)", worker)
-        assert ports, worker
-        secret = launch.read_secret(cluster.directory)
-        for page in (state.page_url, f"http://127.0.0.1:{ports[0]}"):
-            for token in (None, launch.page_authorization("another"), "Bearer x"):
-                assert _status_of(f"{page}/json/", token) == 403
-                assert _status_of(f"{page}/", token) == 403
-            assert _status_of(f"{page}/json/", launch.page_authorization(secret)) == 200
+def _pages_need_the_secret(cluster: EmbeddedCluster) -> None:
+    state = cluster._running()
+    worker = (cluster.directory / "logs" / "worker.log").read_text()
+    ports = re.findall(r"WorkerWebUI.* started at http://[^:]+:(\d+)", worker)
+    assert ports, worker
+    secret = launch.read_secret(cluster.directory)
+    for page in (state.page_url, f"http://127.0.0.1:{ports[0]}"):
+        for token in (None, launch.page_authorization("another"), "Bearer x"):
+            assert _status_of(f"{page}/json/", token) == 403
+            assert _status_of(f"{page}/", token) == 403
+        assert _status_of(f"{page}/json/", launch.page_authorization(secret)) == 200
 
 
 def _status_of(url: str, token: str | None) -> int:

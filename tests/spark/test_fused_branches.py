@@ -24,7 +24,7 @@ KEY_GROUPS, LANES = 3, 2
 EPOCH_S = 1_700_000_000.0  # the same for all runs, so that their rows can be compared
 # It ends between two windows: Spark moves filters below a watermark that has one consumer, and
 # which windows are closed would hang on the last rows that such a filter lets pass.
-STREAM = Generator(constant(1000.0), keys=60, seed=5, rows=6400, lanes=LANES, max_rows=1600)
+STREAM = Generator(constant(1000.0), keys=60, seed=5, rows=3200, lanes=LANES, max_rows=1600)
 SHORT = Windows("1 second", "2 seconds", "1 second")
 ROAD = (Group(("speeds", "segments", "tolls", "accidents"), ("direction", "segment")),)
 BRANCHES = (Group(("first", "second"), ("b",)),)

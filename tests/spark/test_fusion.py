@@ -33,11 +33,12 @@ pytestmark = pytest.mark.spark
 
 KEY_GROUPS = 3
 
-STREAM = Generator(constant(1000.0), keys=60, seed=5, rows=6000, lanes=2, max_rows=1500)
+STREAM = Generator(constant(1000.0), keys=60, seed=5, rows=3000, lanes=2, max_rows=1500)
 # So many batches that a run stopped after a few has not read it all: Spark closes no window at the
 # start of a query that finds nothing new to read.
-MANY_BATCHES = dataclasses.replace(STREAM, max_rows=300)
+MANY_BATCHES = dataclasses.replace(STREAM, max_rows=200)
 SHORT = Windows("1 second", "2 seconds", "1 second")
+ONE_BATCH = dataclasses.replace(STREAM, rows=500)
 DIAMOND = dataclasses.replace(STREAM, rows=5000)
 # The key is named in another order than the join has it, in which Spark divides.
 FUSED_DIAMOND = (Group(MEMBERS, ("segment", "direction")),)
@@ -258,8 +259,8 @@ def test_what_cannot_be_fused_is_refused(session: SparkSession, group: Group, wo
 
 def test_what_is_possible_of_a_proposal_is_applied(session: SparkSession, tmp_path: Path) -> None:
     made = Topology("two", max_latency="60s")
-    made.source("rows", STREAM)
-    made.source("others", STREAM)
+    made.source("rows", ONE_BATCH)
+    made.source("others", ONE_BATCH)
     for name in ("rows", "others"):
         made.add(f"{name}0", _step(("key",), first=True), name)
         made.add(f"{name}1", _step(("key",), first=False), f"{name}0")

@@ -65,7 +65,7 @@ def test_flights_with_planes_routes_and_weather(session: SparkSession, tmp_path:
 
 
 def test_the_articles_edited_most(session: SparkSession, tmp_path: Path) -> None:
-    rate, rows = constant(1_000.0), 6_000
+    rate, rows = constant(1_000.0), 4_000
     job: Topology = top_edits(
         rate, Memory(), articles=300, k=3, span_s=1, rows=rows, max_rows=2_000, seed=4
     )
@@ -77,7 +77,7 @@ def test_the_articles_edited_most(session: SparkSession, tmp_path: Path) -> None
     made = stream.batch(0, rows, epoch_s)
     second = made.column("at").cast("int64").to_numpy() // 1_000_000
     key = made.column("key").to_numpy()
-    assert len(found) >= 3
+    assert len(found) >= 2
     for since, best in found.items():
         counts = Counter(key[second == int(since)].tolist())
         wanted = sorted(((n, article) for article, n in counts.items()), reverse=True)[:3]

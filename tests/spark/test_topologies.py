@@ -21,6 +21,7 @@ from penstock.workloads.profiles import constant
 from spark.counting import (
     COUNTS,
     ONCE,
+    ROWS,
     STREAM,
     counted,
     expected_counts,
@@ -54,7 +55,7 @@ def test_branches_share_what_they_have_in_common(session: SparkSession, tmp_path
         raw = running.rows("fast_out")
         assert len(raw) == len({row.row for row in raw})
         assert set(reports[0].edge_rows) == {"fast", "by_key", "again"}
-        assert sum(report.rows for report in reports) == 6000
+        assert sum(report.rows for report in reports) == ROWS
         files = session.read.parquet(str(tmp_path / "files")).drop("batch").collect()
     assert found_counts(files) == expected
 
@@ -81,8 +82,8 @@ def test_a_source_is_read_once_per_batch(session: SparkSession, tmp_path: Path) 
     made.sink("odd_out", "odd", Memory())
     with RunningTopology(made, session, tmp_path / "c", ONCE) as running:
         assert running.wait(60)
-        assert len(running.rows("even_out")) == len(running.rows("odd_out")) == 3000
-    assert sum(map(int, log.read_text().split())) == 6000
+        assert len(running.rows("even_out")) == len(running.rows("odd_out")) == ROWS // 2
+    assert sum(map(int, log.read_text().split())) == ROWS
 
 
 def test_a_watermark_before_a_split_is_not_lost(session: SparkSession, tmp_path: Path) -> None:
@@ -95,7 +96,7 @@ def test_a_watermark_before_a_split_is_not_lost(session: SparkSession, tmp_path:
     with RunningTopology(made, session, tmp_path / "c", ONCE) as running:
         assert any("timed runs 2 times" in reason for reason in running.built.repeats)
         assert running.wait(90)
-        assert sum(entry.rows for entry in running.ledger.take()) == pytest.approx(6000)
+        assert sum(entry.rows for entry in running.ledger.take()) == pytest.approx(ROWS)
         expected = expected_counts(running.epoch_s, lambda rows: rows["value"] >= 0)
         assert found_counts(running.rows("one_out")) == expected
         assert found_counts(running.rows("two_out")) == expected
@@ -115,11 +116,11 @@ def test_sinks_of_several_modes_run_as_several_queries(
         ]
         assert "several (append, update)" in running.built.plan.reasons[0]
         assert running.wait(90)
-        assert sum(entry.rows for entry in running.ledger.take()) == pytest.approx(6000)
-        rows = STREAM.batch(0, 6000, 0.0).to_pandas()
+        assert sum(entry.rows for entry in running.ledger.take()) == pytest.approx(ROWS)
+        rows = STREAM.batch(0, ROWS, 0.0).to_pandas()
         latest = {row.key: row.n for row in running.rows("latest")}
         assert latest == rows.groupby("key").size().to_dict()
-        assert len(running.rows("raw")) == 6000
+        assert len(running.rows("raw")) == ROWS
 
 
 def test_a_sink_that_raises_ends_the_run_with_its_name(
@@ -150,12 +151,11 @@ def _look_twice(rows: DataFrame, _batch_id: int) -> None:
 @pytest.mark.parametrize(
     "sink",
     [
-        Console(rows=1),
-        ForeachBatch(_take),
-        ForeachBatch(_look_twice),
-        ForeachBatch(lambda rows, batch_id: None),
+        pytest.param(Console(rows=1), id="console", marks=pytest.mark.long),
+        pytest.param(ForeachBatch(_take), id="take"),
+        pytest.param(ForeachBatch(_look_twice), id="twice", marks=pytest.mark.long),
+        pytest.param(ForeachBatch(lambda rows, batch_id: None), id="nothing"),
     ],
-    ids=["console", "take", "twice", "nothing"],
 )
 def test_state_is_written_whole_and_once_whatever_part_a_sink_takes(
     sink: Console | ForeachBatch, session: SparkSession, tmp_path: Path
@@ -167,10 +167,11 @@ def test_state_is_written_whole_and_once_whatever_part_a_sink_takes(
         assert running.wait(60)
         ended = [p for p in running.queries[0].recentProgress if p.numInputRows]
     for number, progress in enumerate(ended):
-        rows = STREAM.batch(2000 * number, 2000 * (number + 1), running.epoch_s).to_pandas()
+        first, last = ROWS // 2 * number, ROWS // 2 * (number + 1)
+        rows = STREAM.batch(first, last, running.epoch_s).to_pandas()
         windows = rows.assign(at=rows["at"].dt.floor("1s")).drop_duplicates(["key", "at"])
         assert progress.stateOperators[0].numRowsUpdated == len(windows)
-    assert len(ended) == 3
+    assert len(ended) == 2
 
 
 def test_a_sink_directory_of_another_run_is_refused(session: SparkSession, tmp_path: Path) -> None:
@@ -185,7 +186,7 @@ def test_a_sink_directory_of_another_run_is_refused(session: SparkSession, tmp_p
                     PenstockError, match="exists already and was not written by this run"
                 ):
                     running.wait(60)
-    assert session.read.parquet(str(tmp_path / "out")).count() == 6000
+    assert session.read.parquet(str(tmp_path / "out")).count() == ROWS
 
 
 def test_a_stream_joined_with_itself_is_complete(session: SparkSession, tmp_path: Path) -> None:
@@ -200,7 +201,7 @@ def test_a_stream_joined_with_itself_is_complete(session: SparkSession, tmp_path
     made.sink("out", "pairs", Memory())
     with RunningTopology(made, session, tmp_path / "c") as running:
         assert running.wait(90)
-        assert sorted(row.row for row in running.rows("out")) == list(range(6000))
+        assert sorted(row.row for row in running.rows("out")) == list(range(ROWS))
 
 
 def test_queries_over_different_streams_end_when_both_are_done(
@@ -214,9 +215,9 @@ def test_queries_over_different_streams_end_when_both_are_done(
     made.sink("latest", "totals", Memory(), mode="update")
     with RunningTopology(made, session, tmp_path / "c") as running:
         assert running.wait(90)
-        assert len(running.rows("raw")) == 6000
+        assert len(running.rows("raw")) == ROWS
         latest = {row.key: row.n for row in running.rows("latest")}
-        assert sum(latest.values()) == 6000
+        assert sum(latest.values()) == ROWS
 
 
 def test_a_run_without_end_emits_what_the_last_watermark_closes(
@@ -250,7 +251,7 @@ def test_whoever_looks_on_cannot_end_the_query(session: SparkSession, tmp_path: 
     running.after_batch.append(fail)
     with running:
         assert running.wait(60)
-        assert len(running.rows("out")) == 6000
+        assert len(running.rows("out")) == ROWS
 
 
 def test_ranges_of_the_generator_have_no_gap() -> None:

@@ -18,6 +18,7 @@ from penstock.spark.compile.inspection import Reading
 from penstock.spark.run.together import RunningTopology
 from spark.counting import (
     ONCE,
+    ROWS,
     STREAM,
     counted,
     stream_topology,
@@ -167,10 +168,10 @@ def test_a_declared_key_brings_equal_keys_together(session: SparkSession, tmp_pa
         (plan,) = running.built.plan.queries
         assert plan.components[1].key == ("key",)
         rows = running.rows("out")
-        assert len(rows) == 6000
-        # Three batches of two tasks each: a key that were not kept together would meet all six.
+        assert len(rows) == ROWS
+        # Two batches of two tasks each: a key that were not kept together would meet all four.
         tasks = Counter(key for key, _ in {(row.key, row.worker) for row in rows})
-        assert max(tasks.values()) <= 3
+        assert max(tasks.values()) <= 2
 
 
 def two_sinks() -> Topology:

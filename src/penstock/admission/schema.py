@@ -1,11 +1,9 @@
 """The form of `penstock advise admission` documents, as a JSON Schema."""
 
-from typing import Any
-
 from penstock.admission.parallelism import HEADROOM
 from penstock.admission.problem import ACCEPT_BELOW, HORIZON, OVERLOAD_BY
 from penstock.admission.registry import STRATEGIES
-from penstock.documents import Schema
+from penstock.documents import Schema, object_schema
 from penstock.forecast.metadata import TRANSITIONS
 from penstock.forecast.named import FORECASTERS
 
@@ -15,17 +13,7 @@ _PERIODS = {"type": "number", "minimum": 0, "maximum": 1e9}
 _LENGTH = {"type": "number", "exclusiveMinimum": 0, "maximum": 1e9}
 
 
-def _object(properties: dict[str, Any], required: list[str], description: str) -> Schema:
-    return {
-        "type": "object",
-        "description": description,
-        "properties": properties,
-        "required": required,
-        "additionalProperties": False,
-    }
-
-
-_META = _object(
+_META = object_schema(
     {
         "expected_rate": {**_RATE, "description": "its average rate"},
         "least_rate": {**_RATE, "description": "never less than this"},
@@ -49,7 +37,7 @@ _META = _object(
     [],
     "what is known beforehand; any subset, and only drf-m looks at it",
 )
-_LANE = _object(
+_LANE = object_schema(
     {
         "name": _NAME,
         "queue": {
@@ -63,7 +51,7 @@ _LANE = _object(
     ["name"],
     "an entry point that reads the streams assigned to it",
 )
-_STREAM = _object(
+_STREAM = object_schema(
     {
         "name": _NAME,
         "lane": {
@@ -84,7 +72,7 @@ _STREAM = _object(
     "one external input",
 )
 _SECONDS = {"type": "number", "minimum": 0, "maximum": 1e9}
-_COSTS = _object(
+_COSTS = object_schema(
     {
         "query_s": {
             **_SECONDS, "minimum": 1e-12, "description": "seconds of a node for each row, c_op",
@@ -108,7 +96,7 @@ _COSTS = _object(
 SCHEMA: Schema = {
     "$schema": "https://json-schema.org/draft/2020-12/schema",
     "title": "penstock advise admission",
-    **_object(
+    **object_schema(
         {
             "strategy": {
                 "enum": list(STRATEGIES),

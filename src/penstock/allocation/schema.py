@@ -1,30 +1,18 @@
 """The form of `penstock advise allocation` documents, as a JSON Schema."""
 
-from typing import Any
-
 from penstock.allocation.albic import AlbicOptions
 from penstock.allocation.assignment import OBJECTIVES
 from penstock.allocation.policies import POLICIES
-from penstock.documents import Schema
+from penstock.documents import Schema, object_schema
 
 _ALBIC = AlbicOptions()
 _NAME = {"type": "string", "minLength": 1}
 _AMOUNT = {"type": "number", "minimum": 0, "maximum": 1e12}
 
 
-def _object(properties: dict[str, Any], required: list[str], description: str) -> Schema:
-    return {
-        "type": "object",
-        "description": description,
-        "properties": properties,
-        "required": required,
-        "additionalProperties": False,
-    }
-
-
 _RESOURCES = {"type": "object", "additionalProperties": _AMOUNT, "maxProperties": 16}
 
-_NODE = _object(
+_NODE = object_schema(
     {
         "name": _NAME,
         "capacity": {
@@ -48,7 +36,7 @@ _NODE = _object(
     "a node that holds key groups",
 )
 
-_KEY_GROUP = _object(
+_KEY_GROUP = object_schema(
     {
         "name": _NAME,
         "operator": {"type": "string", "default": "", "description": "whose key group it is"},
@@ -74,7 +62,7 @@ _KEY_GROUP = _object(
 SCHEMA: Schema = {
     "$schema": "https://json-schema.org/draft/2020-12/schema",
     "title": "penstock advise allocation",
-    **_object(
+    **object_schema(
         {
             "policy": {
                 "enum": list(POLICIES),
@@ -94,7 +82,7 @@ SCHEMA: Schema = {
                 "type": "array",
                 "maxItems": 2_000_000,
                 "default": [],
-                "items": _object(
+                "items": object_schema(
                     {"from": _NAME, "to": _NAME, "rate": _AMOUNT},
                     ["from", "to", "rate"],
                     "what one key group sends to another, in any one unit",
@@ -127,7 +115,7 @@ SCHEMA: Schema = {
                 "description": "how long to search, counted as work so that answers repeat",
             },
             "albic": {
-                **_object(
+                **object_schema(
                     {
                         "max_load_distance": {
                             **_AMOUNT,

@@ -206,14 +206,14 @@ def stop(
     """Stop a topology of the host between two batches."""
     from penstock.spark.host.client import connect
 
-    _told(name, connect().stop(name, forget=forget), as_json)
+    _print_outcome(name, connect().stop(name, forget=forget), as_json)
 
 
 def restart(name: Name, as_json: Annotated[bool, JsonFlag] = False) -> None:
     """Start a topology of the host again, from its checkpoint."""
     from penstock.spark.host.client import connect
 
-    _told(name, connect().restart(name), as_json)
+    _print_outcome(name, connect().restart(name), as_json)
 
 
 def logs(name: Name, as_json: Annotated[bool, JsonFlag] = False) -> None:
@@ -285,7 +285,7 @@ def community(
     host = connect()
     if forget and name is not None:
         host.forget_community(name)
-        _told(name, "forgotten, with its tokens", as_json)
+        _print_outcome(name, "forgotten, with its tokens", as_json)
         return
     known = [one["name"] for one in host.communities()]
     tokens: dict[str, str] = {}
@@ -313,7 +313,7 @@ def _community_line(one: dict[str, Any]) -> str:
     return f"{one['name']}: {quota}, members {members}"
 
 
-def _told(name: str, detail: str, as_json: bool) -> None:
+def _print_outcome(name: str, detail: str, as_json: bool) -> None:
     if as_json:
         print_json({"name": name, "detail": detail})
     else:

@@ -50,7 +50,7 @@ def run_everything() -> None:
     from penstock import Generator, Memory, Topology, constant
 
     topology = Topology("prepare", max_latency="10s")
-    topology.source("rows", Generator(constant(100), keys=10, rows=400))
+    topology.source("rows", Generator(constant(400), keys=10, rows=400))
     topology.add("recent", lambda rows: rows.withWatermark("at", "1 second"), "rows")
     topology.add(
         "counted",

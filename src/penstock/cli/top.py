@@ -105,7 +105,7 @@ def _print_line(step: Step) -> None:
 
     seen, made = step.observation, step.decision
     assert seen is not None
-    told: dict[str, Any] = {
+    shown: dict[str, Any] = {
         "at_s": step.at_s, "arrival_rate_per_s": seen.arrival_rate_per_s,
         "backlog_rows": seen.backlog_rows, "latency": seen.latency, "executors": len(seen.nodes),
         "processors": seen.processors, "executors_wanted": step.executors_wanted,
@@ -113,4 +113,4 @@ def _print_line(step: Step) -> None:
         "infeasible": None if made is None else made.decision.infeasible,
         "failures": step.failures,
     }  # fmt: skip
-    print(json.dumps(plain(told), allow_nan=False), flush=True)
+    print(json.dumps(plain(shown), allow_nan=False), flush=True)

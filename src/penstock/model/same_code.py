@@ -30,12 +30,12 @@ def same_code_digest(value: Any) -> str | None:
     False
     """
     try:
-        return hashlib.sha256(repr(_told(value, {})).encode()).hexdigest()
+        return hashlib.sha256(repr(_described(value, {})).encode()).hexdigest()
     except _CannotTell:
         return None
 
 
-def _told(value: Any, seen: dict[int, int]) -> Any:
+def _described(value: Any, seen: dict[int, int]) -> Any:
     """A value as nested tuples of text; of what comes again, where it came first."""
     if isinstance(value, _PLAIN):
         return type(value).__name__, repr(value)
@@ -48,8 +48,10 @@ def _told(value: Any, seen: dict[int, int]) -> Any:
     if callable(getattr(value, "func", None)) and hasattr(value, "returnType"):
         return _udf(value, seen)
     if is_dataclass(value) and not is_users(_file_of(type(value))):
-        told = [(one.name, _told(getattr(value, one.name), seen)) for one in fields(value)]
-        return _installed(type(value)), *told
+        described = [
+            (one.name, _described(getattr(value, one.name), seen)) for one in fields(value)
+        ]
+        return _installed(type(value)), *described
     if type(value).__module__ == "pyspark.sql.types":
         return _installed(type(value)), repr(value)
     raise _CannotTell
@@ -66,8 +68,8 @@ def _function(value: FunctionType, seen: dict[int, int]) -> Any:
     used = _names_of(code)
     known = {name: value.__globals__[name] for name in used if name in value.__globals__}
     return (
-        "function", _code(code), _told(value.__defaults__, seen),
-        _told(value.__kwdefaults__, seen), _told(_cells(value), seen),
+        "function", _code(code), _described(value.__defaults__, seen),
+        _described(value.__kwdefaults__, seen), _described(_cells(value), seen),
         [(name, _global(found, used, seen)) for name, found in sorted(known.items())],
     )  # fmt: skip
 
@@ -76,13 +78,13 @@ def _global(found: Any, used: set[str], seen: dict[int, int]) -> Any:
     """What a name stands for; of the user's modules, those of their names that may be used."""
     if isinstance(found, ModuleType) and is_users(getattr(found, "__file__", None) or "<frozen"):
         inside = {name: one for name, one in vars(found).items() if name in used}
-        return [(name, _told(one, seen)) for name, one in sorted(inside.items())]
-    return _told(found, seen)
+        return [(name, _described(one, seen)) for name, one in sorted(inside.items())]
+    return _described(found, seen)
 
 
 def _udf(value: Any, seen: dict[int, int]) -> Any:
     said = [str(getattr(value, name, None)) for name in ("returnType", "evalType", "deterministic")]
-    return "udf", said, _told(value.func, seen)
+    return "udf", said, _described(value.func, seen)
 
 
 def _cells(function: FunctionType) -> tuple[Any, ...]:
@@ -99,7 +101,7 @@ def _names_of(code: CodeType) -> set[str]:
 
 def _code(code: CodeType) -> Any:
     constants = [
-        _code(one) if isinstance(one, CodeType) else _told(one, {}) for one in code.co_consts
+        _code(one) if isinstance(one, CodeType) else _described(one, {}) for one in code.co_consts
     ]
     shape = (code.co_argcount, code.co_kwonlyargcount, code.co_posonlyargcount, code.co_flags)
     names = (code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars)
@@ -109,13 +111,13 @@ def _code(code: CodeType) -> Any:
 def _mapping(value: Mapping[Any, Any], seen: dict[int, int]) -> Any:
     if type(value) is not dict:
         raise _CannotTell
-    return "dict", [(_told(key, seen), _told(one, seen)) for key, one in value.items()]
+    return "dict", [(_described(key, seen), _described(one, seen)) for key, one in value.items()]
 
 
 def _sequence(value: Any, seen: dict[int, int]) -> Any:
     if type(value) not in (tuple, list):
         raise _CannotTell
-    return type(value).__name__, [_told(one, seen) for one in value]
+    return type(value).__name__, [_described(one, seen) for one in value]
 
 
 def _set(value: Any, seen: dict[int, int]) -> Any:
@@ -125,7 +127,7 @@ def _set(value: Any, seen: dict[int, int]) -> Any:
 
 
 def _partial(value: Any, seen: dict[int, int]) -> Any:
-    return "partial", [_told(one, seen) for one in (value.func, value.args, value.keywords)]
+    return "partial", [_described(one, seen) for one in (value.func, value.args, value.keywords)]
 
 
 def _installed(value: Any, _seen: object = None) -> Any:
@@ -141,7 +143,7 @@ def _module(value: ModuleType, _seen: object) -> Any:
 
 
 def _method(value: MethodType, seen: dict[int, int]) -> Any:
-    return "method", _told(value.__func__, seen), _told(value.__self__, seen)
+    return "method", _described(value.__func__, seen), _described(value.__self__, seen)
 
 
 def _file_of(kind: type) -> str:

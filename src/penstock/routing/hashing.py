@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
-from pandas.util import hash_array
 
 from penstock.errors import InvalidInput
 
@@ -87,7 +86,7 @@ def _of_arrow(column: "pa.Array") -> Hashes:
         return _of_dictionary(column)
     if pa.types.is_null(kind):
         return np.full(len(column), _NULL)
-    if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_binary(kind):
+    if _is_text(kind):
         return _of_dictionary(column.dictionary_encode())
     if pa.types.is_decimal(kind):
         return _of_dictionary(column.cast(pa.string()).dictionary_encode())
@@ -119,13 +118,21 @@ def _of_numbers(values: NDArray[Any]) -> Hashes:
 
 def _of_dictionary(column: "pa.DictionaryArray") -> Hashes:
     values = column.dictionary
-    if pa.types.is_string(values.type) or pa.types.is_large_string(values.type):
-        texts = values.to_numpy(zero_copy_only=False)
-        hashes: Hashes = hash_array(texts, categorize=False)
-    elif pa.types.is_binary(values.type):
-        hashes = hash_array(values.to_numpy(zero_copy_only=False), categorize=False)
-    else:
-        hashes = _of_arrow(values)
+    hashes = _of_arrow(values) if not _is_text(values.type) else _of_texts(values)
     places = column.indices.cast(pa.int64()).fill_null(len(hashes))
     taken: Hashes = np.append(hashes, _NULL).take(places.to_numpy())
     return taken
+
+
+def _is_text(kind: "pa.DataType") -> bool:
+    return bool(
+        pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_binary(kind)
+    )
+
+
+def _of_texts(values: "pa.Array") -> Hashes:
+    # Half of what a process of a source would import, most of which never hash text.
+    from pandas.util import hash_array
+
+    hashes: Hashes = hash_array(values.to_numpy(zero_copy_only=False), categorize=False)
+    return hashes

@@ -2,23 +2,13 @@
 
 from typing import Any
 
-from penstock.documents import Schema
+from penstock.documents import Schema, object_schema
 from penstock.model.decision import USUAL_SHARE
 from penstock.sharing.arbiter import MARGIN
 
 MOST_PROCESSORS = 1_000_000
 MOST_TOPOLOGIES = 10_000
 _SECONDS = {"type": "number", "minimum": 0, "maximum": 1e6}
-
-
-def _object(properties: dict[str, Any], required: list[str], description: str) -> Schema:
-    return {
-        "type": "object",
-        "description": description,
-        "properties": properties,
-        "required": required,
-        "additionalProperties": False,
-    }
 
 
 def _count(least: int, description: str) -> dict[str, Any]:
@@ -28,7 +18,7 @@ def _count(least: int, description: str) -> dict[str, Any]:
 
 
 _NAME = {"type": "string", "minLength": 1}
-_OVERHEAD = _object(
+_OVERHEAD = object_schema(
     {
         "fixed_s": {**_SECONDS, "description": "seconds of every batch"},
         "per_processor_s": {
@@ -43,7 +33,7 @@ _OVERHEAD = _object(
     "O(K) = fixed_s + per_processor_s K + work_s / K, what a batch on K processors takes beside "
     "its rows",
 )  # fmt: skip
-_TOPOLOGY = _object(
+_TOPOLOGY = object_schema(
     {
         "name": _NAME,
         "weight": {
@@ -73,7 +63,7 @@ _TOPOLOGY = _object(
     ["name", "max_latency_s", "load", "overhead"],
     "a topology with its promise, its load and what its batches cost",
 )  # fmt: skip
-_PREVIOUS = _object(
+_PREVIOUS = object_schema(
     {
         "processors": {
             "type": "object", "maxProperties": MOST_TOPOLOGIES,
@@ -87,7 +77,7 @@ _PREVIOUS = _object(
 SCHEMA: Schema = {
     "$schema": "https://json-schema.org/draft/2020-12/schema",
     "title": "penstock advise sharing",
-    **_object(
+    **object_schema(
         {
             "processors": _count(1, "of the cluster"),
             "slots": {**_count(1, "processors of an executor"), "default": 1},

@@ -56,8 +56,8 @@ def scaling_changes(decision: DecisionRecord) -> bool:
 
 def room_changes(decision: RoomDecision) -> bool:
     """Whether something was decided anew: not that a plan is kept or taken up, nor its price."""
-    told = "measured_rows" in decision.numbers
-    return bool(decision.reasons) and not told and decision.numbers.get("expected_gain") != 0
+    is_price = "measured_rows" in decision.numbers
+    return bool(decision.reasons) and not is_price and decision.numbers.get("expected_gain") != 0
 
 
 def admission_text(record: AdmissionRecord) -> str:

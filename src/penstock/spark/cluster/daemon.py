@@ -13,9 +13,8 @@ Where PySpark is installed, the files beside them are the same, and compiled.
 import gc
 import importlib
 import sys
-from collections.abc import Sequence
-from importlib.machinery import PathFinder
-from pathlib import Path
+
+from penstock.spark.cluster.import_path import without_copies
 
 PRELOADED = (
     "pandas",
@@ -36,20 +35,6 @@ PRELOADED = (
     "penstock.spark.windows.output",
     "penstock.spark.windows.pane_step",
 )
-
-
-def without_copies(path: Sequence[str]) -> list[str]:
-    """A path for imports without archives that belong to a PySpark that is installed in it."""
-    folders = [entry for entry in path if Path(entry).suffix not in (".zip", ".jar")]
-    found = PathFinder.find_spec("pyspark", folders)
-    if found is None or found.origin is None:
-        return list(path)
-    installed = Path(found.origin).resolve().parent
-    return [
-        entry
-        for entry in path
-        if entry in folders or not Path(entry).resolve().is_relative_to(installed)
-    ]
 
 
 def main() -> None:

@@ -97,7 +97,7 @@ def load_whole(code: Path, parts: Sequence[Part], name: str, promise: Promise | 
 def graphs_of(topologies: Mapping[str, Topology]) -> dict[str, Graph]:
     """What is compared of them."""
     return {
-        name: {step: Step(*told) for step, told in work_of(one).items()}
+        name: {step: Step(*parts) for step, parts in work_of(one).items()}
         for name, one in topologies.items()
     }
 

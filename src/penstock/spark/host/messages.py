@@ -143,7 +143,7 @@ class MessageServer:
 
     def __enter__(self) -> "MessageServer":
         for server in self._servers:
-            threading.Thread(target=server.serve_forever, daemon=True).start()
+            threading.Thread(target=server.serve_forever, args=(0.1,), daemon=True).start()
         pid = os.getpid()
         started = process_started(pid)
         assert started is not None, "this process is there"

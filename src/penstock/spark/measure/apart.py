@@ -25,7 +25,6 @@ from penstock.spark.measure.progress import BatchReport
 from penstock.spark.measure.query_work import WorkOfQueries, operator_rates
 from penstock.spark.measure.running import RunningComponents
 from penstock.spark.measure.service_estimate import Batch, ServiceEstimate
-from penstock.spark.sources.running.generator import RunningGenerator
 
 MOST_SCV = 50.0
 LEAST_ENTRIES = 3
@@ -189,12 +188,11 @@ class ApartMeasurer:
     def _arrival_scv(self, part: Part) -> float:
         """Of the times between rows at its queue: those that are published together come at once.
 
-        Of generated streams, whose rows come evenly, nothing is added; how rows come to others is
-        not known.
+        Where rows come evenly nothing is added; how they come from other sources is not known.
         """
         if not part.inputs:
-            sources = [self._running.inputs.get(s.name) for s in part.topology.sources]
-            return 0.0 if all(isinstance(one, RunningGenerator) for one in sources) else 1.0
+            sources = [self._running.inputs[s.name] for s in part.topology.sources]
+            return 0.0 if all(one.comes_evenly for one in sources) else 1.0
         entries: list[Entry] = []
         for operator in dict.fromkeys(part.inputs.values()):
             entries += since_clock_was_set(self._running.last_published(operator, BULKS))

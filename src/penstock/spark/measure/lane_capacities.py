@@ -12,7 +12,7 @@ from penstock.spark.measure.service_estimate import Batch, ServiceEstimate
 from penstock.spark.sources.control import Controls
 from penstock.spark.sources.running.source import RunningSource
 
-LEAST_CHANGE = 0.1  # of the capacity told last
+LEAST_CHANGE = 0.1  # of the capacity written last
 
 
 class LaneCapacities:
@@ -23,7 +23,7 @@ class LaneCapacities:
         self._learnt = {
             name: ServiceEstimate() for name, one in sources.items() if one.learns_capacity
         }
-        self._told: dict[str, float] = {}
+        self._written: dict[str, float] = {}
 
     def learn(self, component: str, batch: Batch) -> None:
         """Batches of a component ended; components of sources have the sources' names."""
@@ -36,7 +36,7 @@ class LaneCapacities:
             row_s = learnt.service().row_s
             if not (math.isfinite(row_s) and row_s > 0):
                 continue
-            capacity, told = 1.0 / row_s, self._told.get(source, math.nan)
-            if not abs(capacity - told) <= LEAST_CHANGE * told:
+            capacity, written = 1.0 / row_s, self._written.get(source, math.nan)
+            if not abs(capacity - written) <= LEAST_CHANGE * written:
                 self._controls.of(source).order(lane_capacity_per_s=capacity)
-                self._told[source] = capacity
+                self._written[source] = capacity

@@ -79,7 +79,8 @@ def examine_master(master: str) -> tuple[Check, ...]:
     return tuple(Check(*one) for one in found)
 
 
-def _examined(session: SparkSession) -> Iterator[Check]:
+def examined(session: SparkSession) -> Iterator[Check]:
+    """What a session can do: its executors, their Python, and each actuator."""
     for host in sorted({one.host for one in handles.executors(session)}):
         yield Check("executor", True, f"came on {host}")
     yield _python_there(session)
@@ -116,7 +117,7 @@ def _main(master: str) -> None:
             session = open_session(
                 "penstock doctor", settings, Place(master), scratch / "checkpoint", ending
             )
-            found = tuple(_examined(session))
+            found = tuple(examined(session))
         except PenstockError as reason:
             found = (Check(f"master {master}", False, str(reason), REMEDY),)
         sys.stdout.write(json.dumps([astuple(one) for one in found]) + "\n")

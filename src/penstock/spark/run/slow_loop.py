@@ -89,14 +89,16 @@ class SlowLoop:
             return
         plan, numbers = self._foretold
         self._foretold = None
-        told = {name: n for name, n in numbers.items() if name.startswith(("present", "foretold"))}
-        told |= measured.numbers("measured")
+        prices = {
+            name: n for name, n in numbers.items() if name.startswith(("present", "foretold"))
+        }
+        prices |= measured.numbers("measured")
         reasons = tuple(
-            f"{what} of a batch: {told[f'present_{key}']:.4g} before, foretold "
-            f"{told[f'foretold_{key}']:.4g}, measured {told[f'measured_{key}']:.4g}"
+            f"{what} of a batch: {prices[f'present_{key}']:.4g} before, foretold "
+            f"{prices[f'foretold_{key}']:.4g}, measured {prices[f'measured_{key}']:.4g}"
             for what, key in (("rows", "rows"), ("bytes", "bytes"), ("seconds", "batch_s"))
         )
-        self._keep(RoomDecision.of_plan(steady_s(), ROOM, MEASURED, plan, told, reasons))
+        self._keep(RoomDecision.of_plan(steady_s(), ROOM, MEASURED, plan, prices, reasons))
 
     def propose_safely(self) -> None:
         """Propose; what goes wrong with that must not end the loop or the run."""

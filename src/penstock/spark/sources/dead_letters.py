@@ -119,9 +119,9 @@ def forget_letters(folder: Path, log: int, seq: int, oldest_s: float, most_bytes
     before = read_gone(folder, log)
     kept_bytes, upto = 0, before.upto
     for entry, file in reversed(found):
-        told = file.stat()
-        kept_bytes += told.st_size
-        if kept_bytes > most_bytes or told.st_mtime < oldest_s:
+        stat = file.stat()
+        kept_bytes += stat.st_size
+        if kept_bytes > most_bytes or stat.st_mtime < oldest_s:
             upto = max(upto, entry)
             break
     going = [(entry, file) for entry, file in found if entry <= upto]

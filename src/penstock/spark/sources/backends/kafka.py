@@ -68,8 +68,8 @@ class KafkaBackend(Backend):
         if isinstance(topics, str) or not topics or not all(isinstance(t, str) for t in topics):
             raise InvalidInput(f"topics is {topics!r}; give a list of at least one topic.")
         form = PayloadForm.from_options(options)
-        place, told = KafkaPlace.from_options(options), group_of(options)
-        return cls(place, list(topics), form, *start_and_lost(options), told)
+        place, group = KafkaPlace.from_options(options), group_of(options)
+        return cls(place, list(topics), form, *start_and_lost(options), group)
 
     def check(self, schema: pa.Schema) -> None:
         self._form.check(schema)
@@ -177,11 +177,11 @@ class KafkaBackend(Backend):
             for part, offset in zip(map(partition_of, streams), upto.minor.tolist(), strict=True)
         ]
         with self._asking():
-            told = admin(self._place).alter_consumer_group_offsets(
+            altered = admin(self._place).alter_consumer_group_offsets(
                 [ConsumerGroupTopicPartitions(self._group, offsets)],
                 request_timeout=self._place.timeout_s,
             )
-            done = told[self._group].result(2 * self._place.timeout_s)
+            done = altered[self._group].result(2 * self._place.timeout_s)
             for partition in done.topic_partitions:
                 if partition.error is not None:
                     raise KafkaException(partition.error)

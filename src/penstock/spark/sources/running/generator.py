@@ -21,6 +21,7 @@ class RunningGenerator(RunningSource):
     orders = frozenset({"tasks", "route_tasks", "interval_s", "shed", "cheaper", "forms"})
     counts_arrivals = True
     ends_at_once = True
+    comes_evenly = True
 
     def __init__(self, source: Source, generator: Generator, epoch_s: float) -> None:
         super().__init__(source)

@@ -39,6 +39,7 @@ class RunningSource(ABC):
     counts_arrivals = False  # knows how many rows came; so it has a rate and a backlog
     arrivals_expire = False  # when rows arrived is known only until their batch is committed
     ends_at_once = False  # read at once, it has an end
+    comes_evenly = False  # the times between its rows do not vary; of others nothing is known
 
     def __init__(self, source: Source) -> None:
         self.name = source.name
