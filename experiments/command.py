@@ -16,7 +16,6 @@ from penstock.errors import InvalidInput
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from types import ModuleType
 
     from experiments.claim import Claim
 
@@ -94,21 +93,21 @@ def reproduce(
 def _experiments(name: str, where: str, wanted: Sequence[str]) -> Experiments:
     """A paper's package has `run`, and `run_on_spark` if some of its experiments run there."""
     package = import_module(f"experiments.{name}")
-    if wanted:
-        return _chosen(package, where, wanted)
+    if wanted and (where == "sim" or hasattr(package, "run_on_spark")):
+        return _chosen(name, where, wanted)
     if where == "spark" and not hasattr(package, "run_on_spark"):
         raise InvalidInput(f"--where is 'spark'; {name} has no experiments there, only in 'sim'.")
     run: Experiments = package.run_on_spark if where == "spark" else package.run
     return run
 
 
-def _chosen(package: ModuleType, where: str, wanted: Sequence[str]) -> Experiments:
-    if where == "spark":
-        raise InvalidInput("--claim is given; on Spark the experiments of a paper run together.")
-    known = {one.__name__.rpartition(".")[2].upper(): one for one in package.CLAIMS}
-    for name in wanted:
-        if name.upper() not in known:
-            raise InvalidInput(f"--claim is {name!r}; allowed: {', '.join(known)}.")
+def _chosen(name: str, where: str, wanted: Sequence[str]) -> Experiments:
+    package = import_module(f"experiments.{name}" + (".on_spark" if where == "spark" else ""))
+    known = {one.__name__.rpartition(".")[2].upper(): one for one in getattr(package, "CLAIMS", ())}
+    for claim in wanted:
+        if claim.upper() not in known:
+            allowed = ", ".join(known) or f"none, as those of {name} run together there"
+            raise InvalidInput(f"--claim is {claim!r}; allowed: {allowed}.")
 
     def run(folder: Path, seeds: Sequence[int], quick: bool) -> list[Claim]:
         return [known[one.upper()].claim(folder, tuple(seeds), quick) for one in wanted]

@@ -84,7 +84,8 @@ def test_one_claim_alone(tmp_path: Path, monkeypatch: Any) -> None:
     assert (unknown.exit_code, unknown.stderr) == (
         2, "penstock: --claim is 'X9'; allowed: X1, X2.\n"
     )  # fmt: skip
-    assert invoke("fusion", "--claim", "X1", "--where", "spark").exit_code == 2
+    none_there = invoke("fusion", "--claim", "X1", "--where", "spark")
+    assert "fusion has no experiments there" in none_there.stderr
 
 
 def test_wrong_input_is_refused_before_anything_runs(tmp_path: Path, asked: list[Any]) -> None:
