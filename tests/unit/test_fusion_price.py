@@ -1,7 +1,6 @@
 """What a batch of another plan would shuffle and take, from what was measured of this one."""
 
 import pytest
-
 from pyspark.sql.types import LongType, StructField, StructType, TimestampType
 
 from penstock.fusion.price import Price, Workflow, foretell, shuffle_plan
