@@ -28,7 +28,7 @@ from penstock.spark.run.together import Pace, RunningTopology
 
 RATE_PER_S = 6_000
 WITHIN = 0.2
-TURNS = 3  # unfused and fused one after the other, after a first that is not counted
+TURNS = 2  # unfused and fused one after the other, after a first that is not counted
 SEEDS = (1, 2, 3)
 CASES = ("linear road", "chain", "random")
 PERIOD_S = 1.0

@@ -28,7 +28,8 @@ from penstock.spark.run.together import Pace, RunningTopology
 
 JOBS = (2, 3, 4)
 DAYS, DAYS_PER_BATCH = 365, 3
-PERIODS, QUICK_PERIODS = 16, 6
+WARM_UP = 10  # batches; Spark compiles
+PERIODS, QUICK_PERIODS = 12, 6
 PERIOD_S = 3.0
 MOST_MIGRATIONS = 10  # what is shipped
 
@@ -59,6 +60,7 @@ def claim(folder: Path, seeds: tuple[int, ...], quick: bool) -> Claim:
     for job in JOBS:
         say(f"job {job} in the loop")
         found[job] = in_loop(job, QUICK_PERIODS if quick else PERIODS, can_have_hosts())
+        say(_line(job, found[job]))
     two = found[2]
     return judged(
         "L6 in the loop",
@@ -89,7 +91,7 @@ def in_loop(job: int, periods: int, hosts: bool) -> Loop:
     with Trial(start, EXECUTORS, GROUPS, hosts=hosts) as trial:
         if job == 2:
             _place_apart(trial)
-        trial.batches(2)  # which compile
+        trial.batches(WARM_UP)
         with penstock.attach(
             trial.query, max_latency="60s", executors=(EXECUTORS, EXECUTORS), policy="static",
             allocation="albic", period_s=PERIOD_S, history=str(trial.folder / "history.sqlite"),
