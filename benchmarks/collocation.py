@@ -37,6 +37,7 @@ class Turn:
 
     batch_s: float
     task_s: float
+    cpu_s: float  # of tasks, whatever else the machine does
     wait_s: float  # of tasks, for blocks of other hosts
     remote_mb: float
     read_mb: float
@@ -57,8 +58,8 @@ def run(case: str = "") -> Iterator[dict[str, Any]]:
         apart, together = (
             [turn for number, turn in enumerate(turns) if number % 2 == side] for side in (0, 1)
         )
-        for figure, unit in (("batch_s", "s"), ("task_s", "s"), ("wait_s", "s"),
-                             ("remote_mb", "MB")):  # fmt: skip
+        for figure, unit in (("batch_s", "s"), ("task_s", "s"), ("cpu_s", "s"),
+                             ("wait_s", "s"), ("remote_mb", "MB")):  # fmt: skip
             old, new = (mean(getattr(t, figure) for t in side) for side in (apart, together))
             yield {
                 "name": f"collocation, {where}: {figure.rpartition('_')[0]} of a batch",
@@ -137,8 +138,9 @@ def _turn(
     remote, local = of_batch("shuffle_remote_bytes"), of_batch("shuffle_local_bytes")
     one, other = (held.node for held in placement.observe().values())
     return Turn(
-        mean(took_s), of_batch("run_time_ms") / 1e3, of_batch("fetch_wait_ms") / 1e3,
-        remote / 1e6, (remote + local) / 1e6, float((one == other).mean()),
+        mean(took_s), of_batch("run_time_ms") / 1e3, of_batch("cpu_time_ns") / 1e9,
+        of_batch("fetch_wait_ms") / 1e3, remote / 1e6, (remote + local) / 1e6,
+        float((one == other).mean()),
     )  # fmt: skip
 
 

@@ -43,13 +43,12 @@ class Loop:
     collocation: list[float]  # percent
     moves: list[int]
     carried_out: int  # of all moves
-    row_us: list[float]  # processor time of a row
+    row_us: list[float]  # CPU of a row, batch by batch, whatever else the machine does
 
     @property
     def load_index(self) -> list[float]:
-        """Processor time of a row, in percent of what it was at the start."""
-        known = [one for one in self.row_us if one > 0]
-        first = float(np.median(known[: max(1, len(known) // 4)])) if known else float("nan")
+        """CPU of a row, in percent of what it was in the first batches."""
+        first = float(np.median(self.row_us[: _some(self.row_us)])) if self.row_us else float("nan")
         return [100 * one / first for one in self.row_us]
 
 
@@ -96,8 +95,9 @@ def in_loop(job: int, periods: int, hosts: bool) -> Loop:
             trial.query, max_latency="60s", executors=(EXECUTORS, EXECUTORS), policy="static",
             allocation="albic", period_s=PERIOD_S, history=str(trial.folder / "history.sqlite"),
         ) as attached:  # fmt: skip
+            begin = handles.last_batch(trial.query)
             trial.until(lambda: len(_planned(attached.steps)) >= periods or _over(trial.query))
-            return _loop(_planned(attached.steps), hosts)
+            return _loop(_planned(attached.steps), hosts, _row_us(trial, begin))
 
 
 def _place_apart(trial: Trial) -> None:
@@ -115,7 +115,7 @@ def _planned(steps: Sequence[Step]) -> list[Step]:
     return [step for step in steps if step.allocation is not None]
 
 
-def _loop(steps: Sequence[Step], hosts: bool) -> Loop:
+def _loop(steps: Sequence[Step], hosts: bool, row_us: list[float]) -> Loop:
     plans = [step.allocation for step in steps if step.allocation is not None]
     done = [step.moved for step in steps if step.moved is not None]
     return Loop(
@@ -124,17 +124,20 @@ def _loop(steps: Sequence[Step], hosts: bool) -> Loop:
         [100 * plan.collocation for plan in plans],
         [len(plan.moves) for plan in plans],
         sum(one.migration.key_groups for one in done if one.migration is not None),
-        [_row_us(step) for step in steps],
+        row_us,
     )
 
 
-def _row_us(step: Step) -> float:
-    seen = step.observation
-    assert seen is not None
-    if seen.batches is None or not seen.batches.count:
-        return 0.0
-    busy_s = sum(component.busy_s for component in seen.components)
-    return 1e6 * busy_s / (seen.batches.count * seen.batches.mean_rows)
+def _row_us(trial: Trial, begin: int) -> list[float]:
+    """CPU of a row in the batches since one, as far as Spark still knows them."""
+    rows = {p.batchId: p.numInputRows for p in trial.query.recentProgress if p.batchId > begin}
+    cpu_s = dict.fromkeys(rows, 0.0)
+    for job in handles.jobs_of_group(trial.session, str(trial.query.runId)):
+        if job.batch_id in cpu_s:
+            for stage in handles.stages(trial.session, job.stage_ids):
+                tasks = handles.stage_tasks(trial.session, stage.id, stage.attempt)
+                cpu_s[job.batch_id] += float(tasks.cpu_time_ns.sum()) / 1e9
+    return [1e6 * cpu_s[one] / rows[one] for one in sorted(rows) if rows[one] and cpu_s[one]]
 
 
 def _topology(job: int) -> Any:
@@ -148,9 +151,12 @@ def _topology(job: int) -> Any:
     return start
 
 
+def _some(values: Sequence[float]) -> int:
+    return max(1, len(values) // 4)
+
+
 def _late(values: Sequence[float]) -> float:
-    known = [one for one in values if one > 0]
-    return float(np.median(known[-max(1, len(known) // 4) :])) if known else float("nan")
+    return float(np.median(values[-_some(values) :])) if values else float("nan")
 
 
 def _line(job: int, loop: Loop) -> str:
