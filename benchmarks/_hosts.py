@@ -21,10 +21,15 @@ BRIDGE, NET = "penstock-b", "10.77.31"
 LIMIT_S = 60.0
 
 
+def can_have_hosts() -> bool:
+    """Whether network namespaces can be made here."""
+    return os.geteuid() == 0 and shutil.which("ip") is not None
+
+
 @contextmanager
 def cluster_of_hosts(hosts: int, slots: int, memory_mb: int) -> Iterator[dict[str, str]]:
     """A standalone cluster with a worker on each host; the settings of sessions on it."""
-    if os.geteuid() != 0 or shutil.which("ip") is None:
+    if not can_have_hosts():
         raise Unavailable("Hosts of their own need root and the program ip.")
     with ExitStack() as ending, tempfile.TemporaryDirectory(prefix="penstock-hosts-") as folder:
         _network(hosts, ending)
@@ -43,6 +48,7 @@ def cluster_of_hosts(hosts: int, slots: int, memory_mb: int) -> Iterator[dict[st
         _await(Path(folder) / "log", "Successfully registered with master", hosts)
         yield {
             "spark.master": url, "spark.driver.host": master, "spark.driver.bindAddress": master,
+            "spark.authenticate": "false",  # whatever a cluster before it in this process did
         }  # fmt: skip
 
 

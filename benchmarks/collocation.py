@@ -26,8 +26,9 @@ from penstock.spark.run.place import build_session
 
 EXECUTORS, GROUPS = 2, 4
 ROWS, KEYS = 20_000, 20_000  # in a batch; so many keys that nearly every row is passed on
-TURNS, BATCHES, SETTLING = 3, 5, 2
+TURNS, BATCHES, SETTLING = 3, 5, 1
 MEMORY_MB = 768
+CASES = ("one-host", "two-hosts")
 
 
 @dataclass(frozen=True)
@@ -36,14 +37,19 @@ class Turn:
 
     batch_s: float
     task_s: float
+    cpu_s: float  # of tasks, whatever else the machine does
     wait_s: float  # of tasks, for blocks of other hosts
     remote_mb: float
     read_mb: float
+    together: float  # share of pairs of key groups that were on one executor
 
 
-def run() -> Iterator[dict[str, Any]]:
+def run(case: str = "") -> Iterator[dict[str, Any]]:
     """On one host, and on hosts of their own where that can be had."""
-    for where, hosts in (("one host", 1), ("two hosts", EXECUTORS)):
+    for name, hosts in zip(CASES, (1, EXECUTORS), strict=True):
+        if case not in ("", name):
+            continue
+        where = name.replace("-", " ")
         try:
             turns = _measured(hosts)
         except Unavailable as reason:
@@ -52,8 +58,8 @@ def run() -> Iterator[dict[str, Any]]:
         apart, together = (
             [turn for number, turn in enumerate(turns) if number % 2 == side] for side in (0, 1)
         )
-        for figure, unit in (("batch_s", "s"), ("task_s", "s"), ("wait_s", "s"),
-                             ("remote_mb", "MB")):  # fmt: skip
+        for figure, unit in (("batch_s", "s"), ("task_s", "s"), ("cpu_s", "s"),
+                             ("wait_s", "s"), ("remote_mb", "MB")):  # fmt: skip
             old, new = (mean(getattr(t, figure) for t in side) for side in (apart, together))
             yield {
                 "name": f"collocation, {where}: {figure.rpartition('_')[0]} of a batch",
@@ -61,10 +67,15 @@ def run() -> Iterator[dict[str, Any]]:
                 "ours": round(new, 4),
                 "unit": unit,
                 "ratio": round(old / new, 3) if new else float("nan"),
-                "conditions": f"baseline: 0% collocated, ours: 100%; {ROWS:,} rows and "
+                "conditions": f"baseline: {_together(apart):.0%} of pairs collocated, ours: "
+                f"{_together(together):.0%}; {ROWS:,} rows and "
                 f"{mean(t.read_mb for t in turns):.1f} MB read from shuffles a batch, {TURNS} "
                 f"turns of {BATCHES} batches each, {EXECUTORS} executors of 1 slot",
             }
+
+
+def _together(turns: list[Turn]) -> float:
+    return mean(turn.together for turn in turns)
 
 
 def _measured(hosts: int) -> list[Turn]:
@@ -125,9 +136,11 @@ def _turn(
         return sum(float(getattr(stage, column).sum()) for stage in tasks) / len(took_s)
 
     remote, local = of_batch("shuffle_remote_bytes"), of_batch("shuffle_local_bytes")
+    one, other = (held.node for held in placement.observe().values())
     return Turn(
-        mean(took_s), of_batch("run_time_ms") / 1e3, of_batch("fetch_wait_ms") / 1e3,
-        remote / 1e6, (remote + local) / 1e6,
+        mean(took_s), of_batch("run_time_ms") / 1e3, of_batch("cpu_time_ns") / 1e9,
+        of_batch("fetch_wait_ms") / 1e3, remote / 1e6, (remote + local) / 1e6,
+        float((one == other).mean()),
     )  # fmt: skip
 
 

@@ -8,6 +8,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,7 @@ from penstock.spark.run.together import Pace, RunningTopology
 
 RATE_PER_S = 6_000
 WITHIN = 0.2
+TURNS = 2  # unfused and fused one after the other, after a first that is not counted
 SEEDS = (1, 2, 3)
 CASES = ("linear road", "chain", "random")
 PERIOD_S = 1.0
@@ -36,25 +38,32 @@ COLUMNS = {"a": "key", "b": "key % 500", "c": "key % 40"}
 def run(case: str = "") -> Iterator[dict[str, Any]]:
     """A line for each figure of each topology; the baseline is what was foretold."""
     with embedded_session() as session:
-        watched(chain(RATE_PER_S), session, (), [])  # warms up
         for name, topology, groups in workloads():
             if not name.startswith(case):
                 continue
-            foretold: list[Price] = []
-            watched(topology, session, groups, foretold)
-            measured = measured_price(watched(topology, session, groups, None))
-            assert measured is not None
+            told, found = [], []
+            for turn in range(1 + TURNS):
+                foretold: list[Price] = []
+                watched(topology, session, groups, foretold)
+                measured = measured_price(watched(topology, session, groups, None))
+                assert measured is not None
+                if turn:  # the first compiles
+                    told.append(foretold[0])
+                    found.append(measured)
             for figure, unit in (("rows", "rows"), ("size_bytes", "B"), ("batch_s", "s")):
-                told, found = (getattr(one, figure) for one in (foretold[0], measured))
+                expected, came = (
+                    median(getattr(one, figure) for one in prices) for prices in (told, found)
+                )
                 yield {
                     "name": f"fusion foretold: {figure} of a batch, {name}",
-                    "baseline": round(told, 3),
-                    "ours": round(found, 3),
+                    "baseline": round(expected, 3),
+                    "ours": round(came, 3),
                     "unit": unit,
-                    "ratio": round(told / found, 3),
-                    "conditions": f"baseline: foretold from the unfused run, ours: measured fused; "
-                    f"within {WITHIN:.0%}: {abs(told / found - 1) <= WITHIN}; {RATE_PER_S:,} "
-                    f"rows/s, {SETTINGS.key_groups} key groups, {SETTINGS.slots} slots",
+                    "ratio": round(expected / came, 3),
+                    "conditions": f"baseline: foretold from unfused runs, ours: measured fused; "
+                    f"within {WITHIN:.0%}: {abs(expected / came - 1) <= WITHIN}; {RATE_PER_S:,} "
+                    f"rows/s, {SETTINGS.key_groups} key groups, {SETTINGS.slots} slots, median of "
+                    f"{TURNS} turns",
                 }
 
 

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
     from experiments.claim import Claim
 
+    Experiments = Callable[[Path, Sequence[int], bool], list[Claim]]
+
 PAPERS = ("admission", "routing", "fusion", "scaling", "drs", "allocation")
 MOST_SEEDS = 1000
 PLACES = ("sim", "spark")
@@ -51,6 +53,12 @@ def reproduce(
             help="sim: the experiments that need no Spark. spark: those that run on Spark.",
         ),
     ] = "sim",
+    claim: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--claim", metavar="ID", help="Only this claim, such as L2; may be given again."
+        ),
+    ] = None,
     as_json: Annotated[bool, JsonFlag] = False,
 ) -> None:
     """Run the experiments of a paper and report which of its claims hold here.
@@ -64,7 +72,7 @@ def reproduce(
     if where not in PLACES:
         raise InvalidInput(f"--where is {where!r}; allowed: {', '.join(PLACES)}.")
     require_plotting()
-    experiments = _experiments(name, where)
+    experiments = _experiments(name, where, claim or [])
     _check_folder(out)
     size = "small versions of the experiments" if quick else "the experiments"
     print(f"{name}: running {size} with seeds 1 to {seeds} ...", file=sys.stderr)
@@ -82,14 +90,28 @@ def reproduce(
         _print_table(claims)
 
 
-def _experiments(name: str, where: str) -> Callable[[Path, Sequence[int], bool], list[Claim]]:
+def _experiments(name: str, where: str, wanted: Sequence[str]) -> Experiments:
     """A paper's package has `run`, and `run_on_spark` if some of its experiments run there."""
     package = import_module(f"experiments.{name}")
+    if wanted and (where == "sim" or hasattr(package, "run_on_spark")):
+        return _chosen(name, where, wanted)
     if where == "spark" and not hasattr(package, "run_on_spark"):
         raise InvalidInput(f"--where is 'spark'; {name} has no experiments there, only in 'sim'.")
-    run: Callable[[Path, Sequence[int], bool], list[Claim]] = (
-        package.run_on_spark if where == "spark" else package.run
-    )
+    run: Experiments = package.run_on_spark if where == "spark" else package.run
+    return run
+
+
+def _chosen(name: str, where: str, wanted: Sequence[str]) -> Experiments:
+    package = import_module(f"experiments.{name}" + (".on_spark" if where == "spark" else ""))
+    known = {one.__name__.rpartition(".")[2].upper(): one for one in getattr(package, "CLAIMS", ())}
+    for claim in wanted:
+        if claim.upper() not in known:
+            allowed = ", ".join(known) or f"none, as those of {name} run together there"
+            raise InvalidInput(f"--claim is {claim!r}; allowed: {allowed}.")
+
+    def run(folder: Path, seeds: Sequence[int], quick: bool) -> list[Claim]:
+        return [known[one.upper()].claim(folder, tuple(seeds), quick) for one in wanted]
+
     return run
 
 

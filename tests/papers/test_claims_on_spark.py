@@ -98,6 +98,6 @@ def test_placements_are_compared_round_by_round(
         monkeypatch.setattr(
             module, "course", lambda *_: Course([3.0, 1.2, 1.1], [0.0, 60.0, 100.0], [2, 2, 0])
         )
-        claim = module.claim(tmp_path, quick=True)
+        claim = module.claim(tmp_path, (1,), quick=True)
         answered(claim, tmp_path)
         assert claim.holds

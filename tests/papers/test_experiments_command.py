@@ -72,6 +72,22 @@ def test_experiments_on_spark_are_asked_for(tmp_path: Path, monkeypatch: Any) ->
     assert [claim["id"] for claim in json.loads(result.stdout)] == ["X1"]
 
 
+def test_one_claim_alone(tmp_path: Path, monkeypatch: Any) -> None:
+    claims = [
+        SimpleNamespace(__name__=f"experiments.water.claims.{name}", claim=lambda *_, c=made: c)
+        for name, made in (("x1", HELD), ("x2", NOT_HELD))
+    ]
+    monkeypatch.setattr(command, "import_module", lambda name: SimpleNamespace(CLAIMS=claims))
+    result = invoke("fusion", "--claim", "x2", "--json", "--out", str(tmp_path))
+    assert [claim["id"] for claim in json.loads(result.stdout)] == ["X2"]
+    unknown = invoke("fusion", "--claim", "X9")
+    assert (unknown.exit_code, unknown.stderr) == (
+        2, "penstock: --claim is 'X9'; allowed: X1, X2.\n"
+    )  # fmt: skip
+    none_there = invoke("fusion", "--claim", "X1", "--where", "spark")
+    assert "fusion has no experiments there" in none_there.stderr
+
+
 def test_wrong_input_is_refused_before_anything_runs(tmp_path: Path, asked: list[Any]) -> None:
     unknown = invoke("weather")
     assert unknown.exit_code == 2

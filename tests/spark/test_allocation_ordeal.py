@@ -37,6 +37,7 @@ GROUPS, EXECUTORS, BUCKETS = 8, 3, 5
 ROW_S = 0.002
 SHARE_OF_STATE = 0.7  # that a node may hold
 ROUNDS = 8
+LIMIT_S = 300.0  # of every wait; a busy machine needs minutes for a first batch
 EVEN = 15.0  # points of a processor between a node's load and the mean
 
 
@@ -76,6 +77,7 @@ class Rounds:
     """Rounds of observing, deciding and moving, under a limit of memory."""
 
     def __init__(self, session: SparkSession, query: Any, policy: str) -> None:
+        self._query, self._last = query, -1
         self.placements = AttachedPlacements(session, several=False)
         self._measurer = AttachedMeasurer(session, lambda: [query], 60.0, self.placements.follow)
         self.actuator = SparkActuator(session, self.placements.current)
@@ -83,10 +85,17 @@ class Rounds:
         self._allocating = Allocating(rules)
 
     def observe(self) -> Observation:
-        """The next observation that has a batch and the key groups of both aggregations."""
+        """The next observation that has a batch and the key groups of both aggregations.
+
+        It is taken where a batch has ended, so that its period is that of whole batches: loads are
+        shares of it.
+        """
         found: list[Observation] = []
 
         def complete() -> bool:
+            if handles.last_batch(self._query) <= self._last:
+                return False
+            self._last = handles.last_batch(self._query)
             seen = self._measurer.observe()
             if seen is None or not seen.batches or len(seen.key_groups) < 2:
                 return False
@@ -96,7 +105,7 @@ class Rounds:
             found.append(replace(seen, nodes=nodes))
             return True
 
-        until(complete)
+        until(complete, LIMIT_S)
         return found[0]
 
     def round(self, wanted: int) -> tuple[AllocationRecord, float]:
@@ -149,7 +158,7 @@ def test_a_skewed_query_is_balanced_and_drained_within_its_limits(
         counted.update({(r.bucket, r.since.timestamp()): r.n for r in batch.collect()})
 
     SparkExecutors(session).act(SetExecutors(EXECUTORS))  # one fewer after the policy before
-    until(lambda: len(handles.active_executor_ids(session)) == EXECUTORS)
+    until(lambda: len(handles.active_executor_ids(session)) == EXECUTORS, LIMIT_S)
     frame = skewed(session, epoch_s)
     writer = frame.writeStream.outputMode("append").option("checkpointLocation", str(tmp_path))
     query = writer.foreachBatch(collect).start()
@@ -159,15 +168,16 @@ def test_a_skewed_query_is_balanced_and_drained_within_its_limits(
         (placement,) = rounds.placements.current
         nodes = sorted(handles.active_executor_ids(session))
         # Spark runs a task elsewhere once the busy executor has kept it waiting for three seconds.
-        until(lambda: len(placement.move(all_to(placement, nodes[:1])).waiting) <= GROUPS // 2)
+        piled = all_to(placement, nodes[:1])
+        until(lambda: len(placement.move(piled).waiting) <= GROUPS // 2, LIMIT_S)
         first, _ = rounds.round(EXECUTORS)
         assert first.moves
         settled = rounds.until_settled(EXECUTORS)
         assert settled.load_distance < first.load_distance / 2
 
         kill_executor(session, nodes[0])
-        until(lambda: nodes[0] not in handles.active_executor_ids(session))
-        until(lambda: len(handles.active_executor_ids(session)) == EXECUTORS)
+        until(lambda: nodes[0] not in handles.active_executor_ids(session), LIMIT_S)
+        until(lambda: len(handles.active_executor_ids(session)) == EXECUTORS, LIMIT_S)
         rounds.until_settled(EXECUTORS)
 
         drained = rounds.until_settled(EXECUTORS - 1)
@@ -178,7 +188,7 @@ def test_a_skewed_query_is_balanced_and_drained_within_its_limits(
         homes = {str(node) for g in last.key_groups.values() for node in g.node}
         assert not homes & set(drained.leaving)
         enough = len(counted) + 2 * BUCKETS
-        until(lambda: len(counted) >= enough)
+        until(lambda: len(counted) >= enough, LIMIT_S)
         assert query.exception() is None
     finally:
         rounds.placements.close()

@@ -75,6 +75,21 @@ def test_nothing_is_planned_on_a_period_without_batches() -> None:
     assert Allocating(MILP).plan(skewed(batches=None), wanted=2, dry_run=False) is None
 
 
+def test_a_batch_that_took_several_periods_is_a_share_of_all_of_them() -> None:
+    """Or nodes would look as if they did more than they can, and one of them never be removed."""
+    rules, several = Allocating(MILP), plain_observation().period_s * 3
+    parts = (component("sum", [several / 4] * 4, ["1", "1", "2", "2"]),)
+    busy = tuple(NodeObservation(name, 1, several / 6) for name in ("1", "2"))
+    for _ in range(2):
+        waiting = observation(components=parts, nodes=busy, batches=None)
+        assert rules.plan(waiting, wanted=1, dry_run=False) is None
+    record = rules.plan(observation(components=parts, nodes=busy), wanted=1, dry_run=False)
+    assert record is not None
+    assert record.holds_scaling is None
+    assert record.leaving == ("2",)
+    assert record.load_distance == pytest.approx(50.0)  # each has 50, and 1 is to have 100
+
+
 def test_no_more_moves_than_allowed() -> None:
     rules = AllocationRules("milp", max_migrations=1, time_limit_s=0.02)
     record = Allocating(rules).plan(skewed(), wanted=2, dry_run=False)

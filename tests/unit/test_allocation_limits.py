@@ -124,3 +124,19 @@ def test_draining_breaks_no_limit_that_is_kept() -> None:
     found = solve(problem, SearchBudget(WORK), np.random.default_rng(0))
     assert problem.overuse(found.placement) == 0
     assert found.placement.tolist() == [0, 1, 1, 1]
+
+
+def test_a_node_without_a_limit_beside_one_with_is_no_matter() -> None:
+    """Executors whose memory is not known beside others whose is."""
+    problem = AllocationProblem(
+        load=np.arange(1.0, 41.0),
+        home=np.zeros(40, dtype=np.int64),
+        capacity=np.ones(3),
+        draining=np.zeros(3, dtype=bool),
+        migration_cost=np.ones(40),
+        resources=(Resource("memory", np.ones(40), np.array([np.inf, 12.0, 12.0])),),
+    )
+    search = LocalSearch(problem, problem.home, SearchBudget(WORK), np.random.default_rng(0))
+    search.narrow_distance(load_distance_bound(problem))
+    assert problem.overuse(search.best) == 0
+    assert distance(problem, search.best).load_distance < 5

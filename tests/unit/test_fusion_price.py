@@ -1,8 +1,10 @@
 """What a batch of another plan would shuffle and take, from what was measured of this one."""
 
 import pytest
+from pyspark.sql.types import LongType, StructField, StructType, TimestampType
 
 from penstock.fusion.price import Price, Workflow, foretell, shuffle_plan
+from penstock.spark.run.fusion_price import row_bytes
 
 KEYS = {"cut": (), "by_key": ("a", "b"), "by_b": ("b",)}
 CHAIN = Workflow(
@@ -51,3 +53,12 @@ def test_a_join_merges_nothing_before_it() -> None:
         {"left": 40.0, "right": 40.0, "pairs": 60.0}, (), (), exact=("pairs",),
     )  # fmt: skip
     assert shuffle_plan(flow, []).rows(0.0) == 120.0
+
+
+def test_a_window_of_time_counts_nothing_as_it_is_compressed_away() -> None:
+    times = [StructField(name, TimestampType()) for name in ("start", "end")]
+    plain = [StructField("a", LongType()), StructField("n", LongType())]
+    windowed = StructType([*plain, StructField("window", StructType(times))])
+    assert row_bytes(windowed) == row_bytes(StructType(plain)) == 24
+    inside = StructType([*plain, StructField("pair", StructType(plain))])
+    assert row_bytes(inside) == 24 + 8 + 24

@@ -40,8 +40,7 @@ def claim(folder: Path, seeds: tuple[int, ...], quick: bool) -> Claim:
     }
     why = (
         f"ALBIC's load distance is lower in {sum(closer)} of {len(closer)} settings; its "
-        f"collocation is more than a point behind in {behind} of {len(more)}: cutting the graph "
-        "also gathers evenly spread traffic, which ALBIC does not score."
+        f"collocation is more than a point behind in {behind} of {len(more)}."
     )
     return judged(
         "L5",
@@ -63,7 +62,9 @@ def _line(
     size: tuple[int, int, int], factor: int, outcomes: Sequence[tuple[Outcome, Outcome]]
 ) -> str:
     parts = []
-    for what, unit in (("load_distance", "points"), ("collocation", "%")):
+    for what, unit in (
+        ("load_distance", "points"), ("collocation", "%"), ("all_traffic", "% of all traffic"),
+    ):  # fmt: skip
         shown = " against ".join(f"{_over(outcomes, who, what):.1f}" for who in (0, 1))
         parts.append(f"{shown} {unit}")
     return f"{size[0]} nodes, factor {factor}: " + ", ".join(parts)

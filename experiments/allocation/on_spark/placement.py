@@ -12,6 +12,7 @@ import numpy as np
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
+from benchmarks._hosts import cluster_of_hosts
 from penstock.control.actions import Move, MoveKeyGroups, Outcome
 from penstock.control.allocating import Allocating
 from penstock.control.records import AllocationRecord
@@ -35,9 +36,14 @@ Start = Callable[[SparkSession, Path], StreamingQuery | RunningTopology]
 class Trial:
     """One query, its measurer and what acts on it; ended together."""
 
-    def __init__(self, start: Start, executors: int, key_groups: int, first: int = 0) -> None:
-        """`first` executors are there at the start, all of them when it is 0."""
-        self._start = start
+    def __init__(
+        self, start: Start, executors: int, key_groups: int, first: int = 0, hosts: bool = False
+    ) -> None:
+        """`first` executors are there at the start, all of them when it is 0.
+
+        With `hosts`, each is on one of its own (a network namespace, which needs root).
+        """
+        self._start, self._hosts = start, hosts
         self.executors, self._key_groups = executors, key_groups
         self._first = first or executors
         self._resources = ExitStack()
@@ -60,17 +66,15 @@ class Trial:
 
     def _enter(self) -> None:
         made = tempfile.TemporaryDirectory(prefix="penstock-trial-", ignore_cleanup_errors=True)
-        folder = Path(self._resources.enter_context(made))
-        cluster = self._resources.enter_context(
-            EmbeddedCluster(self.executors, EXECUTOR_MB * self.executors)
-        )
+        self.folder = folder = Path(self._resources.enter_context(made))
+        cluster = self._cluster()
         extra = {
-            **cluster.settings,
+            **cluster,
             **executor_settings(self._first, self.executors),
             "spark.executor.memory": f"{EXECUTOR_MB}m",
         }
         self.session = build_session(
-            "trial", cluster.master_url, key_groups=self._key_groups,
+            "trial", cluster["spark.master"], key_groups=self._key_groups,
             log_file=folder / "spark.log", quick_start=True, extra=extra,
         )  # fmt: skip
         self._resources.callback(self.session.stop)
@@ -89,6 +93,14 @@ class Trial:
             self.session, lambda: [self.query], LIMIT_S, lambda _: [self.placement]
         )
         self.until(lambda: len(self.nodes()) >= self._first and bool(self.placement.observe()))
+
+    def _cluster(self) -> dict[str, str]:
+        """Settings of sessions on it."""
+        if self._hosts:
+            made = cluster_of_hosts(self.executors, 1, EXECUTOR_MB)
+            return self._resources.enter_context(made)
+        embedded = EmbeddedCluster(self.executors, EXECUTOR_MB * self.executors)
+        return dict(self._resources.enter_context(embedded).settings)
 
     def nodes(self) -> list[str]:
         """Executors that take tasks, oldest first."""

@@ -79,6 +79,18 @@ def _outcomes_of(seed: int, setting: Setting) -> Iterable[Outcome]:
                     yield Outcome(algorithm, degree, skewed, interval_min, saved, moved)
 
 
+def _copied_outcomes_of(seed: int, setting: Setting) -> Iterable[Outcome]:
+    """All degrees where every downstream gets every row, on the even stream."""
+    for degree in DEGREES:
+        drawn = np.random.default_rng([seed, degree])
+        topology = random_topology(drawn, setting.operators, degree, copied=True)
+        rng = np.random.default_rng([seed, degree, 1])
+        shares = group_shares(rng, setting.minutes, setting.groups, False)
+        graph = measured_graph(np.random.default_rng([seed, degree, 2]), topology, shares, 1)
+        for algorithm, saved, moved in _compare(graph, setting):
+            yield Outcome(algorithm, degree, False, 1, saved, moved)
+
+
 def _compare(graph: OperatorGraph, setting: Setting) -> Iterable[tuple[str, float, float]]:
     """Every algorithm on one measured graph, with the same costs for all."""
     costs = Costs(graph)
@@ -116,6 +128,7 @@ class Outcomes:
 
     rows: tuple[Outcome, ...]
     drifts: tuple[DriftOutcome, ...]
+    copied: tuple[Outcome, ...]  # where every downstream gets every row
 
     def moved_at_drift(self, drift: float, interval_min: int) -> Spread:
         """State the greedy plan moves in a minute."""
@@ -130,6 +143,11 @@ class Outcomes:
     def saved(self, algorithm: str, degree: int, skewed: bool) -> Spread:
         """Communication saved when adapting every minute."""
         return spread(o.saved for o in self._of(algorithm, degree, skewed, 1))
+
+    def saved_copied(self, algorithm: str, degree: int) -> Spread:
+        """Communication saved where every downstream gets every row."""
+        wanted = (algorithm, degree)
+        return spread(o.saved for o in self.copied if (o.algorithm, o.degree) == wanted)
 
     def moved(self, algorithm: str, degree: int, skewed: bool, interval_min: int = 1) -> Spread:
         """State moved in a minute."""
@@ -149,4 +167,5 @@ def outcomes(seeds: tuple[int, ...], quick: bool) -> Outcomes:
     return Outcomes(
         tuple(outcome for seed in seeds for outcome in _outcomes_of(seed, setting)),
         tuple(outcome for seed in seeds for outcome in _drift_outcomes_of(seed, setting)),
+        tuple(outcome for seed in seeds for outcome in _copied_outcomes_of(seed, setting)),
     )

@@ -13,7 +13,7 @@ from penstock.fusion.graph import (
     StreamStatistics,
     operator_graph,
 )
-from penstock.model.observation import Floats
+from penstock.model.observation import Floats, Ints
 
 ATTRIBUTES = ("a1", "a2", "a3", "a4")
 RATE_PER_S = 10_000.0
@@ -32,10 +32,14 @@ class RandomTopology:
     source_rate_per_s: Floats  # into each operator, from the source
 
 
-def random_topology(rng: np.random.Generator, operators: int, degree: int) -> RandomTopology:
+def random_topology(
+    rng: np.random.Generator, operators: int, degree: int, copied: bool = False
+) -> RandomTopology:
     """Streams between random pairs, earlier to later; each emitted row goes to one downstream.
 
-    The selectivity N(0.5, 1) is drawn anew until it is above zero, as less means nothing.
+    Where rows are `copied` to every downstream, they grow with each step; the rates are then made
+    smaller alike, until operators process as many rows in all as otherwise. The selectivity
+    N(0.5, 1) is drawn anew until it is above zero, as less means nothing.
     """
     pairs = np.stack(np.triu_indices(operators, 1), axis=1)
     chosen = rng.choice(len(pairs), min(degree * operators, len(pairs)), replace=False)
@@ -47,14 +51,23 @@ def random_topology(rng: np.random.Generator, operators: int, degree: int) -> Ra
     fan_out = np.bincount(edges[:, 0], minlength=operators)
     roots = np.bincount(edges[:, 1], minlength=operators) == 0
     source = np.where(roots, RATE_PER_S / roots.sum(), 0.0)
-    rate_in, edge_rate = source.copy(), np.zeros(len(edges))
-    for number, (up, down) in enumerate(edges):  # sorted by upstream, so its input is complete
-        edge_rate[number] = rate_in[up] * selectivity[up] / fan_out[up]
-        rate_in[down] += edge_rate[number]
+    edge_rate, processed = _rates(source, edges, selectivity / np.maximum(fan_out, 1))
+    if copied:
+        to_all, grown = _rates(source, edges, selectivity)
+        edge_rate, source = to_all * processed / grown, source * processed / grown
     keys = [
         tuple(str(a) for a in rng.choice(ATTRIBUTES, 2, replace=False)) for _ in range(operators)
     ]
     return RandomTopology(tuple(keys), tuple(map(tuple, edges.tolist())), edge_rate, source)
+
+
+def _rates(source: Floats, edges: Ints, forwarded: Floats) -> tuple[Floats, float]:
+    """Of each edge, where operators send so much of their input over each, and what all process."""
+    rate_in, edge_rate = source.copy(), np.zeros(len(edges))
+    for number, (up, down) in enumerate(edges):  # sorted by upstream, so its input is complete
+        edge_rate[number] = rate_in[up] * forwarded[up]
+        rate_in[down] += edge_rate[number]
+    return edge_rate, float(rate_in.sum())
 
 
 def group_shares(

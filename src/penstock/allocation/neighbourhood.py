@@ -73,10 +73,9 @@ class State:
         found = np.maximum(excess - window.upper, 0.0) ** 2
         found += problem.open * np.maximum(-excess - window.lower, 0.0) ** 2
         for usage, resource in zip(self.usage, problem.resources, strict=True):
-            over = usage - resource.limit
-            found += OVERUSE_WEIGHT * np.where(
-                over > TOLERANCE, over / np.maximum(resource.limit, TOLERANCE), 0.0
-            )
+            over = np.maximum(usage - resource.limit, 0.0)  # of a node without a limit 0 as well
+            share = over / np.maximum(resource.limit, TOLERANCE)
+            found += OVERUSE_WEIGHT * np.where(over > TOLERANCE, share, 0.0)
         return found
 
 

@@ -69,17 +69,20 @@ class Allocating:
         self._leaving: tuple[str, ...] = ()
         self._load: dict[str, Floats] = {}
         self._other: dict[str, float] = {}  # points of other work of each node, by its name
+        self._waited_s = 0.0  # since a batch last ended
+        self._waited_busy_s: dict[str, float] = {}  # of each node in that time
         self._rng = np.random.default_rng(rules.seed)
 
     def plan(self, observation: Observation, wanted: int, dry_run: bool) -> AllocationRecord | None:
         """What to move now, given how many executors scaling wants; None without key groups."""
-        measured = self._smoothed(key_group_table(observation))
+        whole = self._whole_batches(observation)
+        if whole is None:
+            return None  # nothing new was seen, and no batch might come to show a move
+        measured = self._smoothed(key_group_table(whole))
         move_s = self.cost.seconds(measured.state_bytes)
         table = measured.worth_joining(move_s, REPAID_S)
         if not len(table) or not table.nodes:
             return None
-        if observation.batches is None or not observation.batches.count:
-            return None  # nothing new was seen, and no batch might come to show a move
         answers: list[Decision[Allocation]] = []
         held: list[str] = []
         crowded = self._mark(table, wanted)
@@ -111,6 +114,23 @@ class Allocating:
         """Take in what moves cost."""
         if outcome.migration is not None:
             self.cost = self.cost.corrected(outcome.migration)
+
+    def _whole_batches(self, seen: Observation) -> Observation | None:
+        """The observation over all the time since a batch last ended; None if none did in it.
+
+        The work of a batch is known when it ends, and may have taken several periods: as a share of
+        the last one only, it would look like more than nodes can do.
+        """
+        self._waited_s += seen.period_s
+        for node in seen.nodes:
+            busy_s = 0.0 if math.isnan(node.busy_s) else node.busy_s
+            self._waited_busy_s[node.name] = self._waited_busy_s.get(node.name, 0.0) + busy_s
+        if seen.batches is None or not seen.batches.count:
+            return None
+        nodes = tuple(replace(node, busy_s=self._waited_busy_s[node.name]) for node in seen.nodes)
+        whole = replace(seen, period_s=self._waited_s, nodes=nodes)
+        self._waited_s, self._waited_busy_s = 0.0, {}
+        return whole
 
     def _smoothed(self, table: KeyGroupTable) -> KeyGroupTable:
         load = table.load.copy()

@@ -24,22 +24,25 @@ WORD, TEXT = 8.0, 24.0  # bytes of a value in a row of Spark's, and of a text as
 def row_bytes(kind: DataType) -> float:
     """Bytes of a row of Spark's: a word for nulls, one for each value, and what lies behind it.
 
+    A window of time counts nothing: it is one of few in a batch, and compressed away.
+
     >>> from pyspark.sql.types import LongType, StructField
     >>> row_bytes(StructType([StructField("a", LongType()), StructField("b", StringType())]))
     40.0
     """
-    if isinstance(kind, StructType):
-        return WORD + sum(WORD + _behind(field.dataType) for field in kind.fields)
-    return WORD + _behind(kind)
-
-
-def _behind(kind: DataType) -> float:
-    """What lies behind a value; a window of time is one of few in a batch, and compressed away."""
     if isinstance(kind, StructType) and kind.fieldNames() == ["start", "end"]:
         return 0.0
     if isinstance(kind, StructType):
-        return row_bytes(kind)
-    return TEXT - WORD if isinstance(kind, StringType) else 0.0
+        return WORD + sum(_in_row(field.dataType) for field in kind.fields)
+    return WORD + _in_row(kind)
+
+
+def _in_row(kind: DataType) -> float:
+    """A value's word and what lies behind it."""
+    if isinstance(kind, StructType):
+        behind = row_bytes(kind)
+        return WORD + behind if behind else 0.0
+    return TEXT if isinstance(kind, StringType) else WORD
 
 
 class FusionPrice:
