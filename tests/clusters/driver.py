@@ -43,7 +43,7 @@ class Driver:
         assert program.__file__ is not None
         with self._errors.open("ab") as errors:
             self.process = subprocess.Popen(
-                [sys.executable, program.__file__, str(directory)],
+                [*manager.inside, sys.executable, program.__file__, str(directory)],
                 stdout=subprocess.PIPE, stderr=errors, text=True,
                 env=os.environ | self._environment(directory),
             )  # fmt: skip

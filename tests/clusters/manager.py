@@ -24,7 +24,7 @@ class Manager:
     kill_node: Callable[[str], None]
     revive_node: Callable[[str], None]
     environment: Mapping[str, str] = field(default_factory=dict)
-    grow_limit_s: float = 120.0  # for an executor to come, beside other load
+    inside: tuple[str, ...] = ()  # words before the driver's command, such as a namespace's
 
 
 def executor_processes(application: str) -> dict[str, int]:

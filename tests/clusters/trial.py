@@ -10,7 +10,7 @@ Each returns what it took, in seconds, to be printed.
 import json
 import random
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -40,6 +40,15 @@ OPTIONS: Mapping[str, Any] = {
     "row_s": ROW_S, "max_latency": "8s", "executors": (LEAST, MOST), "period_s": 2.0,
     "cooldown_out_s": 2.0, "cooldown_in_s": 2.0, "allocation_tolerance": 0.0,
 }  # fmt: skip
+
+
+Part = Callable[[Manager, Path], dict[str, float]]
+
+
+def tell(manager: Manager, part: Part, took: Mapping[str, float]) -> None:
+    """Print what a part took; pytest shows it with -s, or where it is asked for what passed."""
+    said = ", ".join(f"{what} {seconds:.1f} s" for what, seconds in took.items())
+    print(f"\n{manager.name}, {part.__name__}: {said}")
 
 
 def attached(manager: Manager, directory: Path) -> dict[str, float]:
