@@ -1,0 +1,25 @@
+"""The trial on YARN: `make test-yarn`."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from clusters import trial, yarn
+from clusters.manager import Manager
+
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.skipif(yarn.missing() is not None, reason=str(yarn.missing())),
+]
+
+
+@pytest.fixture(scope="module")
+def manager(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Manager]:
+    with yarn.yarn_cluster(tmp_path_factory.mktemp("yarn")) as running:
+        yield running
+
+
+@pytest.mark.parametrize("part", [trial.attached, trial.killed, trial.topology])
+def test_the_trial(manager: Manager, tmp_path: Path, part: trial.Part) -> None:
+    trial.tell(manager, part, part(manager, tmp_path))
