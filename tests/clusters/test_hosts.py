@@ -1,12 +1,19 @@
 """The trial on several hosts, and what only happens between hosts: `make test-hosts`."""
 
+import json
+import threading
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
-from clusters import hosts, trial
+import penstock
+from clusters import hadoop, hosts, state_program, trial
 from clusters.driver import Driver
 from clusters.hosts import DRIVER, Hosts
 from clusters.manager import Manager
@@ -89,6 +96,80 @@ def test_two_of_three_workers_lost(cluster: tuple[Manager, Hosts], tmp_path: Pat
         f"\nhosts: rows equal {took_s:.1f} s after the last with one worker of three; three "
         f"executors {back_s:.1f} s after the workers are back"
     )
+
+
+STATE_ROWS, BODY_BYTES = 50_000, 1_000  # 50 MB that cannot be compressed
+STATE = {
+    "spark.sql.shuffle.partitions": "1",
+    "spark.sql.streaming.stateStore.providerClass": (
+        "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+    ),
+    "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
+    "spark.sql.streaming.stateStore.maintenanceInterval": "3s",
+}
+
+
+@pytest.mark.parametrize("where", ["shared directory", "over the wire"])
+def test_what_a_move_of_50_mb_costs(
+    cluster: tuple[Manager, Hosts], tmp_path: Path, where: str
+) -> None:
+    manager, network = cluster
+    with ExitStack() as ending:
+        checkpoint = str(tmp_path / "checkpoint")
+        if where == "over the wire":
+            if (reason := hadoop.missing()) is not None:
+                pytest.skip(reason)
+            checkpoint = f"{ending.enter_context(hosts.shared_files(tmp_path / 'hdfs'))}/checkpoint"
+        asked = {"checkpoint": checkpoint, "batches": 2, "settled_s": 15, "moves": 4}
+        (tmp_path / "state.json").write_text(json.dumps(asked))
+        writing = ending.enter_context(written_slowly(tmp_path / "in"))
+        driver = Driver(
+            state_program, tmp_path, manager,
+            {**trial.PLAIN, **STATE, **penstock.session_settings((2, 2)), **manager.settings},
+        )  # fmt: skip
+        ending.callback(lambda: driver.end(60 if driver.ended else 0))
+        driver.until("the state", lambda: driver.ready)
+        before = sum(map(network.received_bytes, hosts.WORKERS))
+        (tmp_path / "go").touch()
+        driver.until("the moves", lambda: driver.ended)
+        crossed = (sum(map(network.received_bytes, hosts.WORKERS)) - before) / asked["moves"]
+        assert writing.is_alive()
+    assert [move["done"] for move in driver.moves] == [True] * asked["moves"], driver.account()
+    if where == "over the wire":
+        assert crossed > 0.9 * STATE_ROWS * BODY_BYTES
+    loads = [round(move["load_s"], 2) for move in driver.moves]
+    delays = [round(move["delay_s"], 2) for move in driver.moves]
+    print(
+        f"\nhosts, 50 MB of state, {where}, {hosts.BANDWIDTH}: loaded in {loads} s, batches longer "
+        f"by {delays} s, {crossed / 1e6:.1f} MB a move received by workers"
+    )
+
+
+@contextmanager
+def written_slowly(folder: Path) -> Iterator[threading.Thread]:
+    """All of the state in one file, then a row a second, so that batches go on."""
+    folder.mkdir()
+    ended = threading.Event()
+
+    def write(name: str, keys: range, random: np.random.Generator) -> None:
+        bodies = [random.bytes(BODY_BYTES) for _ in keys]
+        pq.write_table(pa.table({"key": list(keys), "body": bodies}), folder / f".{name}")
+        (folder / f".{name}").rename(folder / name)
+
+    def go_on() -> None:
+        random, number = np.random.default_rng(1), 1
+        while not ended.wait(1.0):
+            write(f"{number:06d}.parquet", range(number, number + 1), random)
+            number += 1
+
+    write("000000.parquet", range(STATE_ROWS), np.random.default_rng(0))
+    thread = threading.Thread(target=go_on, daemon=True)
+    thread.start()
+    try:
+        yield thread
+    finally:
+        ended.set()
+        thread.join()
 
 
 def spread_over_three(run: Followed) -> str:

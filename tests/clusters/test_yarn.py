@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from clusters import trial, yarn
+from clusters import hadoop, trial, yarn
 from clusters.manager import Manager
 
 pytestmark = [
     pytest.mark.spark,
-    pytest.mark.skipif(yarn.missing() is not None, reason=str(yarn.missing())),
+    pytest.mark.skipif(hadoop.missing() is not None, reason=str(hadoop.missing())),
 ]
 
 
