@@ -39,7 +39,7 @@ class Driver:
         self.moves: list[dict[str, Any]] = []
         self.steps: list[str] = []
         self.batches = 0
-        self.ended = False
+        self.ready = self.ended = False
         assert program.__file__ is not None
         with self._errors.open("ab") as errors:
             self.process = subprocess.Popen(
@@ -79,6 +79,7 @@ class Driver:
             self.executors = told.get("executors", self.executors)
             self.homes = told.get("homes", self.homes)
             self.ended = self.ended or told.get("ended", False)
+            self.ready = self.ready or told.get("ready", False)
             self.batches += "batch" in told
             for name, kept in (("act", self.acts), ("moved", self.moves), ("step", self.steps)):
                 if name in told:

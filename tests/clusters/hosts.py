@@ -8,6 +8,7 @@ a checkpoint is in a directory that all hosts share.
 import json
 import os
 import shutil
+import socket
 import subprocess
 import urllib.request
 from collections.abc import Iterator
@@ -17,6 +18,7 @@ from pathlib import Path
 import pyspark
 
 from brokers.server_process import ServerProcess
+from clusters.hdfs import hdfs
 from clusters.manager import Manager
 
 WANTED = "PENSTOCK_HOSTS"
@@ -75,6 +77,10 @@ class Hosts:
             if not self.delayed:
                 _run(*shaped, "tbf", "rate", BANDWIDTH, "burst", "256kb", "latency", "50ms")
 
+    def received_bytes(self, address: str) -> int:
+        """What a host has received so far."""
+        return int(Path(f"/sys/class/net/{_link(address)}/statistics/tx_bytes").read_text())
+
     def cut(self, address: str) -> None:
         """From here on nothing reaches this host or comes from it."""
         _run("ip", "link", "set", _link(address), "down")
@@ -131,6 +137,19 @@ def cluster_of_hosts(folder: Path) -> Iterator[tuple[Manager, Hosts]]:
             ),
             hosts,
         )
+
+
+@contextmanager
+def shared_files(folder: Path) -> Iterator[str]:
+    """A file system on the master's host, which others reach over the network; gives its URI."""
+
+    def answers(port: int) -> bool:
+        with suppress(OSError), socket.create_connection((MASTER, port), timeout=2):
+            return True
+        return False
+
+    with hdfs(folder, MASTER, ("ip", "netns", "exec", _name(MASTER)), answers) as uri:
+        yield uri
 
 
 def _server(

@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from clusters import trial, yarn
+from clusters import hadoop, trial, yarn
 from clusters.manager import Manager
 
 pytestmark = [
     pytest.mark.spark,
-    pytest.mark.skipif(yarn.missing() is not None, reason=str(yarn.missing())),
+    pytest.mark.skipif(hadoop.missing() is not None, reason=str(hadoop.missing())),
 ]
 
 
@@ -23,3 +23,8 @@ def manager(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Manager]:
 @pytest.mark.parametrize("part", [trial.attached, trial.killed, trial.topology])
 def test_the_trial(manager: Manager, tmp_path: Path, part: trial.Part) -> None:
     trial.tell(manager, part, part(manager, tmp_path))
+
+
+def test_a_full_queue_is_a_cluster_that_gives_fewer(manager: Manager, tmp_path: Path) -> None:
+    took = trial.fewer(manager, tmp_path, yarn.EXECUTORS_AT_MOST)
+    print(f"\n{manager.name}, a full queue: {took}")

@@ -12,35 +12,20 @@ import urllib.request
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from xml.sax.saxutils import escape
 
 import pyspark
 
 from brokers.free_port import free_port
 from brokers.server_process import ServerProcess
+from clusters.hadoop import JARS, configuration
 from clusters.manager import Manager
 
-JARS = "PENSTOCK_YARN_JARS"
 MASTER = "127.0.0.1"
 NODES = ("127.0.0.2", "127.0.0.3")
 CONTAINER_MB = 896  # 512 for the heap, 384 for what is beside it
 NODE_MB = 2 * CONTAINER_MB + 256
+EXECUTORS_AT_MOST = 2 * len(NODES) - 1  # one container is the application's own
 LOST_AFTER_MS = 15_000  # a node that says nothing; ten minutes unless told
-LOG = """\
-log4j.rootLogger=INFO,out
-log4j.appender.out=org.apache.log4j.ConsoleAppender
-log4j.appender.out.layout=org.apache.log4j.PatternLayout
-log4j.appender.out.layout.ConversionPattern=%d{HH:mm:ss} %p %c{1}: %m%n
-"""
-
-
-def missing() -> str | None:
-    """Why no cluster can be started here; None if one can."""
-    if not os.environ.get(JARS):
-        return f"{JARS} names no folder with YARN's jars; `make test-yarn` fetches them"
-    if shutil.which("java") is None:
-        return "java is not on the path"
-    return None
 
 
 @contextmanager
@@ -112,7 +97,6 @@ def _node(host: str, folder: Path, number: int) -> dict[str, str]:
 
 
 def _configuration(place: Path, settings: Mapping[str, str]) -> Path:
-    place.mkdir(parents=True)
     calculator = "org.apache.hadoop.yarn.util.resource.DominantResourceCalculator"
     queue = {
         "yarn.scheduler.capacity.root.queues": "default",
@@ -120,19 +104,7 @@ def _configuration(place: Path, settings: Mapping[str, str]) -> Path:
         "yarn.scheduler.capacity.resource-calculator": calculator,
         "yarn.scheduler.capacity.maximum-am-resource-percent": "0.5",
     }
-    core = {"fs.defaultFS": "file:///", "hadoop.tmp.dir": str(place / "tmp")}
-    for name, values in (
-        ("core-site", core),
-        ("yarn-site", settings),
-        ("capacity-scheduler", queue),
-    ):
-        rows = "".join(
-            f"<property><name>{key}</name><value>{escape(value)}</value></property>\n"
-            for key, value in values.items()
-        )
-        (place / f"{name}.xml").write_text(f"<configuration>\n{rows}</configuration>\n")
-    (place / "log4j.properties").write_text(LOG)
-    return place
+    return configuration(place, {"yarn-site": settings, "capacity-scheduler": queue})
 
 
 def _server(name: str, conf: Path, answers: object) -> ServerProcess:

@@ -18,6 +18,7 @@ from pyspark.sql import SparkSession
 from penstock.control.actions import Action, Outcome, SetExecutors
 from penstock.errors import InvalidInput, PenstockError, Unavailable
 from penstock.spark import handles
+from penstock.spark.act.shortage import Shortage
 from penstock.spark.handles import Family
 
 GROW_LIMIT_S = 60.0
@@ -101,6 +102,7 @@ class SparkExecutors:
         self._unavailable = self._why_unavailable()
         self._asked = int(conf.get("spark.executor.instances", "0"))
         self._took_over = False
+        self._shortage = Shortage()
 
     def unavailable(self) -> Mapping[str, str]:
         return {SetExecutors.NAME: self._unavailable} if self._unavailable else {}
@@ -150,6 +152,7 @@ class SparkExecutors:
     def _carry_out(self, total: int, leaving: tuple[str, ...]) -> str:
         self.take_over()
         before = len(self._active())
+        wanted, total = total, self._without_shortage(total, before)
         handles.request_total_executors(self._spark, total)
         if before > total:
             self._asked = total
@@ -157,12 +160,25 @@ class SparkExecutors:
         if not self._until(lambda: len(self._active()) >= total, self._grow_limit_s):
             present = len(self._active())
             handles.request_total_executors(self._spark, max(self._asked, present))
+            self._shortage.fell_short(present, total)
             raise Unavailable(
                 f"The cluster gave {present} of {total} executors within {self._grow_limit_s:g} s; "
                 "the request is withdrawn."
             )
         self._asked = total
-        return f"{before} -> {total} executors"
+        self._shortage.met(total)
+        fewer = f" of {wanted} wanted: {self._shortage.reason()}" if total < wanted else ""
+        return f"{before} -> {total} executors{fewer}"
+
+    def _without_shortage(self, total: int, present: int) -> int:
+        """What may be asked for; Unavailable if that is no more than there is."""
+        most = self._shortage.most()
+        if most is None or total <= max(most, present):
+            return total
+        if most <= present:
+            said = self._shortage.reason()
+            raise Unavailable(f"{said[0].upper()}{said[1:]}.")
+        return most
 
     def _drain_to(self, total: int, leaving: tuple[str, ...] = ()) -> str:
         """Drain until `total` are left, those named first, then the youngest.
