@@ -26,6 +26,8 @@ DRAIN_LIMIT_S = 60.0
 _FORCE_KILL_S = 30
 _POLL_S = 0.1
 _NEVER = "3650d"
+_WITHDRAWN_AFTER_S = 30
+_ANY_NUMBER = 2**31 - 1
 
 
 def executor_settings(initial: int, maximum: int, slots: int = 1) -> dict[str, str]:
@@ -53,7 +55,9 @@ def executor_settings(initial: int, maximum: int, slots: int = 1) -> dict[str, s
         "spark.dynamicAllocation.minExecutors": str(initial),
         "spark.dynamicAllocation.maxExecutors": str(maximum),
         "spark.dynamicAllocation.schedulerBacklogTimeout": _NEVER,
-        "spark.dynamicAllocation.executorIdleTimeout": _NEVER,
+        # None is idle above the initial number, as Spark adds none by itself. But on Kubernetes
+        # pods that wait for a machine, and that nobody wants any more, are kept for so long.
+        "spark.dynamicAllocation.executorIdleTimeout": f"{_WITHDRAWN_AFTER_S}s",
         # Allowed without an external shuffle service only with this.
         "spark.dynamicAllocation.shuffleTracking.enabled": "true",
         # Executors are removed by draining; a stuck one is cut off.
@@ -61,8 +65,10 @@ def executor_settings(initial: int, maximum: int, slots: int = 1) -> dict[str, s
         "spark.storage.decommission.enabled": "false",
         "spark.storage.decommission.shuffleBlocks.enabled": "false",
         "spark.executor.decommission.forceKillTimeout": f"{_FORCE_KILL_S}s",
-        # YARN and Kubernetes end an application after so many lost executors, however long ago.
+        # YARN and Kubernetes end an application after so many lost executors, however long ago; and
+        # on Kubernetes each pod that a full quota refuses counts as one, every second.
         "spark.executor.failuresValidityInterval": "1h",
+        "spark.executor.maxNumFailures": str(_ANY_NUMBER),
         # A batch whose shuffle files left with a drained executor is repeated, not counted failed.
         "spark.stage.ignoreDecommissionFetchFailure": "true",
     }
@@ -153,22 +159,47 @@ class SparkExecutors:
         self.take_over()
         before = len(self._active())
         wanted, total = total, self._without_shortage(total, before)
+        refused = self._trouble().refused
         handles.request_total_executors(self._spark, total)
         if before > total:
             self._asked = total
             return f"{before} -> {total} executors; {self._drain_to(total, leaving)}"
-        if not self._until(lambda: len(self._active()) >= total, self._grow_limit_s):
+        self._until(
+            lambda: len(self._active()) >= total or self._trouble().refused > refused,
+            self._grow_limit_s,
+        )
+        if len(self._active()) < total:
+            why = self._take_fewer(total, self._trouble().refused - refused)
             present = len(self._active())
             handles.request_total_executors(self._spark, max(self._asked, present))
             self._shortage.fell_short(present, total)
             raise Unavailable(
-                f"The cluster gave {present} of {total} executors within {self._grow_limit_s:g} s; "
-                "the request is withdrawn."
+                f"The cluster gave {present} of {total} executors ({why}); the request is "
+                "withdrawn."
             )
         self._asked = total
         self._shortage.met(total)
         fewer = f" of {wanted} wanted: {self._shortage.reason()}" if total < wanted else ""
         return f"{before} -> {total} executors{fewer}"
+
+    def _take_fewer(self, total: int, refused: int) -> str:
+        """Wait for those that come all the same, and say why no more do.
+
+        What the API server of Kubernetes refuses, Spark tries again each second.
+        """
+        if refused <= 0:
+            late = f"no more within {self._grow_limit_s:g} s"
+            return next((f"{late}: {said}" for said in self._trouble().waiting), late)
+        granted = max(self._asked, total - refused)
+        handles.request_total_executors(self._spark, granted)
+        self._until(lambda: len(self._active()) >= granted, self._grow_limit_s)
+        return "its API server refused pods, as a quota makes it do; the driver's log has its words"
+
+    def _trouble(self) -> handles.PodTrouble:
+        """What Kubernetes says of pods that do not run, as far as it is known."""
+        with suppress(Unavailable):
+            return handles.pod_trouble(self._spark)
+        return handles.PodTrouble()
 
     def _without_shortage(self, total: int, present: int) -> int:
         """What may be asked for; Unavailable if that is no more than there is."""

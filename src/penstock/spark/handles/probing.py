@@ -23,6 +23,7 @@ from penstock.spark.handles import (
     grouped_tasks,
     keyed_steps,
     plans,
+    pods,
     pools,
     probes,
     queries,
@@ -75,7 +76,8 @@ PROBES: Mapping[Family, Probe] = {
         probes.can_lighten_configuration, (driver.lighten_configuration,)
     ),
     Family.LIST_EXECUTORS: Probe(
-        probes.can_list_executors, (cluster.executors, cluster.active_executor_ids)
+        probes.can_list_executors,
+        (cluster.executors, cluster.active_executor_ids, pods.pod_trouble),
     ),
     Family.REQUEST_EXECUTORS: Probe(
         probes.can_request_executors,

@@ -1,0 +1,40 @@
+"""Pods that Kubernetes was asked for and that do not run, and what it says of them."""
+
+from dataclasses import dataclass
+
+from pyspark.sql import SparkSession
+
+from penstock.spark.handles.gateway import asking, context
+
+# Of several that Spark has, the one it uses unless told otherwise; it alone knows of single pods.
+ALLOCATOR = "org.apache.spark.scheduler.cluster.k8s.ExecutorPodsAllocator"
+
+
+@dataclass(frozen=True)
+class PodTrouble:
+    """What keeps executors from coming; nothing on a cluster that is not Kubernetes."""
+
+    refused: int = 0  # pods that the API server would not make, since the session began
+    waiting: tuple[str, ...] = ()  # why others have no machine, as the scheduler says
+
+
+def pod_trouble(spark: SparkSession) -> PodTrouble:
+    """As the driver last heard of it."""
+    if not str(spark.sparkContext.master).startswith("k8s://"):
+        return PodTrouble()
+    with asking("see which pods wait"):
+        backend = context(spark).schedulerBackend()
+        field = backend.getClass().getDeclaredField("podAllocator")
+        field.setAccessible(True)
+        allocator = field.get(backend)
+        if str(allocator.getClass().getName()) != ALLOCATOR:
+            return PodTrouble()
+        said: list[str] = []
+        states = allocator.lastSnapshot().executorPods().valuesIterator()
+        while states.hasNext():
+            said.extend(
+                str(condition.getMessage() or condition.getReason())
+                for condition in states.next().pod().getStatus().getConditions()
+                if condition.getType() == "PodScheduled" and condition.getStatus() == "False"
+            )
+        return PodTrouble(int(allocator.totalFailedPodCreations().get()), tuple(said))
