@@ -7,7 +7,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
 
-.PHONY: help setup lock demo test test-kafka test-yarn test-hosts soak fuzz check bench bench-elastic bench-flink arena reproduce docs site package clean
+.PHONY: help setup lock demo test test-kafka test-yarn test-hosts test-kubernetes soak fuzz check bench bench-elastic bench-flink arena reproduce docs site package clean
 
 help: ## Show what there is
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -38,6 +38,9 @@ test-yarn: $(STAMP) ## The trial of a cluster manager on YARN, whose jars are fe
 test-hosts: $(STAMP) ## The same on three hosts, as network namespaces, some cut off and lost; needs root
 	PENSTOCK_HOSTS=1 PENSTOCK_YARN_JARS="$$(scripts/yarn-jars.sh $(BIN)/python || true)" \
 		$(BIN)/pytest -s tests/clusters/test_hosts.py $(ARGS)
+
+test-kubernetes: $(STAMP) ## The trial on a real control plane of Kubernetes, built once with Go; pods run as processes
+	PENSTOCK_KUBERNETES="$$(scripts/kubernetes-control-plane.sh || true)" $(BIN)/pytest -s tests/kubernetes $(ARGS)
 
 soak: $(STAMP) ## Faults at random for MINUTES (30) or so many FAULTS, compared after each leg; SEED=n to repeat or go on
 	@PENSTOCK_KAFKA_JARS="$$(ls -d $${XDG_CACHE_HOME:-$$HOME/.cache}/penstock/kafka-* 2>/dev/null | tail -1)" \

@@ -91,14 +91,14 @@ def control_plane(programs: Path, folder: Path) -> Iterator[ControlPlane]:
             *alone, f"--controllers={','.join(CONTROLLERS)}", "--node-monitor-period=2s",
             f"--node-monitor-grace-period={SILENCE_S}s", "--node-eviction-rate=1",
         ]  # fmt: skip
-        running.enter_context(
-            _program(programs / "kube-controller-manager", controllers, folder)
-        )
+        running.enter_context(_program(programs / "kube-controller-manager", controllers, folder))
         yield plane
 
 
 @contextmanager
-def _program(program: Path, arguments: Sequence[str], folder: Path) -> Iterator[subprocess.Popen[bytes]]:
+def _program(
+    program: Path, arguments: Sequence[str], folder: Path
+) -> Iterator[subprocess.Popen[bytes]]:
     """A program that writes its log below the folder, and is ended with the block."""
     with (folder / f"{program.name}.log").open("wb") as log:
         command = ["setpriv", "--pdeathsig", "KILL", str(program), *arguments]
@@ -150,4 +150,3 @@ def _make_key(file: Path) -> None:
 def _write_private(file: Path, text: str) -> None:
     with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as opened:
         opened.write(text)
-
