@@ -142,7 +142,7 @@ def _kubeconfig(plane: ControlPlane, token: str) -> dict[str, object]:
 
 def _make_key(file: Path) -> None:
     """The key that signs tokens of service accounts."""
-    command = ["openssl", "genpkey", "-algorithm", "EC", "-pkeyopt", "ec_paramgen_curve:P-256"]
+    command = ["openssl", "ecparam", "-name", "prime256v1", "-genkey", "-noout"]
     made = subprocess.run(command, capture_output=True, text=True, check=True)
     _write_private(file, made.stdout)
 

@@ -96,7 +96,9 @@ class NodeAgent:
         self._register(self._nodes[name])
         bound = self._api.get("/api/v1/pods", fieldSelector=f"spec.nodeName={name}")
         for pod in bound["items"]:
-            if pod["metadata"]["uid"] in self._seen:
+            if "deletionTimestamp" in pod["metadata"]:
+                self._consider(pod)
+            elif pod["metadata"]["uid"] in self._seen:
                 self._forget(pod, 137)
 
     def _register(self, node: Node) -> None:

@@ -1,8 +1,6 @@
 """The manifests of `deploy/kubernetes` on a real API server."""
 
-import time
 import tomllib
-from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -10,9 +8,9 @@ import pytest
 from kubernetes.api import Document, Refused
 from kubernetes.cluster import NAMESPACE, PODS, Cluster
 from kubernetes.manifests import MONITOR, ORDER, manifests
+from kubernetes.waiting import until
 from penstock.config import Settings
 
-LIMIT_S = 120.0
 DEPLOYMENTS = f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments"
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 
@@ -24,13 +22,6 @@ def created(cluster: Cluster) -> dict[str, Document]:
     return {one["kind"]: one for one in made}
 
 
-def until(holds: Callable[[], object]) -> None:
-    deadline = time.monotonic() + LIMIT_S
-    while not holds():
-        assert time.monotonic() < deadline
-        time.sleep(0.2)
-
-
 def test_a_driver_is_started(cluster: Cluster, created: dict[str, Document]) -> None:
     admin = cluster.plane.admin
 
@@ -38,12 +29,12 @@ def test_a_driver_is_started(cluster: Cluster, created: dict[str, Document]) -> 
         found: list[Document] = admin.get(PODS, labelSelector="app=penstock-driver")["items"]
         return found
 
-    until(drivers)  # no pod comes where its account, its quota or its form is wrong
+    until("its pod", drivers)  # no pod comes where its account, its quota or its form is wrong
     (pod,) = drivers()
     assert pod["spec"]["serviceAccountName"] == "penstock-driver"
     assert created["Deployment"]["spec"]["strategy"]["type"] == "Recreate"
     admin.delete(f"{DEPLOYMENTS}/penstock-driver", {"propagationPolicy": "Background"})
-    until(lambda: not drivers())
+    until("its end", lambda: not drivers())
 
 
 def test_the_options_are_options(created: dict[str, Document]) -> None:
@@ -102,4 +93,4 @@ def test_the_service_monitor_has_the_form_of_one(cluster: Cluster) -> None:
                 raise
             return False
 
-    until(accepted)
+    until("the monitor", accepted)
