@@ -39,7 +39,7 @@ class Driver:
         self.moves: list[dict[str, Any]] = []
         self.steps: list[str] = []
         self.batches = 0
-        self.ready = self.ended = False
+        self.ready = self.ended = self._reaped = False
         assert program.__file__ is not None
         with self._errors.open("ab") as errors:
             self.process = subprocess.Popen(
@@ -56,6 +56,7 @@ class Driver:
         conf.mkdir(exist_ok=True)
         settings = {
             "spark.ui.enabled": "false",
+            "spark.ui.showConsoleProgress": "false",
             "spark.executorEnv.PYTHONPATH": os.pathsep.join(paths),
             **self._settings,
         }
@@ -114,14 +115,15 @@ class Driver:
 
     def end(self, limit_s: float = LIMIT_S) -> None:
         """Wait until it ended by itself; killed if it does not."""
-        try:
+        with contextlib.suppress(subprocess.TimeoutExpired):
             self.process.wait(limit_s)
+        if self.process.poll() is None:
+            self.kill()
+        elif not self._reaped:
             self._reap()
-        finally:
-            if self.process.poll() is None:
-                self.kill()
 
     def _reap(self) -> None:
+        self._reaped = True
         self.process.wait(LIMIT_S)
         self._reader.join(LIMIT_S)
         assert self.process.stdout is not None
