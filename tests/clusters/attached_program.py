@@ -24,6 +24,7 @@ from penstock.control.step import Step
 from penstock.spark import handles
 
 GROUPS = 6
+FILES = 24  # of a batch at most: twelve seconds of them
 
 
 def main(directory: Path) -> None:
@@ -44,7 +45,8 @@ def main(directory: Path) -> None:
     (directory / "out").mkdir(exist_ok=True)
     spark = SparkSession.builder.appName("plain").getOrCreate()
     tell(application=spark.sparkContext.applicationId)
-    rows = spark.readStream.schema("row long, key long").parquet(str(directory / "in"))
+    files = spark.readStream.schema("row long, key long").option("maxFilesPerTrigger", FILES)
+    rows = files.parquet(str(directory / "in"))
     counts = (
         rows.repartition(GROUPS).mapInArrow(slow, "row long, key long")
         .groupBy("key").agg(F.count("*").alias("n"), F.sum("row").alias("total"))

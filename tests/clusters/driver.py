@@ -29,8 +29,6 @@ class Driver:
         settings: Mapping[str, str] | None = None,
     ) -> None:  # fmt: skip
         """`settings` are those of its spark-defaults.conf, if not the manager's alone."""
-        self.manager = manager
-        self._settings = manager.settings if settings is None else settings
         self._errors = directory / "stderr.txt"
         self.application = ""
         self.executors: dict[str, str] = {}  # id -> host, of those that take tasks
@@ -39,32 +37,16 @@ class Driver:
         self.moves: list[dict[str, Any]] = []
         self.steps: list[str] = []
         self.batches = 0
-        self.ready = self.ended = False
+        self.ready = self.ended = self._reaped = False
         assert program.__file__ is not None
         with self._errors.open("ab") as errors:
             self.process = subprocess.Popen(
                 [*manager.inside, sys.executable, program.__file__, str(directory)],
                 stdout=subprocess.PIPE, stderr=errors, text=True,
-                env=os.environ | self._environment(directory),
+                env=driver_environment(directory, manager, settings),
             )  # fmt: skip
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
-
-    def _environment(self, directory: Path) -> dict[str, str]:
-        paths = [str(TESTS), str(TESTS.parent), *_paths()]
-        conf = directory / "conf"
-        conf.mkdir(exist_ok=True)
-        settings = {
-            "spark.ui.enabled": "false",
-            "spark.executorEnv.PYTHONPATH": os.pathsep.join(paths),
-            **self._settings,
-        }
-        text = "".join(f"{key} {value}\n" for key, value in settings.items())
-        (conf / "spark-defaults.conf").write_text(text)
-        return {
-            "PYTHONPATH": os.pathsep.join(paths), "SPARK_CONF_DIR": str(conf),
-            "PYSPARK_PYTHON": sys.executable, **self.manager.environment,
-        }  # fmt: skip
 
     def _read(self) -> None:
         assert self.process.stdout is not None
@@ -114,18 +96,40 @@ class Driver:
 
     def end(self, limit_s: float = LIMIT_S) -> None:
         """Wait until it ended by itself; killed if it does not."""
-        try:
+        with contextlib.suppress(subprocess.TimeoutExpired):
             self.process.wait(limit_s)
+        if self.process.poll() is None:
+            self.kill()
+        elif not self._reaped:
             self._reap()
-        finally:
-            if self.process.poll() is None:
-                self.kill()
 
     def _reap(self) -> None:
+        self._reaped = True
         self.process.wait(LIMIT_S)
         self._reader.join(LIMIT_S)
         assert self.process.stdout is not None
         self.process.stdout.close()
+
+
+def driver_environment(
+    directory: Path, manager: Manager, settings: Mapping[str, str] | None = None
+) -> dict[str, str]:
+    """The variables of a process whose sessions are on a cluster, by a spark-defaults.conf."""
+    paths = os.pathsep.join([str(TESTS), str(TESTS.parent), *_paths()])
+    conf = directory / "conf"
+    conf.mkdir(exist_ok=True)
+    chosen = {
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.executorEnv.PYTHONPATH": paths,
+        **(manager.settings if settings is None else settings),
+    }
+    text = "".join(f"{key} {value}\n" for key, value in chosen.items())
+    (conf / "spark-defaults.conf").write_text(text)
+    return {
+        **os.environ, "PYTHONPATH": paths, "SPARK_CONF_DIR": str(conf),
+        "PYSPARK_PYTHON": sys.executable, **manager.environment,
+    }  # fmt: skip
 
 
 def _paths() -> list[str]:

@@ -23,15 +23,15 @@ from penstock.spark.run.place import Place
 from penstock.workloads.generator import Generator
 from penstock.workloads.profiles import constant
 
-ROWS = 27_000
+ROWS = 9_000
 WATERMARK_S = 1
-ROW_S = 0.005  # 300 rows a second need one and a half executors
-STREAM = Generator(constant(300.0), keys=40, skew=1.0, seed=11, rows=ROWS, lanes=6, max_rows=2_000)
+ROW_S = 0.015  # 100 rows a second need one and a half executors
+STREAM = Generator(constant(100.0), keys=40, skew=1.0, seed=11, rows=ROWS, lanes=6, max_rows=1_200)
 
 
 def topology(directory: Path) -> Topology:
     """Rows as they are, and counts and sums in windows of a second over two chained states."""
-    made = Topology("trial", max_latency="5s")
+    made = Topology("trial", max_latency="10s")
     made.source("rows", STREAM)
 
     def slow(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

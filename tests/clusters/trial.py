@@ -24,12 +24,14 @@ from clusters.manager import Manager, executor_processes, kill_executor
 from spark.recomputed import compare
 
 LEAST, MOST = 1, 3
-ROW_S = 0.005
-BUSY_PER_S, CALM_PER_S = 320.0, 12.0  # what needs two executors and more, and what needs one
+ROW_S = 0.015
+BUSY_PER_S, CALM_PER_S = 100.0, 8.0  # what needs two executors and more, and what needs one
 SETTLE_LIMIT_S = 300.0
 
 PLAIN = {
     "spark.sql.shuffle.partitions": str(attached_program.GROUPS),
+    # Files of a batch are listed in the driver, and not by a task for each of them.
+    "spark.sql.sources.parallelPartitionDiscovery.threshold": "10000",
     "spark.executor.memory": "512m",
     "spark.driver.memory": "768m",
     "spark.executor.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
@@ -38,8 +40,10 @@ PLAIN = {
     ),
 }
 OPTIONS: Mapping[str, Any] = {
-    "row_s": ROW_S, "max_latency": "8s", "executors": (LEAST, MOST), "period_s": 2.0,
+    "row_s": ROW_S, "max_latency": "20s", "executors": (LEAST, MOST), "period_s": 2.0,
     "cooldown_out_s": 2.0, "cooldown_in_s": 2.0, "allocation_tolerance": 0.0,
+    # The policy that forgets soonest: here the cluster is on trial, and not how a load is foreseen.
+    "policy": "ds2", "scale_down_window_s": 5.0,
 }  # fmt: skip
 
 
