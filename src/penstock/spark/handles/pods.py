@@ -37,4 +37,4 @@ def pod_trouble(spark: SparkSession) -> PodTrouble:
                 for condition in states.next().pod().getStatus().getConditions()
                 if condition.getType() == "PodScheduled" and condition.getStatus() == "False"
             )
-        return PodTrouble(int(allocator.totalFailedPodCreations().get()), tuple(said))
+        return PodTrouble(int(allocator.totalFailedPodCreations()), tuple(said))

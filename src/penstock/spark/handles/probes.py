@@ -69,8 +69,12 @@ def can_lighten_configuration(spark: SparkSession) -> None:
 
 
 def can_list_executors(spark: SparkSession) -> None:
-    """They are listed, and those that Kubernetes has not given yet."""
+    """They are listed."""
     executors(spark)
+
+
+def can_read_pods(spark: SparkSession) -> None:
+    """Those that wait are found, if there can be any."""
     pod_trouble(spark)
 
 

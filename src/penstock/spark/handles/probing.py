@@ -41,6 +41,7 @@ class Family(StrEnum):
     REGISTER_SOURCES = "register sources"
     LIGHTEN_CONFIGURATION = "lighten the configuration"
     LIST_EXECUTORS = "list executors"
+    READ_PODS = "read pods that wait"
     REQUEST_EXECUTORS = "request executors"
     DRAIN_EXECUTORS = "drain executors"
     CHANGE_POOLS = "change scheduler pools"
@@ -77,8 +78,9 @@ PROBES: Mapping[Family, Probe] = {
     ),
     Family.LIST_EXECUTORS: Probe(
         probes.can_list_executors,
-        (cluster.executors, cluster.active_executor_ids, pods.pod_trouble),
+        (cluster.executors, cluster.active_executor_ids),
     ),
+    Family.READ_PODS: Probe(probes.can_read_pods, (pods.pod_trouble,)),
     Family.REQUEST_EXECUTORS: Probe(
         probes.can_request_executors,
         (cluster.request_total_executors, cluster.stop_allocation_manager),
