@@ -62,3 +62,21 @@ def test_a_quota_that_is_full(cluster: Cluster, tmp_path: Path) -> None:
             assert len(run.driver.executors) == 1
         finally:
             cluster.plane.admin.delete(f"{QUOTAS}/few")
+
+
+def test_the_executor_of_a_lost_node_is_replaced(cluster: Cluster, tmp_path: Path) -> None:
+    """Its pod stays on the books of Kubernetes, and Spark takes it for running."""
+    with Followed(cluster.manager, tmp_path, {"executors": (2, 2)}) as run:
+        run.driver.until("two executors", lambda: len(run.driver.executors) == 2)
+        run.feeder.rate_per_s = CALM_PER_S
+        run.until_results()
+        executor, host = sorted(run.driver.executors.items())[-1]
+        cluster.agent.lose(cluster.agent.node_at(host))
+        try:
+            run.driver.until(
+                "another in its place",
+                lambda: len(run.driver.executors.keys() - {executor}) == 2,
+            )
+        finally:
+            cluster.agent.find(cluster.agent.node_at(host))
+        run.settle()

@@ -15,7 +15,7 @@ class Kubernetes:
 
     def __init__(self, room: int, quota: bool) -> None:
         self.room, self.quota = room, quota
-        self.active, self.refused = 1, 0
+        self.active, self.refused, self.lost = 1, 0, 0
         self.requested: list[int] = []
         self.sparkContext = SimpleNamespace(
             master="k8s://https://far:6443", getConf=lambda: executor_settings(1, 4)
@@ -23,7 +23,7 @@ class Kubernetes:
 
     def request(self, session: Any, total: int) -> None:
         self.requested.append(total)
-        self.active = max(self.active, min(total, self.room))
+        self.active = max(self.active, min(total - self.lost, self.room))
         self.refused += max(0, total - self.room) if self.quota else 0
 
     def executors(self, session: Any) -> list[Any]:
@@ -32,7 +32,7 @@ class Kubernetes:
     def trouble(self, session: Any) -> handles.PodTrouble:
         wanted = self.requested[-1] if self.requested else 1
         waiting = ("0/2 nodes are available",) if wanted > self.room and not self.quota else ()
-        return handles.PodTrouble(self.refused, waiting)
+        return handles.PodTrouble(self.refused, waiting, self.lost)
 
 
 def executors(kubernetes: Kubernetes, monkeypatch: pytest.MonkeyPatch) -> SparkExecutors:
@@ -74,3 +74,18 @@ def test_what_is_given_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
     kubernetes = Kubernetes(3, True)
     assert executors(kubernetes, monkeypatch).act(SetExecutors(3)).done
     assert kubernetes.requested == [3]
+
+
+def test_executors_of_a_lost_node_are_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
+    kubernetes = Kubernetes(3, False)
+    actuator = executors(kubernetes, monkeypatch)
+    assert actuator.act(SetExecutors(2)).done
+    kubernetes.lost, kubernetes.active = 1, 1
+    assert actuator.executors() == 2
+    assert kubernetes.requested == [2, 3], "the lost one still counts for Spark"
+    actuator.executors()
+    assert kubernetes.requested == [2, 3]
+    kubernetes.lost = 0
+    kubernetes.active = 2
+    assert actuator.executors() == 2
+    assert kubernetes.requested == [2, 3, 2]

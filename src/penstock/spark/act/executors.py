@@ -69,6 +69,9 @@ def executor_settings(initial: int, maximum: int, slots: int = 1) -> dict[str, s
         # on Kubernetes each pod that a full quota refuses counts as one, every second.
         "spark.executor.failuresValidityInterval": "1h",
         "spark.executor.maxNumFailures": str(_ANY_NUMBER),
+        # After an executor was killed, which may have been for its memory, Spark would start all
+        # others with a single slot.
+        "spark.kubernetes.allocation.recoveryMode.enabled": "false",
         # A batch whose shuffle files left with a drained executor is repeated, not counted failed.
         "spark.stage.ignoreDecommissionFetchFailure": "true",
     }
@@ -109,6 +112,7 @@ class SparkExecutors:
         self._asked = int(conf.get("spark.executor.instances", "0"))
         self._took_over = False
         self._shortage = Shortage()
+        self._lost_pods = 0
 
     def unavailable(self) -> Mapping[str, str]:
         return {SetExecutors.NAME: self._unavailable} if self._unavailable else {}
@@ -120,6 +124,7 @@ class SparkExecutors:
         """
         if self._unavailable and self._master.startswith("local"):
             return 1
+        self._replace_lost()
         return max(self._asked, len(self._active()))
 
     def slots_per_executor(self) -> int:
@@ -160,7 +165,7 @@ class SparkExecutors:
         before = len(self._active())
         wanted, total = total, self._without_shortage(total, before)
         refused = self._trouble().refused
-        handles.request_total_executors(self._spark, total)
+        self._request(total)
         if before > total:
             self._asked = total
             return f"{before} -> {total} executors; {self._drain_to(total, leaving)}"
@@ -171,7 +176,7 @@ class SparkExecutors:
         if len(self._active()) < total:
             why = self._take_fewer(total, self._trouble().refused - refused)
             present = len(self._active())
-            handles.request_total_executors(self._spark, max(self._asked, present))
+            self._request(max(self._asked, present))
             self._shortage.fell_short(present, total)
             raise Unavailable(
                 f"The cluster gave {present} of {total} executors ({why}); the request is "
@@ -182,6 +187,17 @@ class SparkExecutors:
         fewer = f" of {wanted} wanted: {self._shortage.reason()}" if total < wanted else ""
         return f"{before} -> {total} executors{fewer}"
 
+    def _request(self, total: int) -> None:
+        """Ask for a total that works, besides pods of lost nodes that Spark takes for running."""
+        self._lost_pods = self._trouble().lost
+        handles.request_total_executors(self._spark, total + self._lost_pods)
+
+    def _replace_lost(self) -> None:
+        """Kubernetes keeps the pods of a node that is gone until it is back or given up."""
+        if self._took_over and self._trouble().lost != self._lost_pods:
+            with suppress(Unavailable):  # tried again in the next period
+                self._request(self._asked)
+
     def _take_fewer(self, total: int, refused: int) -> str:
         """Wait for those that come all the same, and say why no more do.
 
@@ -191,7 +207,7 @@ class SparkExecutors:
             late = f"no more within {self._grow_limit_s:g} s"
             return next((f"{late}: {said}" for said in self._trouble().waiting), late)
         granted = max(self._asked, total - refused)
-        handles.request_total_executors(self._spark, granted)
+        self._request(granted)
         self._until(lambda: len(self._active()) >= granted, self._grow_limit_s)
         return "its API server refused pods, as a quota makes it do; the driver's log has its words"
 

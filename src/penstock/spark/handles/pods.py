@@ -16,6 +16,7 @@ class PodTrouble:
 
     refused: int = 0  # pods that the API server would not make, since the session began
     waiting: tuple[str, ...] = ()  # why others have no machine, as the scheduler says
+    lost: int = 0  # that are being deleted and take no tasks, which Spark takes for running ones
 
 
 def pod_trouble(spark: SparkSession) -> PodTrouble:
@@ -30,11 +31,16 @@ def pod_trouble(spark: SparkSession) -> PodTrouble:
         if str(allocator.getClass().getName()) != ALLOCATOR:
             return PodTrouble()
         said: list[str] = []
-        states = allocator.lastSnapshot().executorPods().valuesIterator()
-        while states.hasNext():
+        lost, pods = 0, allocator.lastSnapshot().executorPods().iterator()
+        while pods.hasNext():
+            found = pods.next()
+            pod = found._2().pod()
+            deleted = pod.getMetadata().getDeletionTimestamp() is not None
+            running = pod.getStatus().getPhase() == "Running"
+            lost += deleted and running and not backend.isExecutorActive(str(found._1()))
             said.extend(
                 str(condition.getMessage() or condition.getReason())
-                for condition in states.next().pod().getStatus().getConditions()
+                for condition in pod.getStatus().getConditions()
                 if condition.getType() == "PodScheduled" and condition.getStatus() == "False"
             )
-        return PodTrouble(int(allocator.totalFailedPodCreations()), tuple(said))
+        return PodTrouble(int(allocator.totalFailedPodCreations()), tuple(said), lost)
