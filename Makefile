@@ -8,7 +8,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
 PREPARED := $(VENV)/.prepared
 
-.PHONY: help setup lock demo test test-kafka soak fuzz check bench bench-elastic bench-flink arena reproduce docs readme-figures site package clean
+.PHONY: help setup lock demo test test-kafka test-yarn test-hosts test-kubernetes soak fuzz check bench bench-elastic bench-flink arena reproduce docs readme-figures site package clean
 
 help: ## Show what there is
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -37,6 +37,16 @@ test: $(STAMP) $(PREPARED) ## All tests, two files at a time (ARGS="-m 'not spar
 
 test-kafka: $(STAMP) $(PREPARED) ## Tests against a real Kafka broker, whose jars are fetched once
 	PENSTOCK_KAFKA_JARS="$$(scripts/kafka-jars.sh $(BIN)/python || true)" $(BIN)/pytest tests/kafka $(ARGS)
+
+test-yarn: $(STAMP) $(PREPARED) ## The trial of a cluster manager on YARN, whose jars are fetched once
+	PENSTOCK_YARN_JARS="$$(scripts/yarn-jars.sh $(BIN)/python || true)" $(BIN)/pytest -s tests/clusters/test_yarn.py $(ARGS)
+
+test-hosts: $(STAMP) $(PREPARED) ## The same on three hosts, as network namespaces, some cut off and lost; needs root
+	PENSTOCK_HOSTS=1 PENSTOCK_YARN_JARS="$$(scripts/yarn-jars.sh $(BIN)/python || true)" \
+		$(BIN)/pytest -s tests/clusters/test_hosts.py $(ARGS)
+
+test-kubernetes: $(STAMP) $(PREPARED) ## The trial on a real control plane of Kubernetes, built once with Go; pods run as processes
+	PENSTOCK_KUBERNETES="$$(scripts/kubernetes-control-plane.sh || true)" $(BIN)/pytest -s tests/kubernetes $(ARGS)
 
 soak: $(STAMP) $(PREPARED) ## Faults at random for MINUTES (30) or so many FAULTS, compared after each leg; SEED=n to repeat or go on
 	@PENSTOCK_KAFKA_JARS="$$(ls -d $${XDG_CACHE_HOME:-$$HOME/.cache}/penstock/kafka-* 2>/dev/null | tail -1)" \

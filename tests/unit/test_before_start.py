@@ -240,6 +240,10 @@ def test_a_cluster_on_which_no_executor_comes_is_told(monkeypatch: pytest.Monkey
         await_executor(none, "yarn", Settings(), limit_s=0.0)
     with pytest.raises(Infeasible, match="no pod of that size could start; `kubectl get events`"):
         await_executor(none, "k8s://https://far:6443", Settings(), limit_s=0.0)
+    full = handles.PodTrouble(waiting=("0/2 nodes are available",))
+    monkeypatch.setattr(handles, "pod_trouble", lambda session: full)
+    with pytest.raises(Infeasible, match="its scheduler says '0/2 nodes are available'; end what"):
+        await_executor(cast(Any, object()), "k8s://https://far:6443", Settings(), limit_s=0.0)
 
 
 def test_who_waits_for_yarn_is_told_why(monkeypatch: pytest.MonkeyPatch) -> None:

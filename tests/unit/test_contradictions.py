@@ -68,6 +68,19 @@ def test_what_placement_cannot_solve_is_scaled_and_moves_wait() -> None:
     assert "moves wait: executors are added first" in lines
 
 
+def test_moves_do_not_wait_for_executors_that_the_cluster_does_not_give() -> None:
+    actuator = FakeActuator(total=2, fail_with="the cluster gave 2 of 3 executors")
+    history = FakeHistory()
+    loop = loop_over(
+        FakeMeasurer([seen("11111112", 1.2)] * 2), actuator, policy=FakePolicy(3, 3),
+        history=history, allocating=Allocating(AllocationRules("milp", time_limit_s=0.02)),
+    )  # fmt: skip
+    loop.step()
+    assert [action.NAME for action in actuator.acted] == [SetExecutors.NAME]
+    loop.step()
+    assert [action.NAME for action in actuator.acted[1:]] == [MoveKeyGroups.NAME, SetExecutors.NAME]
+
+
 @pytest.mark.parametrize(
     ("observation", "said"),
     [

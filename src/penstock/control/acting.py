@@ -91,6 +91,7 @@ class Acting:
         self._controlled, self._rooms, self._deciding = controlled, rooms, deciding
         self._clock, self._attempts = clock, attempts
         self._route_tasks: dict[str, int] = {}  # in use, by source
+        self._gave_fewer = False  # than the cluster was asked for the last time
 
     def carry_out(
         self, step: Step, record: DecisionRecord, cluster: Cluster, dry_run: bool
@@ -100,8 +101,10 @@ class Acting:
         outcome, held = None, None
         slots = min(wanted, cluster.executors) * cluster.slots
         divided = self._divide(step.at_s, record, slots, dry_run)
-        # Executors that cannot come or go are not planned with.
+        # Executors that cannot come or go are not planned with, nor those that did not come.
+        no_more = cluster.cannot_scale is not None or self._gave_fewer
         there = wanted if cluster.cannot_scale is None else cluster.executors
+        there = min(there, cluster.executors) if no_more else there
         allocating = partial(self._allocate, there, dry_run)
         allocation = self._attempts.attempt("allocation", allocating, step.at_s)
         if allocation is not None and there > cluster.executors and not allocation.holds_scaling:
@@ -109,7 +112,7 @@ class Acting:
             allocation = allocation.put_off("executors are added first")
         elif allocation is not None:
             bound_s = self._controlled.limits.max_latency_s
-            can_grow = cluster.cannot_scale is None and cluster.executors < self._most(cluster)
+            can_grow = not no_more and cluster.executors < self._most(cluster)
             wait = reason_to_delay_moves(
                 allocation, record, self._deciding.newest, bound_s, can_grow
             )
@@ -127,6 +130,7 @@ class Acting:
             else:
                 leaving = allocation.leaving if allocation is not None else ()
                 outcome = self._act(step.at_s, SetExecutors(wanted, leaving))
+                self._gave_fewer = wanted > cluster.executors and not outcome.done
         if outcome is not None and outcome.done:
             plan = resized(record.guarded, wanted * cluster.slots, self._controlled.sharing)
             self._deciding.asked(
@@ -182,9 +186,12 @@ class Acting:
         seen = self._deciding.newest
         there = cluster.executors * cluster.slots
         no_more = (
-            cluster.executors >= self._most(cluster) or cluster.cannot_scale is not None
-        )  # fmt: skip
-        nothing_else = step.outcome is None and step.moved is None and step.divided is None
+            cluster.executors >= self._most(cluster)
+            or cluster.cannot_scale is not None
+            or self._gave_fewer
+        )
+        scaled = step.outcome is not None and step.outcome.done
+        nothing_else = not scaled and step.moved is None and step.divided is None
         at_limit = no_more and seen.processors >= there
         found = last_resort.look(seen, there, at_limit)
         if found is None or not nothing_else:  # what was done may be enough

@@ -18,6 +18,7 @@ from pyspark.sql import SparkSession
 from penstock.control.actions import Action, Outcome, SetExecutors
 from penstock.errors import InvalidInput, PenstockError, Unavailable
 from penstock.spark import handles
+from penstock.spark.act.shortage import Shortage
 from penstock.spark.handles import Family
 
 GROW_LIMIT_S = 60.0
@@ -25,6 +26,8 @@ DRAIN_LIMIT_S = 60.0
 _FORCE_KILL_S = 30
 _POLL_S = 0.1
 _NEVER = "3650d"
+_WITHDRAWN_AFTER_S = 30
+_ANY_NUMBER = 2**31 - 1
 
 
 def executor_settings(initial: int, maximum: int, slots: int = 1) -> dict[str, str]:
@@ -52,7 +55,9 @@ def executor_settings(initial: int, maximum: int, slots: int = 1) -> dict[str, s
         "spark.dynamicAllocation.minExecutors": str(initial),
         "spark.dynamicAllocation.maxExecutors": str(maximum),
         "spark.dynamicAllocation.schedulerBacklogTimeout": _NEVER,
-        "spark.dynamicAllocation.executorIdleTimeout": _NEVER,
+        # None is idle above the initial number, as Spark adds none by itself. But on Kubernetes
+        # pods that wait for a machine, and that nobody wants any more, are kept for so long.
+        "spark.dynamicAllocation.executorIdleTimeout": f"{_WITHDRAWN_AFTER_S}s",
         # Allowed without an external shuffle service only with this.
         "spark.dynamicAllocation.shuffleTracking.enabled": "true",
         # Executors are removed by draining; a stuck one is cut off.
@@ -60,8 +65,13 @@ def executor_settings(initial: int, maximum: int, slots: int = 1) -> dict[str, s
         "spark.storage.decommission.enabled": "false",
         "spark.storage.decommission.shuffleBlocks.enabled": "false",
         "spark.executor.decommission.forceKillTimeout": f"{_FORCE_KILL_S}s",
-        # YARN and Kubernetes end an application after so many lost executors, however long ago.
+        # YARN and Kubernetes end an application after so many lost executors, however long ago; and
+        # on Kubernetes each pod that a full quota refuses counts as one, every second.
         "spark.executor.failuresValidityInterval": "1h",
+        "spark.executor.maxNumFailures": str(_ANY_NUMBER),
+        # After an executor was killed, which may have been for its memory, Spark would start all
+        # others with a single slot.
+        "spark.kubernetes.allocation.recoveryMode.enabled": "false",
         # A batch whose shuffle files left with a drained executor is repeated, not counted failed.
         "spark.stage.ignoreDecommissionFetchFailure": "true",
     }
@@ -101,6 +111,8 @@ class SparkExecutors:
         self._unavailable = self._why_unavailable()
         self._asked = int(conf.get("spark.executor.instances", "0"))
         self._took_over = False
+        self._shortage = Shortage()
+        self._lost_pods = 0
 
     def unavailable(self) -> Mapping[str, str]:
         return {SetExecutors.NAME: self._unavailable} if self._unavailable else {}
@@ -112,6 +124,7 @@ class SparkExecutors:
         """
         if self._unavailable and self._master.startswith("local"):
             return 1
+        self._replace_lost()
         return max(self._asked, len(self._active()))
 
     def slots_per_executor(self) -> int:
@@ -150,19 +163,69 @@ class SparkExecutors:
     def _carry_out(self, total: int, leaving: tuple[str, ...]) -> str:
         self.take_over()
         before = len(self._active())
-        handles.request_total_executors(self._spark, total)
+        wanted, total = total, self._without_shortage(total, before)
+        refused = self._trouble().refused
+        self._request(total)
         if before > total:
             self._asked = total
             return f"{before} -> {total} executors; {self._drain_to(total, leaving)}"
-        if not self._until(lambda: len(self._active()) >= total, self._grow_limit_s):
+        self._until(
+            lambda: len(self._active()) >= total or self._trouble().refused > refused,
+            self._grow_limit_s,
+        )
+        if len(self._active()) < total:
+            why = self._take_fewer(total, self._trouble().refused - refused)
             present = len(self._active())
-            handles.request_total_executors(self._spark, max(self._asked, present))
+            self._request(max(self._asked, present))
+            self._shortage.fell_short(present, total)
             raise Unavailable(
-                f"The cluster gave {present} of {total} executors within {self._grow_limit_s:g} s; "
-                "the request is withdrawn."
+                f"The cluster gave {present} of {total} executors ({why}); the request is "
+                "withdrawn."
             )
         self._asked = total
-        return f"{before} -> {total} executors"
+        self._shortage.met(total)
+        fewer = f" of {wanted} wanted: {self._shortage.reason()}" if total < wanted else ""
+        return f"{before} -> {total} executors{fewer}"
+
+    def _request(self, total: int) -> None:
+        """Ask for a total that works, besides pods of lost nodes that Spark takes for running."""
+        self._lost_pods = self._trouble().lost
+        handles.request_total_executors(self._spark, total + self._lost_pods)
+
+    def _replace_lost(self) -> None:
+        """Kubernetes keeps the pods of a node that is gone until it is back or given up."""
+        if self._took_over and self._trouble().lost != self._lost_pods:
+            with suppress(Unavailable):  # tried again in the next period
+                self._request(self._asked)
+
+    def _take_fewer(self, total: int, refused: int) -> str:
+        """Wait for those that come all the same, and say why no more do.
+
+        What the API server of Kubernetes refuses, Spark tries again each second.
+        """
+        if refused <= 0:
+            late = f"no more within {self._grow_limit_s:g} s"
+            return next((f"{late}: {said}" for said in self._trouble().waiting), late)
+        granted = max(self._asked, total - refused)
+        self._request(granted)
+        self._until(lambda: len(self._active()) >= granted, self._grow_limit_s)
+        return "its API server refused pods, as a quota makes it do; the driver's log has its words"
+
+    def _trouble(self) -> handles.PodTrouble:
+        """What Kubernetes says of pods that do not run, as far as it is known."""
+        with suppress(Unavailable):
+            return handles.pod_trouble(self._spark)
+        return handles.PodTrouble()
+
+    def _without_shortage(self, total: int, present: int) -> int:
+        """What may be asked for; Unavailable if that is no more than there is."""
+        most = self._shortage.most()
+        if most is None or total <= max(most, present):
+            return total
+        if most <= present:
+            said = self._shortage.reason()
+            raise Unavailable(f"{said[0].upper()}{said[1:]}.")
+        return most
 
     def _drain_to(self, total: int, leaving: tuple[str, ...] = ()) -> str:
         """Drain until `total` are left, those named first, then the youngest.

@@ -26,6 +26,7 @@ from penstock.spark.handles.driver import (
 )
 from penstock.spark.handles.grouped_tasks import in_tasks
 from penstock.spark.handles.plans import planned_shape, streaming_refusal
+from penstock.spark.handles.pods import PodTrouble, pod_trouble
 from penstock.spark.handles.pools import POOL, pool_slots, set_pool
 from penstock.spark.handles.probing import NEED_EXECUTORS, Family, probe, why_unavailable
 from penstock.spark.handles.queries import (

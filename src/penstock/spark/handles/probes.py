@@ -28,6 +28,7 @@ from penstock.spark.handles.gateway import (
 )
 from penstock.spark.handles.grouped_tasks import COALESCER, EXISTING
 from penstock.spark.handles.plans import planned_shape, streaming_refusal
+from penstock.spark.handles.pods import pod_trouble
 from penstock.spark.handles.pools import CLASS as POOL_CLASS
 from penstock.spark.handles.pools import FIELDS as POOL_FIELDS
 from penstock.spark.handles.queries import LISTENER
@@ -70,6 +71,11 @@ def can_lighten_configuration(spark: SparkSession) -> None:
 def can_list_executors(spark: SparkSession) -> None:
     """They are listed."""
     executors(spark)
+
+
+def can_read_pods(spark: SparkSession) -> None:
+    """Those that wait are found, if there can be any."""
+    pod_trouble(spark)
 
 
 def can_request_executors(spark: SparkSession) -> None:

@@ -23,6 +23,7 @@ from penstock.spark.handles import (
     grouped_tasks,
     keyed_steps,
     plans,
+    pods,
     pools,
     probes,
     queries,
@@ -40,6 +41,7 @@ class Family(StrEnum):
     REGISTER_SOURCES = "register sources"
     LIGHTEN_CONFIGURATION = "lighten the configuration"
     LIST_EXECUTORS = "list executors"
+    READ_PODS = "read pods that wait"
     REQUEST_EXECUTORS = "request executors"
     DRAIN_EXECUTORS = "drain executors"
     CHANGE_POOLS = "change scheduler pools"
@@ -75,8 +77,10 @@ PROBES: Mapping[Family, Probe] = {
         probes.can_lighten_configuration, (driver.lighten_configuration,)
     ),
     Family.LIST_EXECUTORS: Probe(
-        probes.can_list_executors, (cluster.executors, cluster.active_executor_ids)
+        probes.can_list_executors,
+        (cluster.executors, cluster.active_executor_ids),
     ),
+    Family.READ_PODS: Probe(probes.can_read_pods, (pods.pod_trouble,)),
     Family.REQUEST_EXECUTORS: Probe(
         probes.can_request_executors,
         (cluster.request_total_executors, cluster.stop_allocation_manager),

@@ -74,25 +74,35 @@ def await_executor(
             if waited_s >= limit_s:
                 raise Infeasible(
                     f"no executor of {settings.slots} slots and {settings.executor_memory_mb} MB "
-                    f"came within {limit_s:g} s: {_why_none(master)}; end what else runs there, or "
-                    "give fewer --slots or a smaller --executor-memory-mb."
+                    f"came within {limit_s:g} s: {_why_none(master, session)}; end what else runs "
+                    "there, or give fewer --slots or a smaller --executor-memory-mb."
                 )
             if waited_s >= TOLD_AFTER_S and not told:
                 told = True
                 log.warning(
                     "waiting for the first executor, for %g s at most: %s",
-                    limit_s, _why_none(master),
+                    limit_s, _why_none(master, session),
                 )  # fmt: skip
             time.sleep(POLL_S)
 
 
-def _why_none(master: str) -> str:
+def _why_none(master: str, session: SparkSession | None = None) -> str:
     if master == "yarn":
         return "its queue or its nodes have not as much free, as the ResourceManager's page shows"
     if master.startswith("k8s://"):
-        return "no pod of that size could start; `kubectl get events` says why"
+        return _why_no_pod(session)
     workers = workers_of(master)
     if workers is None:
         return f"no worker of {master} has as much free"
     free, slots = sum(one.free_slots for one in workers), sum(one.slots for one in workers)
     return f"{free} of {slots} slots of {master} are free"
+
+
+def _why_no_pod(session: SparkSession | None) -> str:
+    with suppress(Unavailable):
+        trouble = handles.pod_trouble(session) if session is not None else handles.PodTrouble()
+        if trouble.refused:
+            return "its API server refuses pods (a quota, a role); the log says what it answered"
+        if trouble.waiting:
+            return f"its scheduler says {trouble.waiting[0]!r}"
+    return "no pod of that size could start; `kubectl get events` says why"
