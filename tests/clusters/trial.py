@@ -41,9 +41,9 @@ PLAIN = {
 }
 OPTIONS: Mapping[str, Any] = {
     "row_s": ROW_S, "max_latency": "20s", "executors": (LEAST, MOST), "period_s": 2.0,
-    "cooldown_out_s": 2.0, "cooldown_in_s": 2.0, "allocation_tolerance": 0.0,
+    "cooldown_out_s": 2.0, "cooldown_in_s": 2.0,
     # The policy that forgets soonest: here the cluster is on trial, and not how a load is foreseen.
-    "policy": "ds2", "scale_down_window_s": 5.0,
+    "policy": "ds2", "policy_options": {"scale_down_window_s": 4.0},
 }  # fmt: skip
 
 
@@ -133,10 +133,11 @@ def attached(manager: Manager, directory: Path) -> dict[str, float]:
         driver.until("another in its place", lambda: len(driver.executors) >= 2)
         took["rows equal after a killed executor"] = run.settle()
 
+        before = len(driver.executors)
         run.feeder.rate_per_s = CALM_PER_S
-        took["in"] = driver.until("executors given back", lambda: len(driver.executors) == LEAST)
+        took["in"] = driver.until("executors given back", lambda: len(driver.executors) < before)
         driver.until(
-            "their processes to end", lambda: len(executor_processes(driver.application)) == LEAST
+            "their processes to end", lambda: len(executor_processes(driver.application)) < before
         )
         assert any(act["done"] and "drained" in act["detail"] for act in driver.acts), driver.acts
         assert any(move["done"] and move["groups"] for move in driver.moves), driver.moves
