@@ -8,23 +8,30 @@ from penstock.config import Settings
 from penstock.control.from_settings import policy_of
 from penstock.control.history.store import HistoryStore
 from penstock.scaling.policies.static import Static
-from penstock.sim.calibration import scenario_of
+from penstock.sim.calibration import overhead_course, scenario_of
 from penstock.sim.replay import periods_after
 from penstock.sim.run import SimulationResult, simulate
 from penstock.sim.scenario import Scenario
 
 
 def calibrated(history: Path, course: Course) -> Scenario:
-    """The cluster and the costs that a run recorded, under the load as it was meant."""
+    """The cluster and the costs that a run recorded, under the load as it was meant.
+
+    What a row and a batch cost is of the warm run. That its first batches were cold, and how many
+    executors it began with, belongs to the load's beginning, so both are of the whole run.
+    """
     with HistoryStore(str(history), create=False) as store:
         number = store.latest_run()
         run, seen = store.runs()[number], store.read_observations(number)
         found = scenario_of(run, periods_after(run, seen), store.read_actions(number))
     (source,) = found.sources
+    first = len(seen[0].nodes) or found.cluster.min_executors
     return replace(
         found,
         sources=(replace(source, profile=course.profile),),
         duration_s=course.profile.duration_s,
+        batch=replace(found.batch, course=overhead_course(seen, found.batch)),
+        cluster=replace(found.cluster, executors=first),
     )
 
 

@@ -65,7 +65,15 @@ def test_steps_are_cut_in_each_direction_by_its_own_size(wanted: int, allowed: i
 
 @pytest.mark.parametrize(
     ("wanted", "age_s", "passes"),
-    [(5, 9.9, False), (5, 10.0, True), (3, 10.0, False), (3, 30.0, True), (4, 0.0, True)],
+    [
+        (5, 9.0, False),
+        (5, 9.9, True),
+        (5, 10.0, True),
+        (3, 10.0, False),
+        (3, 29.0, False),
+        (3, 30.0, True),
+        (4, 0.0, True),
+    ],
 )
 def test_out_and_in_cool_down_separately(wanted: int, age_s: float, passes: bool) -> None:
     guard = Cooldown(out_s=10.0, in_s=30.0)

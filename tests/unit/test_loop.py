@@ -240,6 +240,19 @@ def test_a_cooldown_begins_when_a_long_act_ends() -> None:
     ]  # fmt: skip
 
 
+def test_a_cooldown_of_two_periods_is_not_one_of_three_because_an_act_took_a_moment() -> None:
+    scene = Scene(FakePolicy(2, 3, 3), several(3), guards=(Cooldown(out_s=10, in_s=10),))
+    act = scene.actuator.act
+
+    def in_a_moment(action: SetExecutors) -> Any:
+        scene.clock.time_s += 0.4
+        return act(action)
+
+    scene.actuator.act = in_a_moment  # type: ignore[method-assign]
+    scene.loop.run(steps=3)
+    assert scene.actuator.acted == [SetExecutors(2), SetExecutors(3)]
+
+
 def test_one_line_for_a_person() -> None:
     scene = Scene(FakePolicy(9), several(1))
     assert scene.loop.step().line(UTC) == (

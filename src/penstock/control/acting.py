@@ -136,9 +136,8 @@ class Acting:
             self._deciding.asked(
                 step.at_s, cluster.executors * cluster.slots, wanted * cluster.slots
             )
-            # An act may take longer than a period.
             given = None if self._deciding.divides else plan.parallelism
-            self._deciding.acted(self._clock.now_s(), given)
+            self._deciding.acted(self._since(step.at_s), given)
             # What newly started executors hold is handed out once they are there.
             divided = self._divide(step.at_s, record, wanted * cluster.slots, dry_run) or divided
         if held is not None and not dry_run:
@@ -167,6 +166,11 @@ class Acting:
             pacing = partial(self._pace, self._rooms.batch_interval, step, cluster, dry_run)
             step = self._attempts.attempt("interval", pacing, step.at_s) or step
         return self._spread_routes(step, cluster, dry_run)
+
+    def _since(self, decided_at_s: float) -> float:
+        """From when a change counts: its decision, or its end if it took longer than a period."""
+        now_s = self._clock.now_s()
+        return now_s if now_s - decided_at_s >= self._deciding.newest.period_s else decided_at_s
 
     def _most(self, cluster: Cluster) -> int:
         """Executors that the limits allow."""
@@ -266,7 +270,7 @@ class Acting:
             return None
         outcome = self._act(at_s, SetParallelism(wanted))
         if outcome.done:
-            self._deciding.acted(self._clock.now_s(), {**given, **wanted})
+            self._deciding.acted(self._since(at_s), {**given, **wanted})
         return outcome
 
     def _spread_routes(self, step: Step, cluster: Cluster, dry_run: bool) -> Step:

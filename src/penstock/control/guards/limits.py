@@ -48,9 +48,16 @@ class LargestStep:
         return Guarded(fitted(suggested, allowed, context), (reason,))
 
 
+JITTER = 0.1  # of a period, by which one may end early
+
+
 @dataclass(frozen=True)
 class Cooldown:
-    """After an act, scaling out and scaling in each wait their own time."""
+    """After an act, scaling out and scaling in each wait their own time.
+
+    Decisions come once a period, never quite on time: waiting for two periods must not become
+    waiting for three because one of them ended a moment early.
+    """
 
     out_s: float
     in_s: float
@@ -63,7 +70,8 @@ class Cooldown:
         wait_s, which = (self.out_s, "scaling out") if change > 0 else (self.in_s, "scaling in")
         if change == 0:  # some component gives processors up, and another gets them
             wait_s, which = max(self.out_s, self.in_s), "another split"
-        if age_s >= wait_s or age_s < 0:  # below 0 the machine's clock was set back
+        early_s = JITTER * context.newest.period_s if context.newest is not None else 0.0
+        if age_s >= wait_s - early_s or age_s < 0:  # below 0 the machine's clock was set back
             return Guarded(suggested)
         return held(
             context,
