@@ -20,8 +20,8 @@ from penstock import Files, Generator, Topology, window_aggregate
 from penstock.workloads.profiles import knots
 from pyspark.sql import functions as F
 
-made = Topology("{name}", max_latency="{bound:g}s")
-made.source("rows", Generator(knots({times}, {rates}), keys=20, seed={seed}, rows={rows}))
+{name} = Topology("{name}", max_latency="{bound:g}s")
+{name}.source("rows", Generator(knots({times}, {rates}), keys=20, seed={seed}, rows={rows}))
 
 
 def look_up(batches):
@@ -30,7 +30,7 @@ def look_up(batches):
         yield batch
 
 
-@made.operator("rows")
+@{name}.operator("rows")
 def answered(rows):
     return rows.mapInArrow(look_up, rows.schema)
 
@@ -38,9 +38,9 @@ def answered(rows):
 {last}
 
 
-made.sink("out", "last", Files({out!r}))
+{name}.sink("out", "last", Files({out!r}))
 """
-OPERATOR = '@made.operator("answered")\ndef last(rows):\n    return '
+OPERATOR = '@{name}.operator("answered")\ndef last(rows):\n    return '
 KINDS = {
     "mapped": "rows.selectExpr('row', 'key', '2 * value AS value')",
     "counted": (
@@ -71,6 +71,11 @@ class Written:
     out: Path
     rows: int
 
+    @property
+    def spec(self) -> str:
+        """As it is submitted or run."""
+        return f"{self.file}:{self.name}"
+
 
 def write(folder: Path, same_rows: bool = False) -> list[Written]:
     """All five, each with its rush at another fifth of the course, or all with the same rows."""
@@ -87,7 +92,7 @@ def _written(folder: Path, name: str, place: int) -> Written:
     made = Written(name, folder / f"{name}.py", folder / f"{name}-out", rows)
     text = TEXT.format(
         name=name, bound=BOUND_S, times=times, rates=rates, seed=place, rows=rows, wait=WAIT_S,
-        last=OPERATOR + KINDS[name], out=str(made.out),
+        last=OPERATOR.format(name=name) + KINDS[name], out=str(made.out),
     )  # fmt: skip
     made.file.write_text(text, encoding="utf-8")
     return made

@@ -46,7 +46,7 @@ def _out_of_phase(folder: Path) -> Iterator[dict[str, Any]]:
     hosted = write(folder / "hosted")
     with host(folder, "embedded", "--executors-max", str(EXECUTORS), *OPTIONS) as asked:
         for one in hosted:
-            asked.submit(f"{one.file}:made", name=one.name)
+            asked.submit(one.spec, name=one.name)
         ended(asked)
     ours = summaries(folder / "history.sqlite")
     alone = write(folder / "alone")
@@ -83,12 +83,11 @@ def _common(folder: Path) -> Iterator[dict[str, Any]]:
         place.mkdir()
         three = [one for one in write(place / "files", same_rows=True) if one.name in ROW_BY_ROW]
         with host(place, "local[4]", *OPTIONS) as asked:
-            specs = [f"{one.file}:made" for one in three]
             if way == "together":
-                asked.submit(specs, name="all")
+                asked.submit([one.spec for one in three], name="all")
             else:
-                for one, spec in zip(three, specs, strict=True):
-                    asked.submit(spec, name=one.name)
+                for one in three:
+                    asked.submit(one.spec, name=one.name)
             ended(asked)
         took[way] = summaries(place / "history.sqlite")
         busy[way] = _busy_s(place / "history.sqlite")
@@ -188,7 +187,7 @@ def _rows(took: Mapping[str, RunSummary]) -> int:
 def _fixed(folder: Path, one: Written) -> Mapping[str, RunSummary]:
     history = folder / f"{one.name}.sqlite"
     command = [
-        sys.executable, "-m", "penstock", "run", f"{one.file}:made", "--master", "embedded",
+        sys.executable, "-m", "penstock", "run", one.spec, "--master", "embedded",
         "--policy", "static", "--executors-min", "1", "--executors-max", "1", *OPTIONS,
         "--checkpoint", str(folder / f"{one.name}-checkpoint"), "--history", str(history),
     ]  # fmt: skip
