@@ -19,7 +19,11 @@ from penstock.model.observation import (
 from penstock.scaling.models.batch_course import Capacities, RatePath, Work, follow, steady_worst_s
 from penstock.scaling.policies.policy import ScalingContext
 from penstock.scaling.policies.promise_costs import learn_costs, row_cost_s
-from penstock.scaling.policies.promise_inputs import planned_level, read_promise_inputs
+from penstock.scaling.policies.promise_inputs import (
+    periods_ahead,
+    planned_level,
+    read_promise_inputs,
+)
 
 ROW_S, CONTENTION = 0.01, 0.1
 
@@ -81,3 +85,13 @@ def test_batches_that_vary_make_results_slower_and_serve_as_many() -> None:
     path, capacity = RatePath(rate, 5.0), Capacities(((0.0, processors),))
     followed = [follow(path, work, capacity, 0.0, 6.0, 30.0).worst_s for work in (alike, varied)]
     assert followed[1] == pytest.approx(1.5 * followed[0])
+
+
+@pytest.mark.parametrize("start_up_s", [4.98, 5.0, 5.02, 7.5])
+def test_how_far_it_looks_ahead_does_not_hang_on_milliseconds(start_up_s: float) -> None:
+    assert periods_ahead(start_up_s, 5.0, measured=True) == 3
+
+
+def test_what_is_announced_is_not_half_a_period_old() -> None:
+    assert periods_ahead(15.0, 5.0, measured=False) == 4
+    assert periods_ahead(15.0, 5.0, measured=True) == 5

@@ -59,13 +59,14 @@ def read_promise_inputs(
         return None
     known_s = context.act_price.start_up_s
     start_up_s = USUAL_START_UP_S if known_s is None else known_s
-    lead = max(1, math.ceil((start_up_s + period_s) / period_s - 1e-9))
+    announced = _announced(window[-len(series) :], len(series), period_s)
+    lead = periods_ahead(start_up_s, period_s, measured=not announced.rates_per_s)
     steps = planned_steps(lead, look_ahead_s / period_s)
     moments_s = np.arange(1.0 - len(series), steps[-1] + 1.0) * period_s + newest.at_s
     forecasters = (
         *USUAL_FORECASTERS,
         Calendar(tuple(calendar.usual_per_s(moments_s))),
-        _announced(window[-len(series) :], len(series), period_s),
+        announced,
     )
     level = planned_level(window, context.limits.share)
     ahead = load_ahead(series, steps, level, forecasters, lead)
@@ -78,6 +79,17 @@ def read_promise_inputs(
         waiting > newest.arrival_rate_per_s * context.limits.max_latency_s,
         level,
     )  # fmt: skip
+
+
+def periods_ahead(start_up_s: float, period_s: float, measured: bool) -> int:
+    """Periods until what is asked for in the next period serves, from the newest rate on.
+
+    A rate that was measured is the mean of a period, so it is half a period old; one that is
+    announced is not. Counted from now, a start-up that was seen to take one period would be two
+    periods ahead or three, as the clock happened to tick.
+    """
+    old_s = period_s / 2 if measured else 0.0
+    return max(1, math.ceil((start_up_s + period_s + old_s) / period_s - 1e-9))
 
 
 def _rate_per_s(seen: Observation) -> float:
