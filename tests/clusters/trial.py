@@ -133,11 +133,10 @@ def attached(manager: Manager, directory: Path) -> dict[str, float]:
         driver.until("another in its place", lambda: len(driver.executors) >= 2)
         took["rows equal after a killed executor"] = run.settle()
 
-        before = len(driver.executors)
         run.feeder.rate_per_s = CALM_PER_S
-        took["in"] = driver.until("executors given back", lambda: len(driver.executors) < before)
+        took["in"] = driver.until("executors given back", lambda: len(driver.executors) == LEAST)
         driver.until(
-            "their processes to end", lambda: len(executor_processes(driver.application)) < before
+            "their processes to end", lambda: len(executor_processes(driver.application)) == LEAST
         )
         assert any(act["done"] and "drained" in act["detail"] for act in driver.acts), driver.acts
         assert any(move["done"] and move["groups"] for move in driver.moves), driver.moves
