@@ -25,6 +25,7 @@ from penstock.spark import handles
 
 GROUPS = 6
 FILES = 24  # of a batch at most: twelve seconds of them
+TRIGGER = "4 seconds"  # so that batches of a few rows do not keep executors busy by themselves
 
 
 def main(directory: Path) -> None:
@@ -53,6 +54,7 @@ def main(directory: Path) -> None:
     )  # fmt: skip
     query = (
         counts.writeStream.outputMode("update").foreachBatch(write).queryName("plain")
+        .trigger(processingTime=TRIGGER)
         .option("checkpointLocation", str(directory / "checkpoint")).start()
     )  # fmt: skip
     options |= {"executors": tuple(options["executors"])}

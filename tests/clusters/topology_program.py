@@ -1,6 +1,6 @@
 """A topology of ours under `promise`, as a program of its own: DIRECTORY.
 
-Its rows are generated for a minute and a half; what a session needs for its cluster is in
+Its rows are generated for a minute; what a session needs for its cluster is in
 spark-defaults.conf, and `master` in master.txt. Prints a line of JSON for each batch and several
 times a second which executors there are. Ends when all rows are worked off.
 """
@@ -23,7 +23,7 @@ from penstock.spark.run.place import Place
 from penstock.workloads.generator import Generator
 from penstock.workloads.profiles import constant
 
-ROWS = 9_000
+ROWS = 6_000
 WATERMARK_S = 1
 ROW_S = 0.015  # 100 rows a second need one and a half executors
 STREAM = Generator(constant(100.0), keys=40, skew=1.0, seed=11, rows=ROWS, lanes=6, max_rows=1_200)

@@ -41,9 +41,9 @@ PLAIN = {
 }
 OPTIONS: Mapping[str, Any] = {
     "row_s": ROW_S, "max_latency": "20s", "executors": (LEAST, MOST), "period_s": 2.0,
-    "cooldown_out_s": 2.0, "cooldown_in_s": 2.0, "allocation_tolerance": 0.0,
+    "cooldown_out_s": 2.0, "cooldown_in_s": 2.0,
     # The policy that forgets soonest: here the cluster is on trial, and not how a load is foreseen.
-    "policy": "ds2", "scale_down_window_s": 5.0,
+    "policy": "ds2", "policy_options": {"scale_down_window_s": 4.0},
 }  # fmt: skip
 
 
