@@ -12,6 +12,7 @@ which shows that it works and nothing else.
 """
 
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -41,6 +42,7 @@ START_S = 20.0  # until a script has its first executor, about
 GOAL = "goal"  # all loads, but only what the goal compares: ours, and four executors
 CASES = (*ALL, GOAL, SHORT)
 OURS = "attached, promise"
+KEPT = Path("runs/elastic")  # histories of the newest run
 
 _DRA = "spark.dynamicAllocation."
 
@@ -109,13 +111,23 @@ def run(case: str = "") -> Iterator[dict[str, Any]]:
             about_s = whole.profile.duration_s + AFTER_S + START_S
             _say(f"{number} of {len(modes)}, {mode}: about {about_s:.0f} s ...")
             found[mode] = _measured(mode, whole, Path(folder) / str(number))
-            _say(f"{mode}: {found[mode]}")
+            _say(f"{mode}: {found[mode]}{_kept(mode, found[mode])}")
         history = found[OURS].history
         assert history is not None
         for part in whole.parts:
             yield from _compared(part.name, found)
             if case != SHORT:
                 yield from _simulated(part, found, history, whole)
+
+
+def _kept(mode: str, measured: Measured) -> str:
+    """Why it decided as it did can be asked later: `penstock why --history` what is kept."""
+    if measured.history is None:
+        return ""
+    KEPT.mkdir(parents=True, exist_ok=True)
+    kept = KEPT / f"{MODES[mode].policy}.sqlite"
+    shutil.copyfile(measured.history, kept)
+    return f"; its decisions: {kept}"
 
 
 def _compared(load: str, found: dict[str, Measured]) -> Iterator[dict[str, Any]]:
