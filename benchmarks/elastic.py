@@ -12,13 +12,14 @@ which shows that it works and nothing else.
 """
 
 import os
-import shutil
+import sqlite3
 import subprocess
 import sys
 import tempfile
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -126,7 +127,9 @@ def _kept(mode: str, measured: Measured) -> str:
         return ""
     KEPT.mkdir(parents=True, exist_ok=True)
     kept = KEPT / f"{MODES[mode].policy}.sqlite"
-    shutil.copyfile(measured.history, kept)
+    # Not the file alone: what was written last may stand in a log beside it.
+    with closing(sqlite3.connect(measured.history)) as ran, closing(sqlite3.connect(kept)) as copy:
+        ran.backup(copy)
     return f"; its decisions: {kept}"
 
 
