@@ -45,7 +45,7 @@ def test_only_what_needs_executors_is_unavailable_on_a_local_master(spark: Spark
 
 def test_a_changed_spark_is_reported_and_not_raised() -> None:
     gone = SimpleNamespace(
-        sparkContext=SimpleNamespace(master="spark://x", _jsc=None, _jvm=None),
+        sparkContext=SimpleNamespace(master="k8s://x", _jsc=None, _jvm=None),  # others have no pods
         conf=SimpleNamespace(get=lambda key, default: default),
     )
     broken = handles.probe(gone)  # type: ignore[arg-type]
