@@ -9,6 +9,7 @@ Run: python -m benchmarks toll_road, or python -m benchmarks.toll_road drs for o
 
 import json
 import math
+import os
 import subprocess
 import sys
 import tempfile
@@ -30,6 +31,7 @@ from penstock.spark.run.place import Place
 
 POLICIES = tuple(name for name in names() if name != "static")
 FIXED = "static-"
+BOUND_S = float(os.environ.get("TOLL_ROAD_BOUND_S", 10.0))
 LIMIT_S = 600
 RAMP = Path(__file__).parents[1] / "examples" / "scenarios" / "ramp.toml"
 
@@ -80,7 +82,7 @@ def one(policy: str) -> dict[str, Any]:
     with tempfile.TemporaryDirectory(prefix="penstock-toll-road-") as folder:
         out = Path(folder)
         gantries = demo_gantries()
-        topology = road(gantries, out)
+        topology = road(gantries, out, bound_s=BOUND_S)
         settings = demo_settings(name, out)
         if fixed != policy:
             settings = replace(settings, executors_min=int(fixed), executors_max=int(fixed))

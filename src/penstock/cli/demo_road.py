@@ -35,7 +35,9 @@ def demo_gantries() -> Gantries:
     return Gantries(BASE_RATE_PER_S)
 
 
-def road(gantries: Gantries, out: Path, lookup_wait_s: float = LOOKUP_WAIT_S) -> Topology:
+def road(
+    gantries: Gantries, out: Path, lookup_wait_s: float = LOOKUP_WAIT_S, bound_s: float = BOUND_S
+) -> Topology:
     """The demo's topology, reading and writing below a directory."""
     from penstock.model.route import Route
     from penstock.model.sinks import Files
@@ -50,13 +52,13 @@ def road(gantries: Gantries, out: Path, lookup_wait_s: float = LOOKUP_WAIT_S) ->
         lane_capacity=1.25 * gantries.base_rate_per_s,
         lanes_max=6,
         period="4s",
-        latency_bound=BOUND_S / 2,
+        latency_bound=bound_s / 2,
     )
     return toll_road(
         gantries.streams(str(declared), admission),
         Files(str(out / "tolls")),
         Files(str(out / "accidents")),
-        max_latency=f"{BOUND_S:g}s",
+        max_latency=f"{bound_s:g}s",
         route=Route("frequency-aware", key="key", partitions=8, top_k=20, period="8s", follow=True),
         lookup_wait_s=lookup_wait_s,
     )
