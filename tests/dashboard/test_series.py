@@ -2,7 +2,16 @@
 
 from contract.fakes import observation
 from dashboard.histories import period
-from penstock.dashboard.series import changed_places, columns, component_columns, load, thinned
+from penstock.control.records import DecisionRecord
+from penstock.dashboard.series import (
+    changed_places,
+    columns,
+    component_columns,
+    forecast_columns,
+    load,
+    thinned,
+)
+from penstock.model.decision import Decision, ScalingPlan
 from penstock.model.observation import ComponentObservation
 
 
@@ -39,3 +48,18 @@ def test_moves_are_groups_found_elsewhere_than_before() -> None:
 def test_without_executors_there_is_no_load() -> None:
     assert str(load(observation())) == "nan"
     assert str(columns([observation()])["latency_mean_s"]) == "[nan]"
+
+
+def test_what_is_foreseen_never_runs_backwards() -> None:
+    """24 s ahead until an executor's start-up is known, then 9 s: the newer word counts."""
+
+    def decided(at_s: float, ahead_s: float, rate_per_s: float) -> DecisionRecord:
+        plan = ScalingPlan({}, 2)
+        numbers = {"ahead_s": ahead_s, "load_per_s": rate_per_s}
+        return DecisionRecord(at_s, "promise", plan, Decision(plan, numbers=numbers), plan)
+
+    drawn = forecast_columns([decided(0, 24, 100), decided(3, 24, 200), decided(6, 9, 300)], 15.0)
+    assert drawn["at_s"] == [15.0]
+    assert drawn["rate_per_s"] == [300.0]
+    drawn = forecast_columns([decided(0, 9, 100), decided(3, 9, 200), decided(6, 24, 300)], 15.0)
+    assert drawn["at_s"] == [9.0, 12.0, 30.0]

@@ -24,7 +24,7 @@ from penstock.errors import InvalidInput
 MARK = ".penstock-demo"  # only a directory with this file is emptied for the next demo
 
 
-@with_settings(only=("policy", "policy-options"), defaults={"policy": "drs"})
+@with_settings(only=("policy", "policy-options"), defaults={"policy": "promise"})
 def demo(
     out: Annotated[
         Path, typer.Option("--out", help="Folder for the results, the history and report.html.")

@@ -4,7 +4,7 @@ The look-up waits and does not compute, so more executors help even where there 
 batch of this road costs a second and more there whatever is in it: back to back, batches would
 spend more on themselves than on rows, so one begins every two seconds at most. An executor that
 starts takes most of two cores for 6 to 8 s, during which results are late by as much. A bound of
-10 s leaves room for that; about half of it is what the policy plans for, as it plans for means.
+10 s leaves room for that; policies that plan for means get about half of it.
 """
 
 from __future__ import annotations

@@ -94,17 +94,31 @@ def forecast_columns(
     foreseen = [
         d for d in decisions if d.foreseen_rate_per_s is not None or "load_per_s" in d.numbers
     ]
-    foreseen = foreseen[:: max(1, -(-len(foreseen) // most))]
+    foreseen = _newest_words(foreseen[:: max(1, -(-len(foreseen) // most))], ahead_s)
 
     def column(name: str, otherwise: Callable[[DecisionRecord], float]) -> Column:
         return [float(d.numbers.get(name, otherwise(d))) for d in foreseen]
 
     return {
-        "at_s": [d.at_s + d.numbers.get("ahead_s", ahead_s) for d in foreseen],
+        "at_s": [_foreseen_for_s(d, ahead_s) for d in foreseen],
         "rate_per_s": column("load_per_s", lambda d: d.foreseen_rate_per_s or 0.0),
         "upper_per_s": column("load_upper_per_s", lambda _: math.nan),
         "latency_s": column("latency_expected_s", lambda _: math.nan),
     }
+
+
+def _foreseen_for_s(decision: DecisionRecord, ahead_s: float) -> float:
+    return decision.at_s + decision.numbers.get("ahead_s", ahead_s)
+
+
+def _newest_words(decisions: Sequence[DecisionRecord], ahead_s: float) -> list[DecisionRecord]:
+    """Without what was said of a moment before a later decision looked no further than there."""
+    kept, reached_s = list[DecisionRecord](), math.inf
+    for decision in reversed(decisions):
+        if _foreseen_for_s(decision, ahead_s) < reached_s:
+            kept.append(decision)
+            reached_s = _foreseen_for_s(decision, ahead_s)
+    return kept[::-1]
 
 
 def wanted_columns(
