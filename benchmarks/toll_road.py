@@ -4,12 +4,12 @@ Each run has a cluster of its own in a process of its own. What it published is 
 batch recomputation of the same rows, so a policy cannot be quick by being wrong. Policies have the
 options that the demo gives them; `rlearn` was trained by `penstock train` on the simulated ramp.
 
-Run: python -m benchmarks toll_road, or python -m benchmarks.toll_road drs for one of them.
+Run: python -m benchmarks toll_road, or python -m benchmarks.toll_road drs for one of them, and
+python -m benchmarks.toll_road drs 7 with a bound of 7 s.
 """
 
 import json
 import math
-import os
 import subprocess
 import sys
 import tempfile
@@ -31,7 +31,7 @@ from penstock.spark.run.place import Place
 
 POLICIES = tuple(name for name in names() if name != "static")
 FIXED = "static-"
-BOUND_S = float(os.environ.get("TOLL_ROAD_BOUND_S", 10.0))
+BOUND_S = 10.0
 LIMIT_S = 600
 RAMP = Path(__file__).parents[1] / "examples" / "scenarios" / "ramp.toml"
 
@@ -75,14 +75,14 @@ def _alone(policy: str) -> dict[str, Any]:
     return answer
 
 
-def one(policy: str) -> dict[str, Any]:
+def one(policy: str, bound_s: float = BOUND_S) -> dict[str, Any]:
     """A run of the demo's road under a policy, or with `static-N` executors."""
     fixed = policy.removeprefix(FIXED)
     name = policy if fixed == policy else "static"
     with tempfile.TemporaryDirectory(prefix="penstock-toll-road-") as folder:
         out = Path(folder)
         gantries = demo_gantries()
-        topology = road(gantries, out, bound_s=BOUND_S)
+        topology = road(gantries, out, bound_s=bound_s)
         settings = demo_settings(name, out)
         if fixed != policy:
             settings = replace(settings, executors_min=int(fixed), executors_max=int(fixed))
@@ -152,5 +152,5 @@ def _compared(sink: str, expected: DataFrame, published: DataFrame) -> int:
 
 
 if __name__ == "__main__":
-    found = one(sys.argv[1])
+    found = one(sys.argv[1], *map(float, sys.argv[2:3]))
     print(json.dumps({k: None if v != v or v in (math.inf,) else v for k, v in found.items()}))
