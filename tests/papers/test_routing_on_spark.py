@@ -26,7 +26,7 @@ def test_r4_compares_with_the_baseline_of_each_route(
 
     monkeypatch.setattr(lanes, "lane_costs", costs)
     said: list[str] = []
-    claim = r4.claim(NO_SESSION, tmp_path, [1, 2], 3, said.append)
+    claim = r4.judge(NO_SESSION, tmp_path, [1, 2], 3, said.append)
     assert claim.where == "spark"
     assert claim.holds == holds  # 10% is too much for panes
     assert claim.numbers["extra"]["rate-aware panes"][0] == pytest.approx(extra)
@@ -48,7 +48,7 @@ def test_r5_sees_even_tasks_and_shorter_latency(
         return DealtRun(arrival_s, latency_s, np.zeros(8, np.int64), task, np.zeros(8), busy_s)
 
     monkeypatch.setattr(dealing, "dealt_run", run)
-    claim = r5.claim(NO_SESSION, tmp_path, [1, 2], 0.05, lambda _: None)
+    claim = r5.judge(NO_SESSION, tmp_path, [1, 2], 0.05, lambda _: None)
     assert claim.holds
     assert claim.numbers["latency_lower"][0] == [0.5, 0.0]
     assert claim.numbers["busy_deviation"]["zipf osg"][0] == 0.0
@@ -68,7 +68,7 @@ def test_r1_compares_what_tasks_are_dealt_over_a_round(
         return dealt
 
     monkeypatch.setattr(panes, "pane_loads", loads)
-    claim = r1.claim(NO_SESSION, tmp_path, [1, 2], 120, lambda _: None)
+    claim = r1.judge(NO_SESSION, tmp_path, [1, 2], 120, lambda _: None)
     assert claim.numbers["rate_aware"] == [0.0, 0.0]
     assert claim.numbers["plain"][0] == pytest.approx(np.std([1] * 15 + [5]) / 1.25)
     assert "not so: plain about 60%" in claim.reason

@@ -8,6 +8,7 @@ from matplotlib.figure import Figure
 from pyspark.sql import SparkSession
 
 from experiments.claim import Claim, judged, save_figure
+from experiments.on_spark import reporter, spark_session
 from experiments.routing.on_spark import panes
 from experiments.routing.trials.balance import NODES
 from experiments.statistics import spread
@@ -17,9 +18,18 @@ from penstock.routing.panes import RECENT_PANES
 
 METHODS = ("rate-aware-panes", "panes")
 ABOUT = 0.10
+SECONDS, QUICK_SECONDS = 400, 120
 
 
-def claim(
+def claim(folder: Path, seeds: Sequence[int], quick: bool) -> Claim:
+    """In a session of its own."""
+    with spark_session("routing-R1", "local[2]") as session:
+        return judge(
+            session, folder, seeds, QUICK_SECONDS if quick else SECONDS, reporter("routing")
+        )
+
+
+def judge(
     session: SparkSession,
     folder: Path,
     seeds: Sequence[int],

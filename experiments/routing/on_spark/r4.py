@@ -9,6 +9,7 @@ from matplotlib.figure import Figure
 from pyspark.sql import SparkSession
 
 from experiments.claim import Claim, judged, save_figure
+from experiments.on_spark import reporter, spark_session
 from experiments.routing.claims.r4 import BOUNDS, PAPER, ZIPF
 from experiments.routing.on_spark import lanes
 from experiments.routing.on_spark.lanes import LaneCost
@@ -20,9 +21,16 @@ _KINDS = {"int64": "BIGINT", "text": "STRING"}
 _REST = "vehicle BIGINT, long DOUBLE, lat DOUBLE, speed DOUBLE"
 _TIMED = {"time": "time", "window": "2s", "slide": "1s", "partitions": NODES}
 Pair = tuple[LaneCost, LaneCost]
+TURNS, QUICK_TURNS = 6, 3
 
 
-def claim(
+def claim(folder: Path, seeds: Sequence[int], quick: bool) -> Claim:
+    """In a session of its own."""
+    with spark_session("routing-R4", "local[1]") as session:
+        return judge(session, folder, seeds, QUICK_TURNS if quick else TURNS, reporter("routing"))
+
+
+def judge(
     session: SparkSession,
     folder: Path,
     seeds: Sequence[int],

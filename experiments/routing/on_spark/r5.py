@@ -11,6 +11,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from experiments.claim import Claim
+from experiments.on_spark import reporter, spark_session
 from experiments.routing.claims.r5 import METHODS, VALUES, claim_of
 from experiments.routing.on_spark import dealing
 from experiments.routing.on_spark.dealing import Phase
@@ -29,9 +30,16 @@ WHY = (
     "their sums differ by less than single rows do, and waiting for the next batch, which no "
     "routing shortens, is a part of every latency."
 )
+SHRINK, QUICK_SHRINK = 0.1, 0.05  # of the phases
 
 
-def claim(
+def claim(folder: Path, seeds: Sequence[int], quick: bool) -> Claim:
+    """In a session of its own."""
+    with spark_session("routing-R5", "local[8]") as session:
+        return judge(session, folder, seeds, QUICK_SHRINK if quick else SHRINK, reporter("routing"))
+
+
+def judge(
     session: SparkSession,
     folder: Path,
     seeds: Sequence[int],
