@@ -70,8 +70,8 @@ bench: $(STAMP) ## All benchmarks, or one with NAME=...; one JSON object a line
 bench-elastic: $(STAMP) ## A plain script with and without attach, beside dynamic allocation and fixed sizes
 	@$(BIN)/python -m benchmarks elastic
 
-bench-flink: $(STAMP) ## The same Nexmark queries by Flink SQL, in an environment of its own
-	@PENSTOCK_FLINK_PYTHON="$$(scripts/flink-env.sh $(BIN)/python || true)" $(BIN)/python -m benchmarks flink
+bench-flink: $(STAMP) ## Flink beside us, in an environment of its own: Nexmark and the ramp (CASE=nexmark or elastic for one)
+	@PENSTOCK_FLINK_PYTHON="$$(scripts/flink-env.sh $(BIN)/python || true)" $(BIN)/python -m benchmarks flink$(if $(CASE),:$(CASE))
 
 arena: $(STAMP) ## All policies over the loads that are only reported on, beside one who knows the load
 	@$(BIN)/penstock arena benchmarks/arena/report/*.toml $(ARGS)

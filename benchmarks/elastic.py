@@ -111,7 +111,7 @@ def run(case: str = "") -> Iterator[dict[str, Any]]:
         for number, mode in enumerate(modes, 1):
             about_s = whole.profile.duration_s + AFTER_S + START_S
             _say(f"{number} of {len(modes)}, {mode}: about {about_s:.0f} s ...")
-            found[mode] = _measured(mode, whole, Path(folder) / str(number))
+            found[mode] = measure(mode, whole, Path(folder) / str(number))
             _say(f"{mode}: {found[mode]}{_kept(mode, found[mode])}")
         history = found[OURS].history
         assert history is not None
@@ -174,7 +174,7 @@ def _say(text: str) -> None:
     print(f"benchmarks: elastic, {text}", file=sys.stderr, flush=True)
 
 
-def _measured(mode: str, whole: Course, where: Path) -> Measured:
+def measure(mode: str, whole: Course, where: Path) -> Measured:
     given = MODES[mode]
     for name in ("in", "conf"):
         (where / name).mkdir(mode=0o700, parents=True)
@@ -184,7 +184,7 @@ def _measured(mode: str, whole: Course, where: Path) -> Measured:
         duration_s = whole.profile.duration_s + AFTER_S
         program = _start(given, where, duration_s)
         _until_executors(cluster, program)
-        fed = _Fed(where / "in", whole.profile)
+        fed = Fed(where / "in", whole.profile)
         fed.start()
         at_s, executors = _watch(cluster, program, duration_s)
         fed.join()
@@ -198,7 +198,7 @@ def _measured(mode: str, whole: Course, where: Path) -> Measured:
     )
 
 
-def _load(part: Part, rows: Delivered, fed: "_Fed", executor_s: float) -> Load:
+def _load(part: Part, rows: Delivered, fed: "Fed", executor_s: float) -> Load:
     arrived_s = rows.arrived_s - fed.began_s
     here = (arrived_s >= part.begins_s) & (arrived_s < part.ends_s)
     waited_s = (rows.committed_s - rows.arrived_s)[here]
@@ -247,7 +247,7 @@ def _until_executors(cluster: EmbeddedCluster, program: "subprocess.Popen[bytes]
         time.sleep(POLL_S)
 
 
-class _Fed(threading.Thread):
+class Fed(threading.Thread):
     """Writes files of rows as the load says, each row with the time its file appeared."""
 
     def __init__(self, where: Path, rate: RateProfile) -> None:

@@ -1,7 +1,9 @@
-"""The same Nexmark queries over the same CSV files by Flink SQL: one job there, one topology here.
+"""Flink beside us: Nexmark's queries for throughput, and the ramp of the elastic benchmark.
 
-Run: make bench-flink, which makes an environment with apache-flink first. Both sides have two slots
-of this machine, start cold, and write what they append to files.
+Run: make bench-flink, which makes an environment with apache-flink first; CASE=nexmark or elastic
+for one of both. Nexmark: the same queries over the same CSV files by Flink SQL, one job there, one
+topology here; both sides have two slots of this machine, start cold, and write what they append to
+files.
 """
 
 import json
@@ -13,33 +15,44 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from benchmarks import _flink_elastic
 from benchmarks.nexmark import EVENTS, FILES, PER_S, TOGETHER
 from benchmarks.nexmark.events import Events
 
 PYTHON = "PENSTOCK_FLINK_PYTHON"
+NEXMARK, ELASTIC = "nexmark", "elastic"
+CASES = (NEXMARK, ELASTIC)
 WORKER = Path(__file__).parent / "nexmark" / "flink_worker.py"
 
 
-def run() -> Iterator[dict[str, Any]]:
-    """Seconds of Flink over ours; nothing where Flink is not there."""
+def run(case: str = "") -> Iterator[dict[str, Any]]:
+    """Flink as baseline, ours; nothing where Flink is not there."""
     python = os.environ.get(PYTHON)
     if not python:
         print(f"benchmarks: flink skipped: {PYTHON} names no Python with apache-flink; "
               "`make bench-flink` makes one.", file=sys.stderr)  # fmt: skip
         return
     with tempfile.TemporaryDirectory(prefix="penstock-flink-") as folder:
-        events = Path(folder) / "events"
-        Events(per_s=PER_S).write(events, EVENTS, FILES, csv=True)
-        theirs = _took([python, WORKER, events, Path(folder) / "flink", *TOGETHER])
-        worker = [sys.executable, "-m", "benchmarks.nexmark.worker", "penstock"]
-        ours = _took([*worker, events, Path(folder) / "penstock", *TOGETHER])
-        yield {
-            "name": "flink/nexmark", "baseline": round(theirs, 1), "ours": round(ours, 1),
-            "unit": "s", "ratio": round(theirs / ours, 2),
-            "conditions": f"{len(TOGETHER)} queries ({', '.join(TOGETHER)}) over {EVENTS:,} events "
-            f"in {FILES} CSV files, two slots, cold; Flink {_version(python)} as one SQL job, "
-            f"which takes all files at once, Penstock one a batch; rows are not compared",
-        }  # fmt: skip
+        if case in ("", NEXMARK):
+            yield _nexmark(python, Path(folder))
+        if case in ("", ELASTIC):
+            yield from _flink_elastic.run(python, Path(folder))
+
+
+def _nexmark(python: str, folder: Path) -> dict[str, Any]:
+    """Seconds of Flink over ours."""
+    events = folder / "events"
+    Events(per_s=PER_S).write(events, EVENTS, FILES, csv=True)
+    theirs = _took([python, WORKER, events, folder / "flink", *TOGETHER])
+    worker = [sys.executable, "-m", "benchmarks.nexmark.worker", "penstock"]
+    ours = _took([*worker, events, folder / "penstock", *TOGETHER])
+    return {
+        "name": "flink/nexmark", "baseline": round(theirs, 1), "ours": round(ours, 1),
+        "unit": "s", "ratio": round(theirs / ours, 2),
+        "conditions": f"{len(TOGETHER)} queries ({', '.join(TOGETHER)}) over {EVENTS:,} events "
+        f"in {FILES} CSV files, two slots, cold; Flink {_version(python)} as one SQL job, "
+        f"which takes all files at once, Penstock one a batch; rows are not compared",
+    }  # fmt: skip
 
 
 def _took(command: list[Any]) -> float:
