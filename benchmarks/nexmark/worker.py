@@ -26,17 +26,21 @@ def main(mode: str, events: Path, out: Path, names: list[str]) -> dict[str, floa
         made = topology(names, events, out)
         made.run(once=True, checkpoint=out / "checkpoint", key_groups=KEY_GROUPS, master="local[2]")
     else:
-        spark = _defaults() if mode == "defaults" else build_session("plain", key_groups=KEY_GROUPS)
+        spark = plain_session(mode)
         for query in start_plain(spark, names, events, out):
             query.awaitTermination()
         spark.stop()
     return {
-        "seconds": time.monotonic() - began_s, "cpu_s": _cpu_s(),
+        "seconds": time.monotonic() - began_s, "cpu_s": cpu_s(),
         "state_bytes": sum(f.stat().st_size for f in out.rglob("checkpoint*/**/state/**/*.*")),
     }  # fmt: skip
 
 
-def _defaults() -> SparkSession:
+def plain_session(mode: str) -> SparkSession:
+    """With Spark's defaults, or tuned as sessions of ours are."""
+    if mode != "defaults":
+        return build_session("plain", key_groups=KEY_GROUPS)
+    os.environ["PYSPARK_PYTHON"] = sys.executable
     quiet = {"spark.ui.enabled": "false", "spark.sql.session.timeZone": "UTC"}
     builder = SparkSession.builder.master("local[2]").appName("plain")
     for key, value in quiet.items():
@@ -44,7 +48,7 @@ def _defaults() -> SparkSession:
     return builder.getOrCreate()
 
 
-def _cpu_s() -> float:
+def cpu_s() -> float:
     """Of this process, of the JVM that it started, and of the workers that the JVM had."""
     gateway = SparkContext._gateway
     assert gateway is not None

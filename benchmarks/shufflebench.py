@@ -1,0 +1,68 @@
+"""ShuffleBench's job: plain Spark with its defaults, tuned as our sessions are, and a topology.
+
+Run: make bench NAME=shufflebench. All three call the same two functions over the same files, with
+two slots, each in a process of its own; what comes out must be equal.
+"""
+
+import json
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.dataset as ds
+
+from benchmarks._shufflebench_job import RECORD_BYTES, RULES, SELECTIVITY, write
+from benchmarks.nexmark.worker import MODES
+
+RECORDS, FILES = 100_000, 5
+# Spark's own sink and ours write times in different ways.
+MOMENT = pa.timestamp("us", "UTC")
+EVENT = pa.schema(
+    [("consumer", pa.int32()), ("checksum", pa.int64()), ("first", MOMENT), ("last", MOMENT)]
+)
+
+
+def run() -> Iterator[dict[str, Any]]:
+    """Seconds of the plain queries over those of the topology."""
+    with tempfile.TemporaryDirectory(prefix="penstock-shufflebench-") as made:
+        folder = Path(made)
+        write(folder / "records", RECORDS, FILES)
+        took = {mode: _took(mode, folder) for mode in MODES}
+        equal = len({_events(folder / mode / "events") for mode in MODES}) == 1
+    conditions = (
+        f"{RECORDS:,} records of {RECORD_BYTES} B in {FILES} files, one a batch, {RULES:,} "
+        f"consumers that take {SELECTIVITY:.0%} together, local[2], cold; events equal: {equal}; "
+        + "; ".join(
+            f"{mode}: {RECORDS / one['seconds']:,.0f} records/s, {one['cpu_s']:.0f} s of CPU"
+            for mode, one in took.items()
+        )
+    )
+    ours = took[MODES[-1]]["seconds"]
+    for mode in MODES[:-1]:
+        baseline = took[mode]["seconds"]
+        yield {
+            "name": f"shufflebench/{mode}", "baseline": round(baseline, 1), "ours": round(ours, 1),
+            "unit": "s", "ratio": round(baseline / ours, 2), "conditions": conditions,
+        }  # fmt: skip
+
+
+def _took(mode: str, folder: Path) -> dict[str, float]:
+    print(f"benchmarks: shufflebench, {mode} ...", file=sys.stderr, flush=True)
+    command = [sys.executable, "-m", "benchmarks._shufflebench_job", mode]
+    done = subprocess.run(
+        [*command, folder / "records", folder / mode], capture_output=True, text=True, check=False
+    )
+    if done.returncode:
+        raise RuntimeError(f"{mode} failed: {done.stderr[-2000:]}")
+    found: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
+    return found
+
+
+def _events(folder: Path) -> tuple[tuple[Any, ...], ...]:
+    files = [str(file) for file in folder.rglob("*.parquet")]
+    rows = ds.dataset(files).to_table(columns=list(EVENT.names))
+    return tuple(sorted(zip(*rows.cast(EVENT).to_pydict().values(), strict=True)))
