@@ -6,9 +6,6 @@ from pathlib import Path
 import numpy as np
 from matplotlib.figure import Figure
 
-from experiments.admission.on_spark.race import (
-    Race,
-)
 from experiments.admission.on_spark.strategies import (
     LOAD_LEVEL,
     ORDER,
@@ -18,6 +15,7 @@ from experiments.admission.on_spark.strategies import (
     mean,
     order_parts,
     shown,
+    six_workloads,
 )
 from experiments.admission.trials.lanes import simulate
 from experiments.admission.workloads.streams import (
@@ -30,8 +28,9 @@ from penstock.admission.registry import STRATEGIES
 SIM_PERIODS = 42
 
 
-def claim(races: Mapping[str, list[Race]], folder: Path) -> Claim:
+def claim(folder: Path, seeds: tuple[int, ...], quick: bool) -> Claim:
     """DRF-M, ARD and PAR on the six workloads."""
+    races = six_workloads(seeds, quick)
     moved = {w: {n: mean(races[w], "redirected", n) for n in ORDER} for w in races}
     parts = order_parts(moved)
     parts |= {f"{w}: par moves most of {STREAMS}": moved[w]["par"] > STREAMS / 2 for w in races}

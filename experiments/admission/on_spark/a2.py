@@ -1,22 +1,21 @@
 """A2 on Spark: rows queued at streams, and latency."""
 
-from collections.abc import Mapping
+from pathlib import Path
 
-from experiments.admission.on_spark.race import (
-    Race,
-)
 from experiments.admission.on_spark.strategies import (
     ORDER,
     lateness,
     mean,
     order_parts,
     shown,
+    six_workloads,
 )
 from experiments.claim import Claim, judged
 
 
-def claim(races: Mapping[str, list[Race]]) -> Claim:
+def claim(_folder: Path, seeds: tuple[int, ...], quick: bool) -> Claim:
     """DRF-M, ARD and PAR on the six workloads."""
+    races = six_workloads(seeds, quick)
     queued = {w: {n: mean(races[w], "queued", n) for n in ORDER} for w in races}
     latency = {w: {n: mean(races[w], "latency", n) for n in ORDER} for w in races}
     parts = {f"queued rows: {name}": holds for name, holds in order_parts(queued).items()}

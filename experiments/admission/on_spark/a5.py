@@ -15,17 +15,20 @@ from experiments.admission.on_spark.strategies import (
     MOST,
     SCALE,
     mean,
+    rising_races,
     source_name,
 )
 from experiments.admission.on_spark.whole import MOST as MOST_EXECUTORS
-from experiments.admission.on_spark.whole import WAYS, Outcome
+from experiments.admission.on_spark.whole import WAYS, Outcome, all_ways
 from experiments.claim import Claim, judged, save_figure
 
 STATIC = f"static {MOST_EXECUTORS}"
 
 
-def claim(races: Sequence[Race], whole: Sequence[Mapping[str, Outcome]], folder: Path) -> Claim:
+def claim(folder: Path, seeds: tuple[int, ...], quick: bool) -> Claim:
     """DRF-M, ARD and what stays: lanes alone, then with executors behind them."""
+    whole = [all_ways(seed, quick) for seed in seeds]
+    races = rising_races(seeds, quick)
     names = ("drf-m", "ard", "static")
     late = {n: mean(races, "late", n) for n in names}
     latency = {n: mean(races, "latency", n) for n in names}
