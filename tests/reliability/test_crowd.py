@@ -50,14 +50,18 @@ def files(folder: Path) -> Append:
     return append
 
 
-@pytest.mark.parametrize("count", [FEW, pytest.param(MANY, marks=pytest.mark.long)])
-def test_a_crowd_of_files(room: Path, clock: Clock, count: int) -> None:
+@pytest.mark.parametrize(
+    ("count", "seed"),
+    [(FEW, 1), *(pytest.param(FEW, seed, marks=pytest.mark.long) for seed in range(2, 12)),
+     pytest.param(MANY, 3, marks=pytest.mark.long)],
+)  # fmt: skip
+def test_a_crowd_of_files(room: Path, clock: Clock, count: int, seed: int) -> None:
     options = {"directory": str(room / "in"), "format": "json", "pattern": "*"}
 
     def make() -> Backend:
         return FilesBackend.from_options(options)
 
-    _survive(room, clock, make, files(room / "in"), count)
+    _survive(room, clock, make, files(room / "in"), count, seed)
 
 
 @pytest.fixture
@@ -94,11 +98,12 @@ def test_a_crowd_of_redis_streams(
 
 
 def _survive(
-    folder: Path, clock: Clock, make: Callable[[], Backend], append: Append, count: int
-) -> None:
+    folder: Path, clock: Clock, make: Callable[[], Backend], append: Append, count: int,
+    seed: int = 3,
+) -> None:  # fmt: skip
     """The course of a minute: what comes, what bursts, what leaves, and how late it is read."""
     lane_per_s = max(60, count * RATE_PER_S // 20)  # some tens of lanes, however many streams
-    crowd = Crowd(folder, clock, make, append, RATE_PER_S, lane_per_s, random.Random(3))
+    crowd = Crowd(folder, clock, make, append, RATE_PER_S, lane_per_s, random.Random(seed))
     crowd.write({f"s{n}": BACKLOG for n in range(count)})
     late = {}
     for second in range(60):
