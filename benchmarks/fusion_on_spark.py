@@ -64,10 +64,10 @@ def road(rate_per_s: int, batches: int = BATCHES) -> Topology:
     return linear_road(reports, Memory(), Memory(), windows=Windows(), max_latency="60s")
 
 
-def chain(rate_per_s: int) -> Topology:
+def chain(rate_per_s: int, batches: int = BATCHES) -> Topology:
     """Two keyed aggregations, one after the other."""
     made = Topology("chained", max_latency="60s")
-    made.source("reports", stream(rate_per_s))
+    made.source("reports", stream(rate_per_s, batches))
     made.add(
         "positions",
         "SELECT key AS vehicle, key % 200 AS segment, value, at FROM reports",

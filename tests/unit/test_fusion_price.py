@@ -3,7 +3,15 @@
 import pytest
 from pyspark.sql.types import LongType, StructField, StructType, TimestampType
 
-from penstock.fusion.price import Price, Workflow, foretell, shuffle_plan
+from penstock.fusion.price import (
+    Price,
+    StageCosts,
+    Workflow,
+    foretell,
+    shuffle_plan,
+    stage_costs,
+)
+from penstock.model.observation import Observation, StageWork
 from penstock.spark.run.fusion_price import row_bytes
 
 KEYS = {"cut": (), "by_key": ("a", "b"), "by_b": ("b",)}
@@ -24,10 +32,46 @@ def test_a_chain_saves_a_stage_and_the_rows_between() -> None:
     assert (alone.rows(1.0), fused.rows(1.0)) == (1900.0, 1000.0)
     # Of 1,900 rows 950 were left when they were sent: half of each shuffle.
     now = Price(rows=950.0, size_bytes=(500 * 80 + 450 * 60) / 2, batch_s=1.0)
-    then = foretell(now, alone, fused, key_groups=8, task_s=0.03, slots=2)
+    then = foretell(now, alone, fused, 8, StageCosts(task_s=0.03, row_s=0.0), slots=2)
     assert then.rows == 1000.0  # nothing merges rows before they enter a component
     assert then.size_bytes == pytest.approx(1000 * 40 / 2)  # compressed as well as now
     assert then.batch_s == pytest.approx(1.0 - 8 * 0.03 / 2)
+
+
+def test_rows_that_nothing_merges_any_more_come_to_state_one_by_one() -> None:
+    alone, fused = shuffle_plan(CHAIN, []), shuffle_plan(CHAIN, FUSED)
+    assert (alone.rows_to_state(0.5), fused.rows_to_state(0.5)) == (950.0, 1900.0)
+    now = Price(rows=950.0, size_bytes=1e4, batch_s=1.0)
+    then = foretell(now, alone, fused, 8, StageCosts(task_s=0.0, row_s=1e-4), slots=2)
+    assert then.batch_s == pytest.approx(1.0 + 950 * 1e-4 / 2)
+    # Where nothing is merged now, nothing is lost.
+    whole = Price(rows=1900.0, size_bytes=1e4, batch_s=1.0)
+    then = foretell(whole, alone, fused, 8, StageCosts(task_s=0.0, row_s=1e-4), slots=2)
+    assert then.batch_s == 1.0
+
+
+def stages(*seen: StageWork) -> Observation:
+    return Observation(5.0, 5.0, 100.0, 0.0, stages=seen)
+
+
+def test_what_state_takes_of_a_task_is_no_cost_of_its_stage() -> None:
+    source = StageWork("rows", 2, rows=0, task_s=9.0)
+    between = StageWork("by_key", 8, rows=1000, task_s=0.24)
+    first = StageWork("by_key", 8, 1000, task_s=1.0, update_s=0.5, state_s=0.84, states=1)
+    second = StageWork("by_b", 8, 600, task_s=0.6, update_s=0.14, state_s=0.4, states=1)
+    found = stage_costs([stages(source, between, first, second)])
+    assert found is not None
+    assert found.task_s == pytest.approx((0.24 + 0.16 + 0.2) / 24)
+    assert found.row_s == pytest.approx(0.64 / 1600)
+
+
+def test_stages_with_several_states_tell_only_where_there_are_no_others() -> None:
+    one = StageWork("a", 4, 100, task_s=0.4, update_s=0.1, state_s=0.2, states=1)
+    two = StageWork("b", 4, 100, task_s=0.4, update_s=0.3, state_s=0.5, states=2)
+    assert stage_costs([stages(one, two)]) == stage_costs([stages(one)])
+    # Their times overlap, so that they may seem to take more than the tasks did.
+    assert stage_costs([stages(two)]) == StageCosts(0.0, pytest.approx(0.3 / 100))
+    assert stage_costs([stages()]) is None
 
 
 def test_branches_share_the_shuffle_of_a_node_that_is_divided_once() -> None:

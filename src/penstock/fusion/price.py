@@ -3,7 +3,9 @@
 The cost model of Guo and Zhou 2017 counts rows between operators. On Spark some of these are merged
 before they are sent, rows are of unlike sizes, and each shuffle is a stage with a task for each key
 group, which costs time whatever its rows. What was measured of the present plan says how much rows
-shrink, how well they are compressed, and what a task without much to do takes.
+shrink, how well they are compressed, what a task takes besides its state, and what a row takes that
+is merged with it. Fusing saves the tasks of a stage but not their state, which the tasks of the
+component keep instead; and rows that were merged before they were sent come to state one by one.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -13,7 +15,7 @@ from statistics import median
 import numpy as np
 
 from penstock.fusion.shuffles import Key
-from penstock.model.observation import Observation
+from penstock.model.observation import Observation, StageWork
 
 Edge = tuple[str, str]  # from a source where the first is no operator
 
@@ -49,11 +51,29 @@ class Sent:
 
 
 @dataclass(frozen=True)
+class StageCosts:
+    """What a task takes besides its state, and what a row takes that is merged with state."""
+
+    task_s: float
+    row_s: float
+
+
+@dataclass(frozen=True)
 class ShufflePlan:
-    """The shuffles of a plan, and its stages that have a task for each key group."""
+    """The shuffles of a plan, its stages that have a task for each key group, and what they merge.
+
+    Of `whole_rows` each comes to its operator as it is; `merged_rows` are counted before they are
+    merged with those of the same task.
+    """
 
     sent: tuple[Sent, ...]
     stages: int
+    whole_rows: float = 0.0
+    merged_rows: float = 0.0
+
+    def rows_to_state(self, merged_share: float) -> float:
+        """Rows that operators with a key get, where so many of those that are merged are left."""
+        return self.whole_rows + merged_share * self.merged_rows
 
     def rows(self, merged_share: float) -> float:
         """Rows sent, where so many of those that are merged are left."""
@@ -88,6 +108,10 @@ def shuffle_plan(flow: Workflow, groups: Iterable[Collection[str]]) -> ShufflePl
     within = [frozenset(group) for group in groups]
     sent: list[Sent] = []
     stages, lifted = 0, set[str]()
+    keyed = [edge for edge in flow.edges if flow.keys.get(edge[1])]
+    merging = [e for e in keyed if e[1] not in inside and e[1] not in flow.exact]
+    merged_rows = sum(flow.rows[edge] for edge in merging)
+    whole_rows = sum(flow.rows[edge] for edge in keyed) - merged_rows
     for members, whole in zip(fused, within, strict=True):
         entering = [e for e in flow.edges if e[1] in members and e[0] not in whole]
         taken: set[str] = set()
@@ -112,20 +136,22 @@ def shuffle_plan(flow: Workflow, groups: Iterable[Collection[str]]) -> ShufflePl
         if node not in lifted:
             rows = max((flow.rows[e] for e in flow.edges if e[0] == node), default=0.0)
             sent.append(Sent(rows, flow.row_bytes[node], merged=False))
-    return ShufflePlan(tuple(sent), stages)
+    return ShufflePlan(tuple(sent), stages, whole_rows, merged_rows)
 
 
 def foretell(
-    now: Price, present: ShufflePlan, wanted: ShufflePlan, key_groups: int, task_s: float,
+    now: Price, present: ShufflePlan, wanted: ShufflePlan, key_groups: int, costs: StageCosts,
     slots: int,
 ) -> Price:  # fmt: skip
-    """The price of another plan, from that of the present one and the time of a light task."""
+    """The price of another plan, from that of the present one and what its stages cost."""
     raw = present.rows(0.0)
     merged = present.rows(1.0) - raw
     share = float(np.clip((now.rows - raw) / merged, 0.0, 1.0)) if merged > 0 else 1.0
     plain = present.plain_bytes(share)
     packed = now.size_bytes / plain if plain > 0 else 1.0
-    saved_s = (present.stages - wanted.stages) * key_groups * task_s / max(slots, 1)
+    saved_tasks = (present.stages - wanted.stages) * key_groups
+    more_rows = wanted.rows_to_state(share) - present.rows_to_state(share)
+    saved_s = (saved_tasks * costs.task_s - more_rows * costs.row_s) / max(slots, 1)
     return Price(
         wanted.rows(share),
         wanted.plain_bytes(share) * packed,
@@ -146,17 +172,23 @@ def measured_price(window: Sequence[Observation]) -> Price | None:
     return Price(rows, size, batch_s)
 
 
-def light_task_s(window: Sequence[Observation]) -> float:
-    """What a task takes where a component has least to do; NaN where no work was seen."""
-    found: list[float] = []
-    for one in window:
-        if one.batches is None or not one.batches.count:
-            continue
-        means = [
-            float(np.nanmean(part.key_groups.load_s)) / one.batches.count
-            for part in one.components
-            if part.key_groups is not None and len(part.key_groups.load_s)
-        ]
-        if means:
-            found.append(min(means))
-    return median(found) if found else float("nan")
+def stage_costs(window: Sequence[Observation]) -> StageCosts | None:
+    """Medians over the batches of a window; None where no stage was measured.
+
+    Times of several states in one stage overlap, so those with one or none are taken if there are.
+    """
+    batches = [[stage for stage in one.stages if stage.rows] for one in window]
+    apart = [[stage for stage in stages if stage.states <= 1] for stages in batches]
+    seen = [_costs(stages) for stages in (apart if any(apart) else batches) if stages]
+    if not seen:
+        return None
+    return StageCosts(median(one.task_s for one in seen), median(one.row_s for one in seen))
+
+
+def _costs(stages: Sequence[StageWork]) -> StageCosts:
+    rest_s = sum(max(stage.task_s - stage.state_s, 0.0) for stage in stages)
+    rows = sum(stage.rows for stage in stages if stage.states)
+    update_s = sum(stage.update_s for stage in stages)
+    return StageCosts(
+        rest_s / sum(stage.tasks for stage in stages), update_s / rows if rows else 0.0
+    )

@@ -163,6 +163,24 @@ class Shuffles:
 
 
 @dataclass(frozen=True)
+class StageWork:
+    """The tasks of one stage in a batch; each branch of a union at its end is one of its own.
+
+    Of `task_s`, all tasks from launch to end, `update_s` went by until all rows were merged with
+    state, and `state_s` until it was also searched for what is over, and committed. The rest went
+    to launching tasks, opening shuffles and writing to them.
+    """
+
+    component: str
+    tasks: int
+    rows: int  # that they read from shuffles
+    task_s: float
+    update_s: float = 0.0
+    state_s: float = 0.0
+    states: int = 0  # stateful operators in it; the times of several overlap
+
+
+@dataclass(frozen=True)
 class RouteObservation:
     """The tasks that a source's rows were routed to in the newest batch, by their number."""
 
@@ -264,6 +282,7 @@ class Observation:
     decided: tuple[RoomDecision, ...] = ()  # since the observation before; kept as decisions
     flows: Flows = Flows()  # where they are counted; not kept in the history
     shuffles: Shuffles | None = None  # not kept in the history either
+    stages: tuple[StageWork, ...] = ()  # of the newest batch; not kept in the history either
     sinks: tuple[SinkObservation, ...] = ()  # where there are several
     foreseen: bool = False  # rates are those expected soon; all else is what was measured
 
