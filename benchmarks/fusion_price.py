@@ -30,7 +30,7 @@ from penstock.spark.run.together import Pace, RunningTopology
 RATE_PER_S = 6_000
 WITHIN = 0.2
 BATCHES = 10  # of a run; the first of each is not counted
-WARM_UPS = 2  # turns of one run each, unfused and fused, until Spark has compiled both
+WARM_UPS = 1  # turns of one run each, unfused and fused, in which Spark compiles both
 TURNS = 4  # that count
 SPARE = 2  # turns more, for those of which nothing was measured
 SEEDS = {"random": (1, 2, 3), "others": (6, 8, 9, 11)}

@@ -38,39 +38,40 @@ def test_a_chain_saves_a_stage_and_the_rows_between() -> None:
     assert then.batch_s == pytest.approx(1.0 - 8 * 0.03 / 2)
 
 
-def test_rows_that_nothing_merges_any_more_come_to_state_one_by_one() -> None:
+def test_rows_that_nothing_merges_any_more_are_sent_one_by_one() -> None:
     alone, fused = shuffle_plan(CHAIN, []), shuffle_plan(CHAIN, FUSED)
-    assert (alone.rows_to_state(0.5), fused.rows_to_state(0.5)) == (950.0, 1900.0)
-    now = Price(rows=950.0, size_bytes=1e4, batch_s=1.0)
-    then = foretell(now, alone, fused, 8, StageCosts(task_s=0.0, row_s=1e-4), slots=2)
-    assert then.batch_s == pytest.approx(1.0 + 950 * 1e-4 / 2)
-    # Where nothing is merged now, nothing is lost.
-    whole = Price(rows=1900.0, size_bytes=1e4, batch_s=1.0)
-    then = foretell(whole, alone, fused, 8, StageCosts(task_s=0.0, row_s=1e-4), slots=2)
-    assert then.batch_s == 1.0
+    costs = StageCosts(task_s=0.0, row_s=1e-4)
+    # A tenth is left of what is merged: 190 rows where the component is sent 1,000.
+    then = foretell(Price(190.0, 1e4, 1.0), alone, fused, 8, costs, slots=2)
+    assert then.batch_s == pytest.approx(1.0 + 810 * 1e-4 / 2)
+    # Fewer than now are saved with their tasks, and not twice.
+    assert foretell(Price(1900.0, 1e4, 1.0), alone, fused, 8, costs, slots=2).batch_s == 1.0
 
 
 def stages(*seen: StageWork) -> Observation:
     return Observation(5.0, 5.0, 100.0, 0.0, stages=seen)
 
 
-def test_what_state_takes_of_a_task_is_no_cost_of_its_stage() -> None:
-    source = StageWork("rows", 2, rows=0, task_s=9.0)
-    between = StageWork("by_key", 8, rows=1000, task_s=0.24)
-    first = StageWork("by_key", 8, 1000, task_s=1.0, update_s=0.5, state_s=0.84, states=1)
-    second = StageWork("by_b", 8, 600, task_s=0.6, update_s=0.14, state_s=0.4, states=1)
+def test_what_state_takes_of_a_task_is_not_saved_with_it() -> None:
+    source = StageWork("rows", 2, rows=0, task_s=9.0, run_s=1.0)
+    between = StageWork("by_key", 8, rows=1000, task_s=0.24, run_s=0.08)
+    first = StageWork("by_key", 8, rows=1000, task_s=1.0, run_s=0.84, state_s=0.7)
+    second = StageWork("by_b", 8, rows=200, task_s=0.6, run_s=0.36, state_s=0.2)
+    # By hand: 20 ms to launch a task, 160 + 160 + 240 ms over 24 of them, and 10 ms to shuffle.
     found = stage_costs([stages(source, between, first, second)])
     assert found is not None
-    assert found.task_s == pytest.approx((0.24 + 0.16 + 0.2) / 24)
-    assert found.row_s == pytest.approx(0.64 / 1600)
+    assert found.task_s == pytest.approx(0.56 / 24 + 0.01)
+    assert found.row_s == pytest.approx(0.08 / 1000)
 
 
-def test_stages_with_several_states_tell_only_where_there_are_no_others() -> None:
-    one = StageWork("a", 4, 100, task_s=0.4, update_s=0.1, state_s=0.2, states=1)
-    two = StageWork("b", 4, 100, task_s=0.4, update_s=0.3, state_s=0.5, states=2)
-    assert stage_costs([stages(one, two)]) == stage_costs([stages(one)])
-    # Their times overlap, so that they may seem to take more than the tasks did.
-    assert stage_costs([stages(two)]) == StageCosts(0.0, pytest.approx(0.3 / 100))
+def test_costs_are_those_of_the_batch_in_the_middle_and_never_negative() -> None:
+    window = [
+        stages(StageWork("a", 4, 100, task_s=ms / 1e3, run_s=0.0)) for ms in (400, 40, 4, 80, 20)
+    ]
+    assert stage_costs(window) == StageCosts(pytest.approx(0.01), 0.0)
+    # Times of several states overlap, and may seem to be more than the tasks ran.
+    overlapping = StageWork("b", 4, 100, task_s=0.6, run_s=0.4, state_s=0.5)
+    assert stage_costs([stages(overlapping)]) == StageCosts(pytest.approx(0.05), 0.0)
     assert stage_costs([stages()]) is None
 
 

@@ -197,17 +197,17 @@ def test_the_times_of_state_belong_to_the_stage_that_holds_it() -> None:
     (report,) = reports.take()
     # A plan is read from its end, so that the state met first is that of the last stage.
     times = (
-        StageTime("rows", 2, 0, 0.5, ()),
-        StageTime("first", 8, 7, 0.9, (1,)),
-        StageTime("last", 8, 5, 0.6, (0,)),
+        StageTime("rows", 2, 0, 0.5, 0.4, ()),
+        StageTime("first", 8, 7, 0.9, 0.8, (1,)),
+        StageTime("last", 8, 5, 0.6, 0.5, (0,)),
     )
     work = QueryWork({}, {}, {}, frozenset({0}), stages=times)
     assert list(stages_of(report, work)) == [
-        StageWork("rows", 2, 0, 0.5),
-        StageWork("first", 8, 7, 0.9, 0.2, 0.25, 1),
-        StageWork("last", 8, 5, 0.6, 0.1, 0.15, 1),
+        StageWork("rows", 2, 0, 0.5, 0.4),
+        StageWork("first", 8, 7, 0.9, 0.8, 0.25),
+        StageWork("last", 8, 5, 0.6, 0.5, 0.15),
     ]
-    other = QueryWork({}, {}, {}, frozenset({0}), stages=(StageTime("x", 8, 5, 0.6, (2,)),))
+    other = QueryWork({}, {}, {}, frozenset({0}), stages=(StageTime("x", 8, 5, 0.6, 0.5, (2,)),))
     assert list(stages_of(report, other)) == [], "a plan of another form tells nothing"
 
 

@@ -3,9 +3,8 @@
 The cost model of Guo and Zhou 2017 counts rows between operators. On Spark some of these are merged
 before they are sent, rows are of unlike sizes, and each shuffle is a stage with a task for each key
 group, which costs time whatever its rows. What was measured of the present plan says how much rows
-shrink, how well they are compressed, what a task takes besides its state, and what a row takes that
-is merged with it. Fusing saves the tasks of a stage but not their state, which the tasks of the
-component keep instead; and rows that were merged before they were sent come to state one by one.
+shrink, how well they are compressed, and what a task takes to be launched and to read and write its
+shuffles. Only that is saved with it: its state is opened, changed and committed in the component.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -52,28 +51,18 @@ class Sent:
 
 @dataclass(frozen=True)
 class StageCosts:
-    """What a task takes besides its state, and what a row takes that is merged with state."""
+    """What a task takes besides its state, and what a row takes that is sent."""
 
     task_s: float
-    row_s: float
+    row_s: float = 0.0
 
 
 @dataclass(frozen=True)
 class ShufflePlan:
-    """The shuffles of a plan, its stages that have a task for each key group, and what they merge.
-
-    Of `whole_rows` each comes to its operator as it is; `merged_rows` are counted before they are
-    merged with those of the same task.
-    """
+    """The shuffles of a plan, and its stages that have a task for each key group."""
 
     sent: tuple[Sent, ...]
     stages: int
-    whole_rows: float = 0.0
-    merged_rows: float = 0.0
-
-    def rows_to_state(self, merged_share: float) -> float:
-        """Rows that operators with a key get, where so many of those that are merged are left."""
-        return self.whole_rows + merged_share * self.merged_rows
 
     def rows(self, merged_share: float) -> float:
         """Rows sent, where so many of those that are merged are left."""
@@ -108,10 +97,6 @@ def shuffle_plan(flow: Workflow, groups: Iterable[Collection[str]]) -> ShufflePl
     within = [frozenset(group) for group in groups]
     sent: list[Sent] = []
     stages, lifted = 0, set[str]()
-    keyed = [edge for edge in flow.edges if flow.keys.get(edge[1])]
-    merging = [e for e in keyed if e[1] not in inside and e[1] not in flow.exact]
-    merged_rows = sum(flow.rows[edge] for edge in merging)
-    whole_rows = sum(flow.rows[edge] for edge in keyed) - merged_rows
     for members, whole in zip(fused, within, strict=True):
         entering = [e for e in flow.edges if e[1] in members and e[0] not in whole]
         taken: set[str] = set()
@@ -136,24 +121,28 @@ def shuffle_plan(flow: Workflow, groups: Iterable[Collection[str]]) -> ShufflePl
         if node not in lifted:
             rows = max((flow.rows[e] for e in flow.edges if e[0] == node), default=0.0)
             sent.append(Sent(rows, flow.row_bytes[node], merged=False))
-    return ShufflePlan(tuple(sent), stages, whole_rows, merged_rows)
+    return ShufflePlan(tuple(sent), stages)
 
 
 def foretell(
     now: Price, present: ShufflePlan, wanted: ShufflePlan, key_groups: int, costs: StageCosts,
     slots: int,
 ) -> Price:  # fmt: skip
-    """The price of another plan, from that of the present one and what its stages cost."""
+    """The price of another plan, from that of the present one and what its stages cost.
+
+    Rows fewer than now are saved with the tasks that read and wrote them; more come on top.
+    """
     raw = present.rows(0.0)
     merged = present.rows(1.0) - raw
     share = float(np.clip((now.rows - raw) / merged, 0.0, 1.0)) if merged > 0 else 1.0
     plain = present.plain_bytes(share)
     packed = now.size_bytes / plain if plain > 0 else 1.0
     saved_tasks = (present.stages - wanted.stages) * key_groups
-    more_rows = wanted.rows_to_state(share) - present.rows_to_state(share)
+    rows = wanted.rows(share)
+    more_rows = max(rows - now.rows, 0.0)
     saved_s = (saved_tasks * costs.task_s - more_rows * costs.row_s) / max(slots, 1)
     return Price(
-        wanted.rows(share),
+        rows,
         wanted.plain_bytes(share) * packed,
         max(now.batch_s - saved_s, 0.1 * now.batch_s),
     )
@@ -173,22 +162,24 @@ def measured_price(window: Sequence[Observation]) -> Price | None:
 
 
 def stage_costs(window: Sequence[Observation]) -> StageCosts | None:
-    """Medians over the batches of a window; None where no stage was measured.
-
-    Times of several states in one stage overlap, so those with one or none are taken if there are.
-    """
+    """Medians over the batches of a window; None where no stage was measured."""
     batches = [[stage for stage in one.stages if stage.rows] for one in window]
-    apart = [[stage for stage in stages if stage.states <= 1] for stages in batches]
-    seen = [_costs(stages) for stages in (apart if any(apart) else batches) if stages]
+    seen = [_costs(stages) for stages in batches if stages]
     if not seen:
         return None
     return StageCosts(median(one.task_s for one in seen), median(one.row_s for one in seen))
 
 
 def _costs(stages: Sequence[StageWork]) -> StageCosts:
-    rest_s = sum(max(stage.task_s - stage.state_s, 0.0) for stage in stages)
-    rows = sum(stage.rows for stage in stages if stage.states)
-    update_s = sum(stage.update_s for stage in stages)
+    """Launching as it is on average, shuffling as where it takes least.
+
+    What other stages take beyond that and beyond Spark's times of their state is work of their
+    operators, and state again: it is opened and committed outside of these times.
+    """
+    launch_s = sum(stage.task_s - stage.run_s for stage in stages)
+    shuffling_s = [max(stage.run_s - stage.state_s, 0.0) for stage in stages]
     return StageCosts(
-        rest_s / sum(stage.tasks for stage in stages), update_s / rows if rows else 0.0
+        launch_s / sum(stage.tasks for stage in stages)
+        + min(s / stage.tasks for s, stage in zip(shuffling_s, stages, strict=True)),
+        min(s / stage.rows for s, stage in zip(shuffling_s, stages, strict=True)),
     )

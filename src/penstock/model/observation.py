@@ -166,18 +166,15 @@ class Shuffles:
 class StageWork:
     """The tasks of one stage in a batch; each branch of a union at its end is one of its own.
 
-    Of `task_s`, all tasks from launch to end, `update_s` went by until all rows were merged with
-    state, and `state_s` until it was also searched for what is over, and committed. The rest went
-    to launching tasks, opening shuffles and writing to them.
+    Times are those of all its tasks.
     """
 
     component: str
     tasks: int
     rows: int  # that they read from shuffles
-    task_s: float
-    update_s: float = 0.0
-    state_s: float = 0.0
-    states: int = 0  # stateful operators in it; the times of several overlap
+    task_s: float  # from launch to end
+    run_s: float  # of it, in executors
+    state_s: float = 0.0  # of that, on updates, removals and commits; those of several may overlap
 
 
 @dataclass(frozen=True)

@@ -63,6 +63,7 @@ class StageTime:
     tasks: int
     rows: int  # that they read from shuffles
     task_s: float  # all of them, from launch to end
+    run_s: float
     reported: tuple[int, ...]  # places in a progress of the state they hold
 
 
@@ -252,6 +253,7 @@ def _stage_time(owned: OwnedPart, tasks: TaskColumns, rows: Positions) -> StageT
         len(rows),
         int(tasks.shuffle_records_read[rows].sum()),
         float(tasks.duration_ms[rows].sum()) / 1e3,
+        float(tasks.run_time_ms[rows].sum()) / 1e3,
         owned.part.reported,
     )
 

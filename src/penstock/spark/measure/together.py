@@ -240,14 +240,9 @@ def _shuffles(works: dict[str, QueryWork]) -> Shuffles | None:
 def stages_of(newest: BatchReport, work: QueryWork) -> Iterable[StageWork]:
     """The stages of a batch with rows, each with the time that Spark reports of its state."""
     for one in work.stages if newest.rows else ():
-        if all(place < len(newest.states) for place in one.reported):
-            states = [newest.states[place] for place in one.reported]
-            yield StageWork(
-                one.component, one.tasks, one.rows, one.task_s,
-                sum(state.update_s for state in states),
-                sum(state.total_s for state in states),
-                len(states),
-            )  # fmt: skip
+        if all(place < len(newest.state_s) for place in one.reported):
+            state_s = sum(newest.state_s[place] for place in one.reported)
+            yield StageWork(one.component, one.tasks, one.rows, one.task_s, one.run_s, state_s)
 
 
 def _input_rows(report: BatchReport, component: Component, query: BuiltQuery) -> int:
