@@ -9,12 +9,12 @@ shuffles. Only that is saved with it: its state is opened, changed and committed
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from statistics import median
+from statistics import median, mode
 
 import numpy as np
 
 from penstock.fusion.shuffles import Key
-from penstock.model.observation import Observation, StageWork
+from penstock.model.observation import Observation
 
 Edge = tuple[str, str]  # from a source where the first is no operator
 
@@ -162,24 +162,21 @@ def measured_price(window: Sequence[Observation]) -> Price | None:
 
 
 def stage_costs(window: Sequence[Observation]) -> StageCosts | None:
-    """Medians over the batches of a window; None where no stage was measured."""
-    batches = [[stage for stage in one.stages if stage.rows] for one in window]
-    seen = [_costs(stages) for stages in batches if stages]
-    if not seen:
-        return None
-    return StageCosts(median(one.task_s for one in seen), median(one.row_s for one in seen))
-
-
-def _costs(stages: Sequence[StageWork]) -> StageCosts:
-    """Launching as it is on average, shuffling as where it takes least.
+    """Launching as it is on average, shuffling as in the stage where it takes least.
 
     What other stages take beyond that and beyond Spark's times of their state is work of their
-    operators, and state again: it is opened and committed outside of these times.
+    operators, and state again: it is opened and committed outside of these times. Each stage counts
+    as in the median of the batches that had as many as most; None where none was measured.
     """
-    launch_s = sum(stage.task_s - stage.run_s for stage in stages)
-    shuffling_s = [max(stage.run_s - stage.state_s, 0.0) for stage in stages]
-    return StageCosts(
-        launch_s / sum(stage.tasks for stage in stages)
-        + min(s / stage.tasks for s, stage in zip(shuffling_s, stages, strict=True)),
-        min(s / stage.rows for s, stage in zip(shuffling_s, stages, strict=True)),
-    )
+    batches = [[stage for stage in one.stages if stage.rows] for one in window]
+    usual = mode(len(stages) for stages in batches if stages) if any(batches) else 0
+    same = list(zip(*(stages for stages in batches if len(stages) == usual), strict=True))
+    if not same:
+        return None
+    launch_s = [median(one.task_s - one.run_s for one in stage) for stage in same]
+    shuffling_s = [
+        max(median((one.run_s - one.state_s) / one.tasks for one in stage), 0.0) for stage in same
+    ]
+    row_s = [max(median((one.run_s - one.state_s) / one.rows for one in s), 0.0) for s in same]
+    tasks = sum(median(one.tasks for one in stage) for stage in same)
+    return StageCosts(sum(launch_s) / tasks + min(shuffling_s), min(row_s))
