@@ -83,6 +83,12 @@ def test_an_observation_tells_rates_work_state_and_latency(
     assert reading.key_groups is None
     assert (reading.tasks, counting.tasks) == (2, KEY_GROUPS)
 
+    stages = next(one.stages for one in observations if one.stages)
+    (counted,) = [stage for stage in stages if stage.component == counting.name]
+    assert (counted.tasks, counted.rows > 0) == (KEY_GROUPS, True)
+    assert 0 <= counted.state_s <= counted.run_s <= counted.task_s
+    assert [stage.rows for stage in stages if stage is not counted] == [0]
+
     assert last.latency is not None
     assert 0 < last.latency.mean_s <= last.latency.p95_s <= last.latency.max_s
     assert last.batches is not None

@@ -6,8 +6,10 @@ from dataclasses import replace
 import pytest
 
 from penstock.model.arrivals import Arrivals
+from penstock.model.observation import StageWork
 from penstock.model.topology import Source
 from penstock.spark.handles.plan_nodes import METRIC
+from penstock.spark.measure.batch_work import QueryWork, StageTime
 from penstock.spark.measure.bounded import MOST_TAKEN, MOST_WAITING
 from penstock.spark.measure.ledger import (
     Ledger,
@@ -18,6 +20,7 @@ from penstock.spark.measure.ledger import (
     summarise,
 )
 from penstock.spark.measure.progress import Reports
+from penstock.spark.measure.together import stages_of
 from penstock.spark.sources.running.kinds import running_source
 from penstock.workloads.generator import Generator
 from penstock.workloads.profiles import constant
@@ -176,6 +179,36 @@ def test_rows_that_a_batch_reads_twice_count_once(metrics: dict[str, int], rows:
     assert (report.rows, report.foreign_rows) == (rows, rows)
     ledger.committed("q", 0, 1.0)
     assert sum(entry.rows for entry in ledger.take()) == rows
+
+
+def test_the_times_of_state_belong_to_the_stage_that_holds_it() -> None:
+    reports = Reports(Ledger({}))
+    reports.follow("id", "q", 0.0)
+    states = [
+        {"allUpdatesTimeMs": update, "allRemovalsTimeMs": 20, "commitTimeMs": 30}
+        for update in (100, 200)
+    ]
+    sources = [{"startOffset": None, "endOffset": {"logOffset": 0}, "numInputRows": 7}]
+    told = {
+        "id": "id", "batchId": 0, "timestamp": "2026-01-01T00:00:00Z", "durationMs": {},
+        "sources": sources, "stateOperators": states,
+    }  # fmt: skip
+    reports.receive(json.dumps(told))
+    (report,) = reports.take()
+    # A plan is read from its end, so that the state met first is that of the last stage.
+    times = (
+        StageTime("rows", 2, 0, 0.5, 0.4, ()),
+        StageTime("first", 8, 7, 0.9, 0.8, (1,)),
+        StageTime("last", 8, 5, 0.6, 0.5, (0,)),
+    )
+    work = QueryWork({}, {}, {}, frozenset({0}), stages=times)
+    assert list(stages_of(report, work)) == [
+        StageWork("rows", 2, 0, 0.5, 0.4),
+        StageWork("first", 8, 7, 0.9, 0.8, 0.25),
+        StageWork("last", 8, 5, 0.6, 0.5, 0.15),
+    ]
+    other = QueryWork({}, {}, {}, frozenset({0}), stages=(StageTime("x", 8, 5, 0.6, 0.5, (2,)),))
+    assert list(stages_of(report, other)) == [], "a plan of another form tells nothing"
 
 
 def test_each_sink_is_measured_by_its_own_bound_and_the_whole_by_that_of_its_query() -> None:

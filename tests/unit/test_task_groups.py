@@ -67,13 +67,17 @@ def test_jobs_that_send_a_table_to_executors_are_not_taken_for_the_batch(
         stage_tasks=lambda _, number, __: tasks_of(*tasks[number]),
     ))  # fmt: skip
     parts = (
-        StagePart(("n",), stateful=(0,), key_groups=2),
+        StagePart(("n",), stateful=(0,), reported=(0,), key_groups=2),
         StagePart((), reads_source=True, downstream=0, exchange_rdd=11, shuffle=0),
     )
     reader = batch_work.WorkReader(Mock(), Mock(), None)
     reader.look(5, Mock(stage_parts=lambda: parts))
     found = reader.take()
     assert found is not None
+    assert [(one.component, one.tasks, one.reported) for one in found.stages] == [
+        ("stateless", 1, ()),
+        ("state-0", 2, (0,)),
+    ]
     assert found.groups["state-0"].executor.tolist() == ["a", "b"]
     assert found.groups["state-0"].run_time_s.tolist() == [2.0, 1.0]
     assert not reader.curious

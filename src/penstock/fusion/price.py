@@ -3,12 +3,13 @@
 The cost model of Guo and Zhou 2017 counts rows between operators. On Spark some of these are merged
 before they are sent, rows are of unlike sizes, and each shuffle is a stage with a task for each key
 group, which costs time whatever its rows. What was measured of the present plan says how much rows
-shrink, how well they are compressed, and what a task without much to do takes.
+shrink, how well they are compressed, and what a task takes to be launched and to read and write its
+shuffles. Only that is saved with it: its state is opened, changed and committed in the component.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from statistics import median
+from statistics import median, mode
 
 import numpy as np
 
@@ -46,6 +47,14 @@ class Sent:
     rows: float
     row_bytes: float
     merged: bool
+
+
+@dataclass(frozen=True)
+class StageCosts:
+    """What a task takes besides its state, and what a row takes that is sent."""
+
+    task_s: float
+    row_s: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -116,18 +125,24 @@ def shuffle_plan(flow: Workflow, groups: Iterable[Collection[str]]) -> ShufflePl
 
 
 def foretell(
-    now: Price, present: ShufflePlan, wanted: ShufflePlan, key_groups: int, task_s: float,
+    now: Price, present: ShufflePlan, wanted: ShufflePlan, key_groups: int, costs: StageCosts,
     slots: int,
 ) -> Price:  # fmt: skip
-    """The price of another plan, from that of the present one and the time of a light task."""
+    """The price of another plan, from that of the present one and what its stages cost.
+
+    Rows fewer than now are saved with the tasks that read and wrote them; more come on top.
+    """
     raw = present.rows(0.0)
     merged = present.rows(1.0) - raw
     share = float(np.clip((now.rows - raw) / merged, 0.0, 1.0)) if merged > 0 else 1.0
     plain = present.plain_bytes(share)
     packed = now.size_bytes / plain if plain > 0 else 1.0
-    saved_s = (present.stages - wanted.stages) * key_groups * task_s / max(slots, 1)
+    saved_tasks = (present.stages - wanted.stages) * key_groups
+    rows = wanted.rows(share)
+    more_rows = max(rows - now.rows, 0.0)
+    saved_s = (saved_tasks * costs.task_s - more_rows * costs.row_s) / max(slots, 1)
     return Price(
-        wanted.rows(share),
+        rows,
         wanted.plain_bytes(share) * packed,
         max(now.batch_s - saved_s, 0.1 * now.batch_s),
     )
@@ -146,17 +161,22 @@ def measured_price(window: Sequence[Observation]) -> Price | None:
     return Price(rows, size, batch_s)
 
 
-def light_task_s(window: Sequence[Observation]) -> float:
-    """What a task takes where a component has least to do; NaN where no work was seen."""
-    found: list[float] = []
-    for one in window:
-        if one.batches is None or not one.batches.count:
-            continue
-        means = [
-            float(np.nanmean(part.key_groups.load_s)) / one.batches.count
-            for part in one.components
-            if part.key_groups is not None and len(part.key_groups.load_s)
-        ]
-        if means:
-            found.append(min(means))
-    return median(found) if found else float("nan")
+def stage_costs(window: Sequence[Observation]) -> StageCosts | None:
+    """Launching as it is on average, shuffling as in the stage where it takes least.
+
+    What other stages take beyond that and beyond Spark's times of their state is work of their
+    operators, and state again: it is opened and committed outside of these times. Each stage counts
+    as in the median of the batches that had as many as most; None where none was measured.
+    """
+    batches = [[stage for stage in one.stages if stage.rows] for one in window]
+    usual = mode(len(stages) for stages in batches if stages) if any(batches) else 0
+    same = list(zip(*(stages for stages in batches if len(stages) == usual), strict=True))
+    if not same:
+        return None
+    launch_s = [median(one.task_s - one.run_s for one in stage) for stage in same]
+    shuffling_s = [
+        max(median((one.run_s - one.state_s) / one.tasks for one in stage), 0.0) for stage in same
+    ]
+    row_s = [max(median((one.run_s - one.state_s) / one.rows for one in s), 0.0) for s in same]
+    tasks = sum(median(one.tasks for one in stage) for stage in same)
+    return StageCosts(sum(launch_s) / tasks + min(shuffling_s), min(row_s))

@@ -163,6 +163,21 @@ class Shuffles:
 
 
 @dataclass(frozen=True)
+class StageWork:
+    """The tasks of one stage in a batch; each branch of a union at its end is one of its own.
+
+    Times are those of all its tasks.
+    """
+
+    component: str
+    tasks: int
+    rows: int  # that they read from shuffles
+    task_s: float  # from launch to end
+    run_s: float  # of it, in executors
+    state_s: float = 0.0  # of that, on updates, removals and commits; those of several may overlap
+
+
+@dataclass(frozen=True)
 class RouteObservation:
     """The tasks that a source's rows were routed to in the newest batch, by their number."""
 
@@ -264,6 +279,7 @@ class Observation:
     decided: tuple[RoomDecision, ...] = ()  # since the observation before; kept as decisions
     flows: Flows = Flows()  # where they are counted; not kept in the history
     shuffles: Shuffles | None = None  # not kept in the history either
+    stages: tuple[StageWork, ...] = ()  # of the newest batch; not kept in the history either
     sinks: tuple[SinkObservation, ...] = ()  # where there are several
     foreseen: bool = False  # rates are those expected soon; all else is what was measured
 

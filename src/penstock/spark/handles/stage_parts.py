@@ -35,6 +35,7 @@ class StagePart:
     tasks: int | None = None
     stateful: tuple[int, ...] = ()  # ids of the stateful operators in it
     joins: tuple[int, ...] = ()  # those of them that join two streams
+    reported: tuple[int, ...] = ()  # their places among the stateful operators of a progress
     key_groups: int = 0  # of its state
     divided_by: tuple[str, ...] = ()  # the exchanges it reads, as Spark writes what they divide by
 
@@ -48,6 +49,7 @@ class _Piece:
     nodes: list[str] = field(default_factory=list)
     stateful: list[int] = field(default_factory=list)
     joins: list[int] = field(default_factory=list)
+    reported: list[int] = field(default_factory=list)
     key_groups: int = 0
     reads_source: bool = False
     divided_by: list[str] = field(default_factory=list)
@@ -77,6 +79,7 @@ def stage_parts(plan: Any) -> tuple[StagePart, ...]:
                 tasks=piece.partitions if branch else None,
                 stateful=tuple(sorted(set(piece.stateful))),
                 joins=tuple(sorted(set(piece.joins))),
+                reported=tuple(piece.reported),
                 key_groups=piece.key_groups,
                 divided_by=tuple(piece.divided_by),
             )
@@ -101,6 +104,8 @@ def _walk(node: Any, piece: _Piece, pieces: list[_Piece], top: bool) -> None:
     elif kind.startswith("MicroBatchScan"):
         piece.reads_source = True
     elif kind.startswith(_STATEFUL):
+        # A progress lists them as they are met in the plan, from the top.
+        piece.reported.append(sum(len(one.reported) for one in pieces))
         _take_state(node, kind, piece)
     children = items(node.children())
     if kind == "UnionExec" and top and len(children) > 1 and not _tasks_are_shared(node):

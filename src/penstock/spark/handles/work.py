@@ -60,6 +60,7 @@ class TaskColumns:
     status: Texts
     locality: Texts
     launched_ms: Ints
+    duration_ms: Ints  # from its launch until the driver has its result
     run_time_ms: Ints
     cpu_time_ns: Ints  # of the task's thread, without Python workers
     input_records: Ints
@@ -162,6 +163,7 @@ def stage_tasks(spark: SparkSession, stage_id: int, attempt: int = 0) -> TaskCol
         status=texts("status"),
         locality=texts("taskLocality"),
         launched_ms=numbers(lambda row: row["launchTime"]),
+        duration_ms=numbers(lambda row: row.get("duration") or 0),
         run_time_ms=numbers(lambda row: row["taskMetrics"]["executorRunTime"]),
         cpu_time_ns=numbers(lambda row: row["taskMetrics"]["executorCpuTime"]),
         input_records=metric("inputMetrics", "recordsRead"),

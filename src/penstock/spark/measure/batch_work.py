@@ -56,6 +56,18 @@ class RouteLoad:
 
 
 @dataclass(frozen=True)
+class StageTime:
+    """The newest batch's tasks of one part of the plan."""
+
+    component: str
+    tasks: int
+    rows: int  # that they read from shuffles
+    task_s: float  # all of them, from launch to end
+    run_s: float
+    reported: tuple[int, ...]  # places in a progress of the state they hold
+
+
+@dataclass(frozen=True)
 class QueryWork:
     """What one query's tasks did in a period."""
 
@@ -68,6 +80,7 @@ class QueryWork:
     remote_bytes: int = 0  # that tasks of the newest batch read from other hosts
     remote_wait_s: float = 0.0  # for them
     shuffles: Shuffles = field(default_factory=lambda: Shuffles(0.0, 0.0))  # of all batches
+    stages: tuple[StageTime, ...] = ()
 
     @property
     def total_busy_s(self) -> float:
@@ -190,11 +203,13 @@ class WorkReader:
         groups: dict[str, GroupLoad] = {}
         routes: dict[str, RouteLoad] = {}
         shares: dict[tuple[int, int], dict[str, float]] = {}
+        times: list[StageTime] = []
         for rank, stage in enumerate(stages[newest.id]):
             shares[len(last_ranks), rank] = _shares(last_ranks[rank], tasks[stage.id])
             for owned in last_ranks[rank]:
                 rows = _rows_of(owned.part, tasks[stage.id])
                 counts[owned.component] += len(rows)
+                times.append(_stage_time(owned, tasks[stage.id], rows))
                 if owned.routed is not None:
                     routed = _route_load(tasks[stage.id], rows, routes.get(owned.routed))
                     routes[owned.routed] = routed
@@ -228,7 +243,19 @@ class WorkReader:
             sum(int(stage.shuffle_remote_bytes.sum()) for stage in tasks.values()),
             sum(int(stage.fetch_wait_ms.sum()) for stage in tasks.values()) / 1e3,
             _shuffles([stages[job.id] for job in known]),
+            tuple(times),
         )
+
+
+def _stage_time(owned: OwnedPart, tasks: TaskColumns, rows: Positions) -> StageTime:
+    return StageTime(
+        owned.component,
+        len(rows),
+        int(tasks.shuffle_records_read[rows].sum()),
+        float(tasks.duration_ms[rows].sum()) / 1e3,
+        float(tasks.run_time_ms[rows].sum()) / 1e3,
+        owned.part.reported,
+    )
 
 
 def _shuffles(batches: Sequence[tuple[StageInfo, ...]]) -> Shuffles:

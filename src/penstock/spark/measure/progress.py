@@ -14,6 +14,8 @@ from penstock.spark.measure.source_lag import lag_rows
 from penstock.spark.sources.batch_choice import shed_rows_at
 from penstock.spark.sources.offsets import source_of
 
+STATE_TIMES = ("allUpdatesTimeMs", "allRemovalsTimeMs", "commitTimeMs")
+
 
 @dataclass(frozen=True)
 class BatchReport:
@@ -27,6 +29,7 @@ class BatchReport:
     edge_rows: dict[str, int]  # rows counted at the edges that have a metric
     foreign_rows: int = 0  # of them, from sources that are not Penstock's own
     foreign_lag_rows: int = 0  # left at those that tell their newest offset
+    state_s: tuple[float, ...] = ()  # of tasks, by stateful operator, as they are in the plan
 
 
 class Reports:
@@ -108,6 +111,10 @@ def _report(name: str, progress: dict[str, Any]) -> BatchReport:
         foreign_rows=sum(source["numInputRows"] for source in foreign),
         foreign_lag_rows=sum(map(lag_rows, foreign)),
         edge_rows=_edge_rows(progress.get("observedMetrics", {})),
+        state_s=tuple(
+            sum(operator[name] for name in STATE_TIMES) / 1e3
+            for operator in progress.get("stateOperators", ())
+        ),
     )
 
 

@@ -24,6 +24,7 @@ from penstock.model.observation import (
     Observation,
     RouteObservation,
     Shuffles,
+    StageWork,
 )
 from penstock.model.plan import Component
 from penstock.spark.checkpoint.state_size import state_bytes
@@ -107,12 +108,14 @@ class SparkMeasurer:
         arrival_rate_per_s = reported_per_s + self._foreign_rate(reports, period_s, missing)
         nodes = self._nodes.take(missing)
         components, overheads_s = [], list[float]()
+        stages: dict[str, tuple[StageWork, ...]] = {}
         slots = sum(node.slots for node in nodes)
         for query in running.built.queries:
             name = query.plan.name
             for measured, work in self._work.paired(name, reports, works.get(name)):
                 self._learn(query, measured, work)
                 overheads_s += [overhead_s(measured, work, slots)]
+                stages[name] = tuple(stages_of(measured[-1], work))
             components += [
                 self._component(component, arrival_rate_per_s, period_s, nodes, works)
                 for component in query.plan.components
@@ -142,6 +145,7 @@ class SparkMeasurer:
             missing=tuple(missing),
             traffic=traffic,
             shuffles=_shuffles(works),
+            stages=tuple(one for found in stages.values() for one in found),
             decided=(
                 *self._tables.take(routes, now_s),
                 *self._shed.take(running.shed_rows(), arrival_rate_per_s * period_s, now_s),
@@ -231,6 +235,14 @@ def _shuffles(works: dict[str, QueryWork]) -> Shuffles | None:
         return None
     sent = [work.shuffles for work in works.values()]
     return Shuffles(sum(one.rows for one in sent), sum(one.size_bytes for one in sent))
+
+
+def stages_of(newest: BatchReport, work: QueryWork) -> Iterable[StageWork]:
+    """The stages of a batch with rows, each with the time that Spark reports of its state."""
+    for one in work.stages if newest.rows else ():
+        if all(place < len(newest.state_s) for place in one.reported):
+            state_s = sum(newest.state_s[place] for place in one.reported)
+            yield StageWork(one.component, one.tasks, one.rows, one.task_s, one.run_s, state_s)
 
 
 def _input_rows(report: BatchReport, component: Component, query: BuiltQuery) -> int:

@@ -9,9 +9,9 @@ from penstock.fusion.price import (
     Price,
     Workflow,
     foretell,
-    light_task_s,
     measured_price,
     shuffle_plan,
+    stage_costs,
 )
 from penstock.fusion.shuffles import Key
 from penstock.model.observation import Observation
@@ -59,8 +59,8 @@ class FusionPrice:
         self, window: Sequence[Observation], wanted: Sequence[Group]
     ) -> tuple[Price, Price] | None:
         """The price now, and what another plan would cost; None where too little was measured."""
-        now, task_s = measured_price(window), light_task_s(window)
-        if now is None or not task_s > 0:
+        now, costs = measured_price(window), stage_costs(window)
+        if now is None or costs is None:
             return None
         flow = self._flow(window)
         present = shuffle_plan(
@@ -69,7 +69,7 @@ class FusionPrice:
         other = shuffle_plan(flow, [group.operators for group in wanted])
         groups = [len(g.load_s) for one in window for g in one.key_groups.values()]
         return now, foretell(
-            now, present, other, max(groups, default=1), task_s, window[-1].processors
+            now, present, other, max(groups, default=1), costs, window[-1].processors
         )
 
     def _flow(self, window: Sequence[Observation]) -> Workflow:
