@@ -20,8 +20,9 @@ from soak import forms, report, written
 from soak.faults import FAULTS
 from soak.leg import Leg
 
-FAULTS_A_LEG = 40
-LEG_S = 420.0  # at most; its streams last a while longer
+FAULTS_A_LEG = 60
+LEG_S = 300.0  # at most; its streams last a while longer
+SPREAD_S = 2.0
 
 
 def main() -> int:
@@ -65,7 +66,7 @@ def _leg(
     leg = Leg(room, form, own, length_s, lambda line: print(line, flush=True))
     rows, wrong = 0, list[str]()
     try:
-        verdict = leg.run(most, pause_s=2.0, kinds=kinds)
+        verdict = leg.run(most, SPREAD_S, kinds)
         rows, wrong = verdict.rows, [*verdict.faults, *leg.leaks]
         print(f"{leg.now_s():6.0f} s  {form}: {verdict.line()}", flush=True)
     except (RuntimeError, TimeoutError, AssertionError) as failure:

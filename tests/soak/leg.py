@@ -1,4 +1,8 @@
-"""One leg of a soak: a form of topology under random faults, from its start to the verdict."""
+"""One leg of a soak: a form of topology under random faults, from its start to the verdict.
+
+Faults come in volleys, each fault at its own moment and none waiting for what another did to the
+run. Those that end the run come alone, as there is nothing then that others could happen to.
+"""
 
 import json
 import os
@@ -9,6 +13,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -27,6 +32,8 @@ START_LIMIT_S, RECOVERY_LIMIT_S = 300.0, 120.0
 FINISH_LIMIT_S = 400.0
 GONE_LIMIT_S = 30.0
 DISK_MB = 384
+VOLLEY = 8  # faults at most
+SLOW_A_LEG = 2  # kinds for which the run has to start again, besides the kill at the end
 
 
 @dataclass(frozen=True)
@@ -63,7 +70,7 @@ class Leg:
 
     def __init__(
         self, room: Path, form: str, seed: int, length_s: float,
-        report: Callable[[str], None] = print, batches: int = 2,
+        report: Callable[[str], None] = print, batches: int = 2, volley: int = VOLLEY,
         longest_stop_s: float = LONGEST_STOP_S, mean_per_s: float = load.MEAN_PER_S,
     ) -> None:  # fmt: skip
         self.room, self.directory = room, room / "disk"
@@ -76,7 +83,7 @@ class Leg:
         self.injected: list[Injected] = []
         self.met: Counter[str] = Counter()  # moments that were waited for, damage that was refused
         self.leaks: list[str] = []
-        self._report, self._batches = report, batches
+        self._report, self._batches, self._volley = report, batches, volley
         self._streams = load.streams(seed, length_s, mean_per_s) if form in forms.GENERATED else {}
         self._joining = load.joining(self._streams) if self._streams else {}
         self._joined: set[str] = set()
@@ -85,17 +92,18 @@ class Leg:
         self._page: Page | None = None
         self._began_s = time.monotonic()
 
-    def run(self, faults: int, pause_s: float, kinds: Collection[str] | None = None) -> Verdict:
+    def run(self, faults: int, spread_s: float, kinds: Collection[str] | None = None) -> Verdict:
         """So many faults, of some kinds if they are named, while there is time and are rows.
 
-        The last is a kill of the driver, whose restart works off the rest.
+        Those of a volley begin within `spread_s`. The last is a kill of the driver, whose restart
+        works off the rest.
         """
         with ExitStack() as resources:
             self.small_disk = resources.enter_context(small_disk(self.directory))
             if self.form in forms.WRITTEN:
                 self._writer = resources.enter_context(writing(self.form, self.room))
                 self.broker = self._writer.broker
-            self._disturb(self._kinds(faults - 1, kinds), pause_s)
+            self._disturb(self._volleys(faults - 1, kinds), spread_s)
             if self._writer is not None:
                 self._writer.stop()
             self._join_rest()
@@ -104,20 +112,31 @@ class Leg:
             counts = self._writer.counts if self._writer is not None else {}
             return verify(self.form, self.directory, self._streams, self.length_s, counts)
 
-    def _kinds(self, faults: int, among: Collection[str] | None) -> Iterator[str]:
-        """Rounds of every kind that is possible, in random order; those that take long once."""
+    def _volleys(self, faults: int, among: Collection[str] | None) -> Iterator[list[str]]:
+        """Rounds of every kind that is possible, in random order, in volleys of random size."""
         possible = [kind for kind, fault in FAULTS.items() if fault.possible(self)]
         some = [kind for kind in possible if among is None or kind in among]
-        given = 0
-        while given < faults and some:
-            for kind in self.moments.sample(some, len(some))[: faults - given]:
-                if self.now_s() > self.length_s:
+        slow = [kind for kind in some if FAULTS[kind].slow]
+        quick = [kind for kind in some if kind not in slow]
+        slow = self.moments.sample(slow, min(SLOW_A_LEG, len(slow)))
+        while faults > 0 and (quick or slow):
+            for volley in self._parted([*quick, *slow]):
+                if self.now_s() > self.length_s or faults <= 0:
                     return
-                yield kind
-                given += 1
-            some = [kind for kind in some if not FAULTS[kind].slow] or some
+                yield volley[:faults]
+                faults -= len(volley)
+            slow = [] if quick else slow
 
-    def _disturb(self, kinds: Iterator[str], pause_s: float) -> None:
+    def _parted(self, kinds: list[str]) -> Iterator[list[str]]:
+        """A round in volleys; a kind that comes alone is one by itself."""
+        left = self.moments.sample(kinds, len(kinds))
+        while left:
+            alone = [place for place, kind in enumerate(left) if FAULTS[kind].alone]
+            size = max(1, min([self.moments.randint(1, self._volley), len(left), *alone[:1]]))
+            yield left[:size]
+            left = left[size:]
+
+    def _disturb(self, volleys: Iterator[list[str]], spread_s: float) -> None:
         joiner = threading.Thread(target=self._join_in_time, daemon=True)
         self.start()
         joiner.start()
@@ -125,11 +144,10 @@ class Leg:
             self._recovered(0, ends=False, limit_s=START_LIMIT_S)
             self._page = Page(self.directory / "history.sqlite")
             before = self._held()
-            for kind in kinds:
-                time.sleep(self.moments.uniform(0.0, pause_s))  # the random moment itself
+            for volley in volleys:
                 if not self.program.alive and self.program.told["finished"]:
                     break  # its streams are at their end
-                self._inject(kind)
+                self._injected(volley, spread_s)
             self._compare(before, self._held())
         finally:
             self._ended.set()
@@ -138,9 +156,20 @@ class Leg:
                 self._page.kill()
             self.kill_driver()
 
-    def _inject(self, kind: str) -> None:
+    def _injected(self, volley: list[str], spread_s: float) -> None:
+        with ThreadPoolExecutor(len(volley)) as together:
+            own = [random.Random(self.moments.random()) for _ in volley]
+            begun = [
+                together.submit(self._inject, kind, moments, moments.uniform(0.0, spread_s))
+                for kind, moments in zip(volley, own, strict=True)
+            ]
+        for one in begun:
+            one.result()
+
+    def _inject(self, kind: str, moments: random.Random, after_s: float) -> None:
+        time.sleep(after_s)  # the random moment itself
         fault = FAULTS[kind]
-        fault.inject(self)
+        fault.inject(self, moments)
         over_s, periods = time.monotonic(), self._periods()
         if kind.startswith("driver killed"):
             over_s = self._killed_s
@@ -200,10 +229,22 @@ class Leg:
         left = [pid for pid in family if _lives(pid)]
         self.leaks += [f"process {pid}: {_command(pid)[:80]}" for pid in left]
 
-    def victim(self, word: bytes) -> int:
-        """One of the program's processes with a word in its command."""
-        await_true("a process", lambda: bool(self.program.below(word)), RECOVERY_LIMIT_S, 0.05)
-        return self.moments.choice(self.program.below(word))
+    def victim(self, word: bytes, moments: random.Random) -> int:
+        """One of the program's processes with a word in its command, as soon as there is one."""
+        deadline_s = time.monotonic() + RECOVERY_LIMIT_S
+        while not (found := self.program.below(word)):
+            if time.monotonic() > deadline_s:
+                raise TimeoutError(f"there is no process {word.decode()}")
+            time.sleep(0.05)
+        return moments.choice(found)
+
+    def send(self, word: bytes, what: signal.Signals, moments: random.Random) -> int:
+        """Send a signal to one of them: which it was."""
+        while True:
+            pid = self.victim(word, moments)
+            with suppress(ProcessLookupError):  # it ended by itself, or by another fault
+                os.kill(pid, what)
+                return pid
 
     def new_page(self) -> None:
         """Kill the page and start another."""
@@ -218,12 +259,12 @@ class Leg:
             self.broker.kill()
             self.broker.start()
 
-    def hang_broker(self) -> None:
+    def hang_broker(self, moments: random.Random) -> None:
         """The server answers nobody for a while, and keeps its connections."""
         assert self._writer is not None
         with self._writer.paused:
             self.broker.signal(signal.SIGSTOP)
-            time.sleep(self.moments.uniform(1.0, self.longest_stop_s))
+            time.sleep(moments.uniform(1.0, self.longest_stop_s))
             self.broker.signal(signal.SIGCONT)
 
     def _held(self) -> dict[str, int]:

@@ -28,7 +28,7 @@ def test_faults_lose_nothing(tmp_path: Path, request: pytest.FixtureRequest) -> 
     )
     broker = {"broker killed", "broker hangs"}  # which this form has none of
     faults = 30 if request.config.getoption("--long") else len(WITHOUT_DRIVER - broker) + 1
-    verdict = leg.run(faults, pause_s=0.3, kinds=WITHOUT_DRIVER)
+    verdict = leg.run(faults, spread_s=0.3, kinds=WITHOUT_DRIVER)
     assert not verdict.faults
     assert not leg.leaks
     assert verdict.rows > 500

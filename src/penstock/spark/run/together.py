@@ -98,6 +98,7 @@ class RunningTopology:
         self._guards: dict[str, ShapeGuard] = {}  # by query, of those that are fused
         self._ending = threading.Lock()
         self.queries: list[StreamingQuery] = []
+        self.stop_limit_s = STOP_LIMIT_S  # for a batch to end in, once this is to stop
         self.pool: str | None = None  # of the scheduler, where others share the session
         self._reports: Reports | None = None
         self._unfollow: Callable[[], None] = lambda: None
@@ -430,7 +431,7 @@ class RunningTopology:
         with self._ending:
             for writer in self._writers:
                 # A sink that hangs must not keep everything else from ending.
-                held = writer.between_batches.acquire(timeout=STOP_LIMIT_S)
+                held = writer.between_batches.acquire(timeout=self.stop_limit_s)
                 writer.closed = True
                 if held:
                     writer.between_batches.release()
