@@ -16,6 +16,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from benchmarks._hosts import can_have_hosts
 from soak import forms, report, written
 from soak.faults import FAULTS
 from soak.leg import Leg
@@ -90,10 +91,18 @@ def _given() -> argparse.Namespace:
     parser.add_argument("--forms", type=_words(forms.FORMS), default=list(forms.FORMS))
     parser.add_argument("--kinds", type=_words(tuple(FAULTS)), default=None)
     given = parser.parse_args()
-    for form in [form for form in given.forms if written.missing(form)]:
-        print(f"without {form}: {written.missing(form)}")
-        given.forms.remove(form)
+    for form in list(given.forms):
+        if (why := _missing(form)) is not None:
+            print(f"without {form}: {why}")
+            given.forms.remove(form)
     return given
+
+
+def _missing(form: str) -> str | None:
+    """Why a form cannot be had here; None if it can."""
+    if form == forms.ON_HOSTS:
+        return None if can_have_hosts() else "hosts of their own need root and the program ip"
+    return written.missing(form)
 
 
 def _words(allowed: tuple[str, ...]) -> Any:

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from benchmarks._hosts import cut_off
 from penstock.spark.checkpoint.durable_files import is_leftover
 from soak import forms
 from soak.processes import EXECUTOR, RUNNER, WORKER, await_true
@@ -45,7 +46,7 @@ class Fault:
 
     @property
     def alone(self) -> bool:
-        """Whether nothing else may happen meanwhile: there may be no run that it could happen to."""
+        """Whether nothing else may happen meanwhile, as there may be no run to happen to."""
         return self.slow or self.ends
 
 
@@ -79,7 +80,7 @@ def _stop_s(leg: "Leg", moments: random.Random) -> float:
 def _no_memory(leg: "Leg", moments: random.Random) -> None:
     """The next allocations of a Python worker fail, as they do where there is no memory left."""
     with suppress(ProcessLookupError, FileNotFoundError):
-        pid = leg.victim(WORKER, moments)
+        pid = leg.victim(WORKER, moments, forked=True)
         pages = int(Path(f"/proc/{pid}/statm").read_text(encoding="ascii").split()[0])
         most = pages * resource.getpagesize() + ROOM_FOR_MEMORY
         resource.prlimit(pid, resource.RLIMIT_AS, (most, resource.RLIM_INFINITY))
@@ -113,9 +114,7 @@ def _clock(leg: "Leg", moments: random.Random) -> None:
     """One step, which stays until the next one: far where rows are written, else by seconds."""
     far_s = 3600.0 if leg.form in forms.WRITTEN else 3.0
     file = leg.directory.parent / "clock"
-    file.write_text(
-        f"{moments.choice([-1.0, 1.0]) * moments.uniform(0.5, 1.0) * far_s:.3f}"
-    )
+    file.write_text(f"{moments.choice([-1.0, 1.0]) * moments.uniform(0.5, 1.0) * far_s:.3f}")
 
 
 def _driver(leg: "Leg", _: random.Random) -> None:
@@ -161,12 +160,32 @@ def _damage(leg: "Leg", moments: random.Random) -> None:
     leg.start()
 
 
-def _written(leg: "Leg") -> bool:
-    return leg.form in forms.WRITTEN
+def _broker_killed(leg: "Leg", _: random.Random) -> None:
+    """It keeps what it was sent."""
+    with leg.writing_paused():
+        leg.broker.kill()
+        leg.broker.start()
+
+
+def _broker_stopped(leg: "Leg", moments: random.Random) -> None:
+    """It answers nobody for a while, and keeps its connections."""
+    with leg.writing_paused():
+        leg.broker.signal(signal.SIGSTOP)
+        time.sleep(_stop_s(leg, moments))
+        leg.broker.signal(signal.SIGCONT)
+
+
+def _cut_off(leg: "Leg", moments: random.Random) -> None:
+    with cut_off(moments.randrange(forms.HOSTS)):
+        time.sleep(_stop_s(leg, moments))
+
+
+def _on_hosts(leg: "Leg") -> bool:
+    return leg.form == forms.ON_HOSTS
 
 
 def _restless(leg: "Leg") -> bool:
-    return leg.form in ("fused", "plain", "windowed", "joined")
+    return leg.form in forms.GENERATED and leg.form != "apart"
 
 
 def _broker(leg: "Leg") -> bool:
@@ -191,8 +210,8 @@ FAULTS: dict[str, Fault] = {
         possible=lambda leg: leg.small_disk, ends=True,
     ),
     "clock step": Fault("time.time of every Python process", _clock),
-    "broker killed": Fault("SIGKILL, and started again", lambda leg, _: leg.restart_broker(), _broker),
-    "broker hangs": Fault("SIGSTOP, SIGCONT", lambda leg, m: leg.hang_broker(m), _broker),
+    "broker killed": Fault("SIGKILL, and started again", _broker_killed, _broker),
+    "broker hangs": Fault("SIGSTOP, SIGCONT", _broker_stopped, _broker),
     "driver killed": Fault("SIGKILL; its cluster goes with it", _driver, slow=True),
     "driver killed in a scale-in": Fault(
         "SIGKILL within a second of the first executor drained", _driver_at("scale-in"),
@@ -204,5 +223,8 @@ FAULTS: dict[str, Fault] = {
     "damaged byte": Fault(
         "one byte of a file below checkpoint/penstock, while the driver is down", _damage, slow=True
     ),
-    # A network cut between hosts needs hosts: network namespaces with a worker each.
+    "host cut off": Fault(
+        "the link of a network namespace set down: driver and another host cannot reach it",
+        _cut_off, _on_hosts,
+    ),
 }  # fmt: skip

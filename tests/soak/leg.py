@@ -14,19 +14,22 @@ import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from benchmarks._hosts import cluster_of_hosts
 from penstock.control.history.store import HistoryStore
 from penstock.errors import PenstockError
+from penstock.spark.run.place import EMBEDDED
 from penstock.spark.sources.program import StreamsProgram
 from soak import forms, load
 from soak.faults import FAULTS, LONGEST_STOP_S
-from soak.processes import Page, Soaked, await_true
+from soak.processes import EXECUTOR, Page, Soaked, await_true
 from soak.verify import Verdict, verify
 from soak.written import Writing, writing
+from spark.killed_program import processes_below
 
 START_LIMIT_S, RECOVERY_LIMIT_S = 300.0, 120.0
 FINISH_LIMIT_S = 400.0
@@ -75,7 +78,7 @@ class Leg:
     ) -> None:  # fmt: skip
         self.room, self.directory = room, room / "disk"
         self.form, self.seed, self.length_s = form, seed, length_s
-        self._mean_per_s = mean_per_s
+        self._mean_per_s, self._master = mean_per_s, EMBEDDED
         self.moments = random.Random(seed + 1)
         self.longest_stop_s = longest_stop_s
         self.small_disk = False
@@ -100,6 +103,9 @@ class Leg:
         """
         with ExitStack() as resources:
             self.small_disk = resources.enter_context(small_disk(self.directory))
+            if self.form == forms.ON_HOSTS:  # after the disk, which hosts see as it was then
+                cluster = cluster_of_hosts(forms.HOSTS, slots=2, memory_mb=2048)
+                self._master = resources.enter_context(cluster)["spark.master"]
             if self.form in forms.WRITTEN:
                 self._writer = resources.enter_context(writing(self.form, self.room))
                 self.broker = self._writer.broker
@@ -212,14 +218,14 @@ class Leg:
         """Since the leg was made."""
         return time.monotonic() - self._began_s
 
-    def start(self, master: str = "embedded", *more: str) -> None:
+    def start(self, master: str | None = None, *more: str) -> None:
         """Start the program; the last one has ended."""
         load = (self.seed, self.length_s, self._mean_per_s)
-        self.program = Soaked(self.directory, self.form, *load, master, *more)
+        self.program = Soaked(self.directory, self.form, *load, master or self._master, *more)
 
     def kill_driver(self) -> None:
         """kill -9; all processes it had are to be gone soon after."""
-        family = self.program.family() if self.program.alive else []
+        family = {*self.program.below(), *self._below(EXECUTOR)} if self.program.alive else set()
         self._killed_s = time.monotonic()
         with suppress(ProcessLookupError):
             self.program.signal(signal.SIGKILL)
@@ -229,14 +235,26 @@ class Leg:
         left = [pid for pid in family if _lives(pid)]
         self.leaks += [f"process {pid}: {_command(pid)[:80]}" for pid in left]
 
-    def victim(self, word: bytes, moments: random.Random) -> int:
-        """One of the program's processes with a word in its command, as soon as there is one."""
+    def _below(self, word: bytes) -> list[int]:
+        """Processes of the run with a word in their command; on hosts, executors are elsewhere."""
+        if self.form == forms.ON_HOSTS:
+            return list(processes_below(os.getpid(), word))
+        return self.program.below(word)
+
+    def victim(self, word: bytes, moments: random.Random, forked: bool = False) -> int:
+        """One of the run's processes with a word in its command, as soon as there is one.
+
+        Of those that are `forked` by another of them, their parent is left alone.
+        """
         deadline_s = time.monotonic() + RECOVERY_LIMIT_S
-        while not (found := self.program.below(word)):
+        while True:
+            found = self._below(word)
+            found = [pid for pid in found if _parent(pid) in found] if forked else found
+            if found:
+                return moments.choice(found)
             if time.monotonic() > deadline_s:
                 raise TimeoutError(f"there is no process {word.decode()}")
             time.sleep(0.05)
-        return moments.choice(found)
 
     def send(self, word: bytes, what: signal.Signals, moments: random.Random) -> int:
         """Send a signal to one of them: which it was."""
@@ -252,20 +270,10 @@ class Leg:
         self._page.kill()
         self._page = Page(self.directory / "history.sqlite")
 
-    def restart_broker(self) -> None:
-        """kill -9 of the server, which keeps what it was sent."""
+    def writing_paused(self) -> AbstractContextManager[Any]:
+        """Nobody writes while the server is away."""
         assert self._writer is not None
-        with self._writer.paused:
-            self.broker.kill()
-            self.broker.start()
-
-    def hang_broker(self, moments: random.Random) -> None:
-        """The server answers nobody for a while, and keeps its connections."""
-        assert self._writer is not None
-        with self._writer.paused:
-            self.broker.signal(signal.SIGSTOP)
-            time.sleep(moments.uniform(1.0, self.longest_stop_s))
-            self.broker.signal(signal.SIGCONT)
+        return self._writer.paused
 
     def _held(self) -> dict[str, int]:
         """What the driver's Python holds; nothing where it is not there."""
@@ -350,10 +358,21 @@ class Leg:
 
 
 def _lives(pid: int) -> bool:
+    state = _stat(pid)
+    return bool(state) and state[0] != "Z"
+
+
+def _parent(pid: int) -> int:
+    state = _stat(pid)
+    return int(state[1]) if state else 0
+
+
+def _stat(pid: int) -> list[str]:
+    """What the kernel says of a process, from its state on; empty if it is gone."""
     try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:
-        return False
+        return []
 
 
 def _command(pid: int) -> str:
