@@ -4,7 +4,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -97,6 +97,7 @@ class RunningTopology:
         self._writers: list[BatchWriter] = []
         self._guards: dict[str, ShapeGuard] = {}  # by query, of those that are fused
         self._ending = threading.Lock()
+        self._held = ExitStack()  # what no other run may read meanwhile
         self.queries: list[StreamingQuery] = []
         self.stop_limit_s = STOP_LIMIT_S  # for a batch to end in, once this is to stop
         self.pool: str | None = None  # of the scheduler, where others share the session
@@ -126,6 +127,8 @@ class RunningTopology:
         announce_sources(self.session, self._checkpoint.sources)
         self.sources = SourceWatch(self._checkpoint.sources, of_new_run=True)
         self.inputs = running_sources(self.topology, self.epoch_s, self.sources)
+        for source in self.inputs.values():
+            self._held.enter_context(source.held())
         self.controls = Controls(self._checkpoint.sources)
         self.controls.order(self._obeying("shed"), **AT_FULL_SERVICE)
         if self.pool is not None:
@@ -447,4 +450,5 @@ class RunningTopology:
                     self._unfollow()
                     self._reports = None
                 self.queries = []
+                self._held.close()
                 self._checkpoint.__exit__(None, None, None)
