@@ -21,7 +21,7 @@ from soak import forms, report, written
 from soak.faults import FAULTS
 from soak.leg import Leg
 
-FAULTS_A_LEG = 60
+FAULTS_A_LEG = 50
 LEG_S = 300.0  # at most; its streams last a while longer
 SPREAD_S = 2.0
 
