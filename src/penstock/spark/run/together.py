@@ -34,6 +34,7 @@ from penstock.spark.measure.progress import Reports
 from penstock.spark.routes.exchange import RouteExchange
 from penstock.spark.routes.frames import announce
 from penstock.spark.routes.table_versions import RouteTableVersions
+from penstock.spark.run.python_workers import python_workers_beside
 from penstock.spark.run.query_restarts import QueryRestarts, query_failure
 from penstock.spark.sinks.batch_writer import (
     BatchCalls,
@@ -134,12 +135,13 @@ class RunningTopology:
         if self.pool is not None:
             self.send_parallelism(1)  # until it is given more: others run already
         reading = Reading(self.epoch_s, self._measured, self.controls)
-        try:
-            self._plan(reading)
-        except InvalidTopology as reason:
-            if not self._choice.if_possible:
-                raise
-            self._plan_in_part(reading, reason)
+        with python_workers_beside(self.session):
+            try:
+                self._plan(reading)
+            except InvalidTopology as reason:
+                if not self._choice.if_possible:
+                    raise
+                self._plan_in_part(reading, reason)
         for looks in self.when_built:
             looks(self.built)
         self._deal_inside()
