@@ -305,7 +305,7 @@ class RunningApart(RunningTopology):
         # While the process of a source starts, Spark 4.3 switches forking off for the whole driver;
         # tasks there that run Python for the first time just then would start an interpreter each,
         # for good.
-        if self.session.sparkContext.master.startswith("local"):
+        if str(self.session.sparkContext.master).startswith("local"):
             start_python_workers(self.session)
         super()._start()
 

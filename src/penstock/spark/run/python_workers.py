@@ -28,7 +28,7 @@ def start_python_workers(session: SparkSession) -> None:
 @contextmanager
 def python_workers_beside(session: SparkSession) -> Iterator[None]:
     """The same while a block runs, where executors are processes of their own."""
-    if session.sparkContext.master.startswith("local"):
+    if str(session.sparkContext.master).startswith("local"):
         yield
         return
     beside = threading.Thread(
