@@ -52,6 +52,16 @@ def cluster_of_hosts(hosts: int, slots: int, memory_mb: int) -> Iterator[dict[st
         }  # fmt: skip
 
 
+@contextmanager
+def cut_off(host: int) -> Iterator[None]:
+    """Nothing reaches a host or comes from it; what runs there goes on."""
+    _ip(f"link set penstock-v{host} down")
+    try:
+        yield
+    finally:
+        _ip(f"link set penstock-v{host} up")
+
+
 def _network(hosts: int, ending: ExitStack) -> None:
     _ip(f"link add {BRIDGE} type bridge")
     ending.callback(_ip, f"link del {BRIDGE}")

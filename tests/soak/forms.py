@@ -1,7 +1,8 @@
 """The topologies that are soaked, one a leg; program and verifier make the same.
 
 Most are one stream of rows, as they are and aggregated, in several forms: fused, as declared,
-apart with channels between the queries, in sliding windows of Penstock's own, joined with itself.
+apart with channels between the queries, in sliding windows of Penstock's own, joined with itself,
+and fused on a cluster of two hosts between which the network can be cut.
 `loop` is frequent patterns, whose middle query reads what it wrote. Of files, Redis and Kafka rows
 are numbered by whoever writes them, and are to come out in order.
 """
@@ -27,7 +28,8 @@ from soak import load
 
 WATERMARK_S, WINDOW_S, SLIDE_S = 1, 2, 1
 PLAN = (Group(("by_key", "by_window"), ("bucket",)),)
-GENERATED = ("fused", "plain", "apart", "windowed", "joined")
+ON_HOSTS, HOSTS = "hosts", 2
+GENERATED = ("fused", "plain", "apart", "windowed", "joined", ON_HOSTS)
 WRITTEN = ("files", "redis", "kafka")
 FORMS = (*GENERATED, "loop", *WRITTEN)
 
@@ -136,5 +138,5 @@ def place(form: str, master: str, directory: Path, once: bool) -> Place:
     """Where it runs."""
     return Place(
         master, directory / "checkpoint", directory.parent / "spark.log", once=once,
-        plan=PLAN if form == "fused" else None, apart=form in ("apart", "loop"),
+        plan=PLAN if form in ("fused", ON_HOSTS) else None, apart=form in ("apart", "loop"),
     )  # fmt: skip

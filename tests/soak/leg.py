@@ -1,4 +1,8 @@
-"""One leg of a soak: a form of topology under random faults, from its start to the verdict."""
+"""One leg of a soak: a form of topology under random faults, from its start to the verdict.
+
+Faults come in volleys, each fault at its own moment and none waiting for what another did to the
+run. Those that end the run come alone, as there is nothing then that others could happen to.
+"""
 
 import json
 import os
@@ -9,24 +13,30 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from benchmarks._hosts import cluster_of_hosts
 from penstock.control.history.store import HistoryStore
 from penstock.errors import PenstockError
+from penstock.spark.run.place import EMBEDDED
 from penstock.spark.sources.program import StreamsProgram
 from soak import forms, load
 from soak.faults import FAULTS, LONGEST_STOP_S
-from soak.processes import Page, Soaked, await_true
+from soak.processes import EXECUTOR, Page, Soaked, await_true
 from soak.verify import Verdict, verify
 from soak.written import Writing, writing
+from spark.killed_program import processes_below
 
 START_LIMIT_S, RECOVERY_LIMIT_S = 300.0, 120.0
 FINISH_LIMIT_S = 400.0
 GONE_LIMIT_S = 30.0
 DISK_MB = 384
+VOLLEY = 8  # faults at most
+SLOW_A_LEG = 2  # kinds for which the run has to start again, besides the kill at the end
 
 
 @dataclass(frozen=True)
@@ -63,12 +73,12 @@ class Leg:
 
     def __init__(
         self, room: Path, form: str, seed: int, length_s: float,
-        report: Callable[[str], None] = print, batches: int = 2,
+        report: Callable[[str], None] = print, batches: int = 2, volley: int = VOLLEY,
         longest_stop_s: float = LONGEST_STOP_S, mean_per_s: float = load.MEAN_PER_S,
     ) -> None:  # fmt: skip
         self.room, self.directory = room, room / "disk"
         self.form, self.seed, self.length_s = form, seed, length_s
-        self._mean_per_s = mean_per_s
+        self._mean_per_s, self._master = mean_per_s, EMBEDDED
         self.moments = random.Random(seed + 1)
         self.longest_stop_s = longest_stop_s
         self.small_disk = False
@@ -76,7 +86,7 @@ class Leg:
         self.injected: list[Injected] = []
         self.met: Counter[str] = Counter()  # moments that were waited for, damage that was refused
         self.leaks: list[str] = []
-        self._report, self._batches = report, batches
+        self._report, self._batches, self._volley = report, batches, volley
         self._streams = load.streams(seed, length_s, mean_per_s) if form in forms.GENERATED else {}
         self._joining = load.joining(self._streams) if self._streams else {}
         self._joined: set[str] = set()
@@ -85,17 +95,21 @@ class Leg:
         self._page: Page | None = None
         self._began_s = time.monotonic()
 
-    def run(self, faults: int, pause_s: float, kinds: Collection[str] | None = None) -> Verdict:
+    def run(self, faults: int, spread_s: float, kinds: Collection[str] | None = None) -> Verdict:
         """So many faults, of some kinds if they are named, while there is time and are rows.
 
-        The last is a kill of the driver, whose restart works off the rest.
+        Those of a volley begin within `spread_s`. The last is a kill of the driver, whose restart
+        works off the rest.
         """
         with ExitStack() as resources:
             self.small_disk = resources.enter_context(small_disk(self.directory))
+            if self.form == forms.ON_HOSTS:  # after the disk, which hosts see as it was then
+                cluster = cluster_of_hosts(forms.HOSTS, slots=2, memory_mb=2048)
+                self._master = resources.enter_context(cluster)["spark.master"]
             if self.form in forms.WRITTEN:
                 self._writer = resources.enter_context(writing(self.form, self.room))
                 self.broker = self._writer.broker
-            self._disturb(self._kinds(faults - 1, kinds), pause_s)
+            self._disturb(self._volleys(faults - 1, kinds), spread_s)
             if self._writer is not None:
                 self._writer.stop()
             self._join_rest()
@@ -104,20 +118,31 @@ class Leg:
             counts = self._writer.counts if self._writer is not None else {}
             return verify(self.form, self.directory, self._streams, self.length_s, counts)
 
-    def _kinds(self, faults: int, among: Collection[str] | None) -> Iterator[str]:
-        """Rounds of every kind that is possible, in random order; those that take long once."""
+    def _volleys(self, faults: int, among: Collection[str] | None) -> Iterator[list[str]]:
+        """Rounds of every kind that is possible, in random order, in volleys of random size."""
         possible = [kind for kind, fault in FAULTS.items() if fault.possible(self)]
         some = [kind for kind in possible if among is None or kind in among]
-        given = 0
-        while given < faults and some:
-            for kind in self.moments.sample(some, len(some))[: faults - given]:
-                if self.now_s() > self.length_s:
+        slow = [kind for kind in some if FAULTS[kind].slow]
+        quick = [kind for kind in some if kind not in slow]
+        slow = self.moments.sample(slow, min(SLOW_A_LEG, len(slow)))
+        while faults > 0 and (quick or slow):
+            for volley in self._parted([*quick, *slow]):
+                if self.now_s() > self.length_s or faults <= 0:
                     return
-                yield kind
-                given += 1
-            some = [kind for kind in some if not FAULTS[kind].slow] or some
+                yield volley[:faults]
+                faults -= len(volley)
+            slow = [] if quick else slow
 
-    def _disturb(self, kinds: Iterator[str], pause_s: float) -> None:
+    def _parted(self, kinds: list[str]) -> Iterator[list[str]]:
+        """A round in volleys; a kind that comes alone is one by itself."""
+        left = self.moments.sample(kinds, len(kinds))
+        while left:
+            alone = [place for place, kind in enumerate(left) if FAULTS[kind].alone]
+            size = max(1, min([self.moments.randint(1, self._volley), len(left), *alone[:1]]))
+            yield left[:size]
+            left = left[size:]
+
+    def _disturb(self, volleys: Iterator[list[str]], spread_s: float) -> None:
         joiner = threading.Thread(target=self._join_in_time, daemon=True)
         self.start()
         joiner.start()
@@ -125,11 +150,10 @@ class Leg:
             self._recovered(0, ends=False, limit_s=START_LIMIT_S)
             self._page = Page(self.directory / "history.sqlite")
             before = self._held()
-            for kind in kinds:
-                time.sleep(self.moments.uniform(0.0, pause_s))  # the random moment itself
+            for volley in volleys:
                 if not self.program.alive and self.program.told["finished"]:
                     break  # its streams are at their end
-                self._inject(kind)
+                self._injected(volley, spread_s)
             self._compare(before, self._held())
         finally:
             self._ended.set()
@@ -138,9 +162,20 @@ class Leg:
                 self._page.kill()
             self.kill_driver()
 
-    def _inject(self, kind: str) -> None:
+    def _injected(self, volley: list[str], spread_s: float) -> None:
+        with ThreadPoolExecutor(len(volley)) as together:
+            own = [random.Random(self.moments.random()) for _ in volley]
+            begun = [
+                together.submit(self._inject, kind, moments, moments.uniform(0.0, spread_s))
+                for kind, moments in zip(volley, own, strict=True)
+            ]
+        for one in begun:
+            one.result()
+
+    def _inject(self, kind: str, moments: random.Random, after_s: float) -> None:
+        time.sleep(after_s)  # the random moment itself
         fault = FAULTS[kind]
-        fault.inject(self)
+        fault.inject(self, moments)
         over_s, periods = time.monotonic(), self._periods()
         if kind.startswith("driver killed"):
             over_s = self._killed_s
@@ -183,14 +218,14 @@ class Leg:
         """Since the leg was made."""
         return time.monotonic() - self._began_s
 
-    def start(self, master: str = "embedded", *more: str) -> None:
+    def start(self, master: str | None = None, *more: str) -> None:
         """Start the program; the last one has ended."""
         load = (self.seed, self.length_s, self._mean_per_s)
-        self.program = Soaked(self.directory, self.form, *load, master, *more)
+        self.program = Soaked(self.directory, self.form, *load, master or self._master, *more)
 
     def kill_driver(self) -> None:
         """kill -9; all processes it had are to be gone soon after."""
-        family = self.program.family() if self.program.alive else []
+        family = {*self.program.below(), *self._below(EXECUTOR)} if self.program.alive else set()
         self._killed_s = time.monotonic()
         with suppress(ProcessLookupError):
             self.program.signal(signal.SIGKILL)
@@ -200,10 +235,34 @@ class Leg:
         left = [pid for pid in family if _lives(pid)]
         self.leaks += [f"process {pid}: {_command(pid)[:80]}" for pid in left]
 
-    def victim(self, word: bytes) -> int:
-        """One of the program's processes with a word in its command."""
-        await_true("a process", lambda: bool(self.program.below(word)), RECOVERY_LIMIT_S, 0.05)
-        return self.moments.choice(self.program.below(word))
+    def _below(self, word: bytes) -> list[int]:
+        """Processes of the run with a word in their command; on hosts, executors are elsewhere."""
+        if self.form == forms.ON_HOSTS:
+            return list(processes_below(os.getpid(), word))
+        return self.program.below(word)
+
+    def victim(self, word: bytes, moments: random.Random, forked: bool = False) -> int:
+        """One of the run's processes with a word in its command, as soon as there is one.
+
+        Of those that are `forked` by another of them, their parent is left alone.
+        """
+        deadline_s = time.monotonic() + RECOVERY_LIMIT_S
+        while True:
+            found = self._below(word)
+            found = [pid for pid in found if _parent(pid) in found] if forked else found
+            if found:
+                return moments.choice(found)
+            if time.monotonic() > deadline_s:
+                raise TimeoutError(f"there is no process {word.decode()}")
+            time.sleep(0.05)
+
+    def send(self, word: bytes, what: signal.Signals, moments: random.Random) -> int:
+        """Send a signal to one of them: which it was."""
+        while True:
+            pid = self.victim(word, moments)
+            with suppress(ProcessLookupError):  # it ended by itself, or by another fault
+                os.kill(pid, what)
+                return pid
 
     def new_page(self) -> None:
         """Kill the page and start another."""
@@ -211,20 +270,10 @@ class Leg:
         self._page.kill()
         self._page = Page(self.directory / "history.sqlite")
 
-    def restart_broker(self) -> None:
-        """kill -9 of the server, which keeps what it was sent."""
+    def writing_paused(self) -> AbstractContextManager[Any]:
+        """Nobody writes while the server is away."""
         assert self._writer is not None
-        with self._writer.paused:
-            self.broker.kill()
-            self.broker.start()
-
-    def hang_broker(self) -> None:
-        """The server answers nobody for a while, and keeps its connections."""
-        assert self._writer is not None
-        with self._writer.paused:
-            self.broker.signal(signal.SIGSTOP)
-            time.sleep(self.moments.uniform(1.0, self.longest_stop_s))
-            self.broker.signal(signal.SIGCONT)
+        return self._writer.paused
 
     def _held(self) -> dict[str, int]:
         """What the driver's Python holds; nothing where it is not there."""
@@ -309,10 +358,21 @@ class Leg:
 
 
 def _lives(pid: int) -> bool:
+    state = _stat(pid)
+    return bool(state) and state[0] != "Z"
+
+
+def _parent(pid: int) -> int:
+    state = _stat(pid)
+    return int(state[1]) if state else 0
+
+
+def _stat(pid: int) -> list[str]:
+    """What the kernel says of a process, from its state on; empty if it is gone."""
     try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:
-        return False
+        return []
 
 
 def _command(pid: int) -> str:

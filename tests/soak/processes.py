@@ -65,13 +65,9 @@ class Soaked:
     def alive(self) -> bool:
         return self.process.poll() is None
 
-    def below(self, word: bytes) -> list[int]:
-        """Processes below it with a word in their command."""
+    def below(self, word: bytes = b"") -> list[int]:
+        """Processes below it, with a word in their command."""
         return list(processes_below(self.process.pid, word))
-
-    def family(self) -> list[int]:
-        """All processes below it."""
-        return list(processes_below(self.process.pid, b""))
 
     def signal(self, what: signal.Signals) -> None:
         self.process.send_signal(what)

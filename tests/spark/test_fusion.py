@@ -15,11 +15,12 @@ from penstock.errors import InvalidTopology
 from penstock.model.observation import Observation, OperatorObservation
 from penstock.model.plan_document import Fusion, Group
 from penstock.model.sinks import Memory
-from penstock.model.topology import Topology
+from penstock.model.topology import Source, Topology
+from penstock.spark.compile import assembler, inspection
 from penstock.spark.compile.apart import build_apart
 from penstock.spark.compile.builder import build
 from penstock.spark.compile.fused import PlanChoice
-from penstock.spark.compile.inspection import Reading
+from penstock.spark.compile.inspection import Reading, read_source
 from penstock.spark.handles.driver import STRICT
 from penstock.spark.run.apart import RunningApart
 from penstock.spark.run.slow_loop import SlowLoop
@@ -234,6 +235,22 @@ def test_rows_are_merged_one_by_one_only_where_nothing_else_changes(session: Spa
     assert build(made, session, Reading(0.0), fused).queries[0].row_by_row
     # Spark divides the rows of traffic, and has fewer to send when it aggregates them before.
     assert not build(road(), session, Reading(0.0), ROAD).queries[0].row_by_row
+
+
+def test_a_source_is_read_once_however_often_its_query_is_put_together(
+    session: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read = Counter[str]()
+
+    def counted(source: Source, *arguments: Any) -> DataFrame:
+        read[source.name] += 1
+        return read_source(source, *arguments)
+
+    for module in (inspection, assembler):
+        monkeypatch.setattr(module, "read_source", counted)
+    made = chain([("a", "b"), ("b",)], stateless=False)
+    build(made, session, Reading(0.0), (Group(("step0", "step1"), ("b",)),))
+    assert set(read.values()) == {1}  # each time is a Python process
 
 
 def test_other_queries_of_the_session_stay_strict(session: SparkSession) -> None:

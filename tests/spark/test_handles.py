@@ -12,6 +12,7 @@ from penstock.errors import Unavailable
 from penstock.spark import handles
 from penstock.spark.act.executors import SparkExecutors
 from penstock.spark.handles import Family
+from penstock.spark.handles.work import map_output_tracker
 from spark.run_to import until
 
 pytestmark = pytest.mark.spark
@@ -59,6 +60,16 @@ def test_jobs_of_a_query_are_its_batches(spark: SparkSession, query: StreamingQu
     assert {job.status for job in jobs} == {"SUCCEEDED"}
     later = handles.jobs_of_group(spark, str(query.runId), after_job=jobs[0].id)
     assert later == jobs[1:]
+
+
+def test_a_shuffle_that_is_not_whole_has_no_sizes(spark: SparkSession) -> None:
+    tracker, lost = map_output_tracker(spark), 1_000_000
+    assert handles.shuffle_sizes(spark, lost, 1) is None
+    tracker.registerShuffle(lost, 2, 1)  # whose two map tasks left nothing
+    try:
+        assert handles.shuffle_sizes(spark, lost, 1) is None
+    finally:
+        tracker.unregisterShuffle(lost)
 
 
 def test_tasks_count_every_row_once(spark: SparkSession, query: StreamingQuery) -> None:

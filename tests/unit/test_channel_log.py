@@ -23,7 +23,7 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from penstock.errors import InvalidInput
+from penstock.errors import InvalidInput, Unavailable
 from penstock.model.arrivals import Arrivals
 from penstock.spark.channels.chunks import Summed, read_piece, write_chunk
 from penstock.spark.channels.entries import Chunk, Entry, merged, share
@@ -342,6 +342,18 @@ def test_a_reader_that_registers_while_another_advances_loses_nothing(
     newcomer.join()
     again = Channel(channel.directory)
     assert read(again, first_row[0], 4) == list(range(first_row[0], 4))
+
+
+def test_a_name_is_one_runs_reader_at_a_time(channel: Channel) -> None:
+    channel.register("reader")
+    other = Channel(channel.directory)
+    with channel.held("reader"):
+        with other.held("another"):
+            pass
+        with pytest.raises(Unavailable, match="is in use by another run"):
+            other.held("reader").__enter__()
+    with other.held("reader"):
+        assert channel.positions() == {"reader": 0}
 
 
 def test_readers_advance_and_leave_one_at_a_time(channel: Channel) -> None:

@@ -8,6 +8,7 @@ import subprocess
 import threading
 from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -23,8 +24,10 @@ from penstock.spark.host.client import connect, submission_of
 from penstock.spark.host.communities import Caller
 from penstock.spark.host.costs import Cost, Costs
 from penstock.spark.host.host import Host
+from penstock.spark.host.on_spark import SparkRunning
 from penstock.spark.host.registry import Registry
 from penstock.spark.host.submission import Submission, packaged, read_submission
+from penstock.spark.run.together import STOP_LIMIT_S
 
 LIMIT_S = 30.0
 PART = {"name": "b", "file": "g.py", "topology": "", "files": {"g.py": ""}}
@@ -510,6 +513,21 @@ def test_a_batch_that_does_not_end_is_noticed() -> None:
     assert str(watch.overdue(10.0)).startswith("batch 3 of query 'q' has not ended within 10 s;")
     watch.ended("q", 3)
     assert watch.overdue(10.0) is None
+
+
+def test_a_batch_that_had_its_time_is_not_waited_for_when_it_is_stopped() -> None:
+    now = [0.0]
+    watch = BatchWatch(lambda: now[0])
+    queries = SimpleNamespace(stop_limit_s=STOP_LIMIT_S)
+    run: Any = SimpleNamespace(topology=SimpleNamespace(name="hangs"), running=queries)
+    hosted = SparkRunning(run, None, None, watch)  # type: ignore[arg-type]
+    watch.began("q", 3)
+    now[0] = 10.0
+    hosted.end_if_overdue(10.0)
+    assert queries.stop_limit_s == STOP_LIMIT_S
+    now[0] = 11.0
+    hosted.end_if_overdue(10.0)
+    assert queries.stop_limit_s == 0.0
 
 
 def test_what_code_takes_is_known_when_it_comes_again(tmp_path: Path) -> None:

@@ -8,12 +8,13 @@ numbered through, so an offset is one number. All of it is private to its owner.
 
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from penstock.errors import InvalidInput
+from penstock.errors import InvalidInput, Unavailable
 from penstock.model.arrivals import Arrivals
 from penstock.spark.channels.entries import Chunk, Entry
 from penstock.spark.channels.header import HEADER, read_schema, refuse_foreign, write_header
@@ -200,6 +201,18 @@ class Channel:
                 row = self.first_row()
                 write_atomically(file, {"reader": reader, "first_row": row, "row": row})
         return int(_read(file)["first_row"])
+
+    @contextmanager
+    def held(self, reader: str) -> Iterator[None]:
+        """Keep other runs from reading under this name, whose files would be removed for both."""
+        try:
+            with exclusive(self._reader(reader).with_suffix(".lock"), wait=False):
+                yield
+        except BlockingIOError as error:
+            raise Unavailable(
+                f"reader {reader!r} of channel {self.directory} is in use by another run; give it "
+                "another name, or end that run."
+            ) from error
 
     def positions(self) -> dict[str, int]:
         """How far each registered reader has come, with batches that are committed."""

@@ -100,11 +100,14 @@ def new_file(file: Path, mode: int = 0o600) -> Iterator[BinaryIO]:
 
 
 @contextmanager
-def exclusive(lock: Path) -> Iterator[None]:
-    """One thread or process at a time; the lock ends with its process, however that ends."""
+def exclusive(lock: Path, wait: bool = True) -> Iterator[None]:
+    """One thread or process at a time; the lock ends with its process, however that ends.
+
+    Who does not want to wait gets a BlockingIOError while somebody else has it.
+    """
     descriptor = os.open(lock, os.O_RDWR | os.O_CREAT, 0o600)
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
         yield
     finally:
         os.close(descriptor)

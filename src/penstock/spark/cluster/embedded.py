@@ -78,6 +78,11 @@ class EmbeddedCluster:
 
     def start(self) -> None:
         """Start and wait until the worker is registered; Unavailable with the reason if not."""
+        self.start_master()
+        self.await_worker()
+
+    def start_master(self) -> None:
+        """Start, and wait only until sessions can register; the worker goes on starting."""
         if self._process is not None:
             return
         find_java()
@@ -89,14 +94,25 @@ class EmbeddedCluster:
         )
         log_path = launch.supervisor_log(self._directory)
         with log_path.open("wb") as log:
-            self._process = process = subprocess.Popen(
+            self._process = subprocess.Popen(
                 command, stdin=subprocess.PIPE, stdout=log, stderr=log,
                 env=launch.environment(self._directory), start_new_session=True,
             )  # fmt: skip
+        self._await(worker=False)
+
+    def await_worker(self) -> None:
+        """Wait until executors can come; Unavailable with the reason if they cannot."""
+        self._await(worker=True)
+
+    def _await(self, worker: bool) -> None:
+        process, directory = self._process, self._directory
+        assert process is not None
+        assert directory is not None
         try:
             self._state = launch.await_state(
-                state_path, self._start_limit_s, lambda: process.poll() is None, log_path
-            )
+                directory / "state.json", self._start_limit_s, lambda: process.poll() is None,
+                launch.supervisor_log(directory), worker,
+            )  # fmt: skip
         except BaseException:
             self.stop()
             raise

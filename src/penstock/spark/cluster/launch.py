@@ -153,16 +153,16 @@ def read_state(path: Path) -> ClusterState | None:
 
 
 def await_state(
-    path: Path, limit_s: float, alive: Callable[[], bool], log: Path
-) -> ClusterState:  # fmt: skip
-    """Wait until the supervisor says that the cluster is ready, or why it is not."""
+    path: Path, limit_s: float, alive: Callable[[], bool], log: Path, worker: bool = True
+) -> ClusterState:
+    """Wait until the supervisor says that master and `worker` are ready, or why they are not."""
     deadline = time.monotonic() + limit_s
     while time.monotonic() < deadline:
         lives = alive()  # before the look at the state: it may be written with the last breath
         state = read_state(path)
         if state is not None and state.failure:
             raise Unavailable(state.failure)
-        if state is not None:
+        if state is not None and state.worker >= worker:
             return state
         if not lives:
             said = supervisor.last_lines(log)

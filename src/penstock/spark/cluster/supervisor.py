@@ -47,6 +47,7 @@ class ClusterState:
     master_url: str = ""
     page_url: str = ""
     failure: str = ""  # a sentence when the cluster could not be started
+    worker: bool = True  # whether it is registered, so that there can be executors
 
 
 class _Ended(Exception):
@@ -126,6 +127,8 @@ class Supervisor:
         self._spawn("master", "org.apache.spark.deploy.master.Master", *here)
         page_url = f"http://127.0.0.1:{self._logged('master', _MASTER_PAGE)}"
         master_url = self._logged("master", _MASTER_READY)
+        if self._parent is not None:  # a driver may register while the worker starts
+            self._publish(master_url=master_url, page_url=page_url, worker=False)
         self._spawn(
             "worker", "org.apache.spark.deploy.worker.Worker", *here,
             "--cores", str(self._slots), "--memory", f"{self._memory_mb}M",
@@ -203,10 +206,12 @@ class Supervisor:
             while (pid := os.waitpid(-1, os.WNOHANG)[0]) > 0:
                 self._gone.add(pid)
 
-    def _publish(self, *, master_url: str = "", page_url: str = "", failure: str = "") -> None:
+    def _publish(
+        self, *, master_url: str = "", page_url: str = "", failure: str = "", worker: bool = True
+    ) -> None:
         state = ClusterState(
             str(self._directory), self._slots, self._memory_mb, os.getpid(),
-            process_started(os.getpid()) or 0, master_url, page_url, failure,
+            process_started(os.getpid()) or 0, master_url, page_url, failure, worker,
         )  # fmt: skip
         write_state(self._state_path, state)
 

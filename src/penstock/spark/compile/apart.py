@@ -81,7 +81,7 @@ def build_apart(
     routes: dict[str, Route] = {}
     repeats: list[str] = []
     for part in parts:
-        own = replace(reading, reuse=True)
+        own = reading
         if reading.controls is not None:
             own = replace(own, controls=replace(reading.controls, component=part.component.name))
         own_group = (Group(part.component.operators, part.component.key),)

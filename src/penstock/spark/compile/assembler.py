@@ -62,6 +62,8 @@ class Assembler:
     sharing: Sharing
     reading: Reading
     division: Division = field(default_factory=Division)
+    # Of this query's sources, as far as they were read before: each time starts a Python process.
+    sources: dict[str, DataFrame] = field(default_factory=dict)
     _shared: dict[str, DataFrame] = field(default_factory=dict)
     _below: dict[str, DataFrame] = field(default_factory=dict)  # exchanges, with a watermark
     _taken: set[str] = field(default_factory=set)
@@ -98,10 +100,12 @@ class Assembler:
     def _made(self, node: str, path: str) -> DataFrame:
         source = self.topology.find_source(node)
         if source is not None:
-            if self.reading.reuse and node not in self._taken:
-                self._taken.add(node)
-                return self.inspection.sources[node]
-            return read_source(source, self.topology, self.session, self.reading)
+            if node in self._taken:
+                return read_source(source, self.topology, self.session, self.reading)
+            self._taken.add(node)
+            if node not in self.sources:
+                self.sources[node] = read_source(source, self.topology, self.session, self.reading)
+            return self.sources[node]
         operator = self.topology.find_operator(node)
         if operator.has_forms:
             return self._in_every_form(operator, path, {})

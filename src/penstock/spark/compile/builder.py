@@ -6,7 +6,7 @@ why.
 """
 
 import logging
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import networkx as nx
 from pyspark.errors import PySparkException
@@ -133,6 +133,7 @@ class _Builder:
     session: SparkSession
     reading: Reading
     inspection: Inspection
+    _read: dict[str, dict[str, DataFrame]] = field(default_factory=dict)  # sources, by query
 
     def in_order(self, wanted: Orders) -> tuple["_Builder", Orders, tuple[str, ...]]:
         """The topology as it is to run, if its rows stay what they are; else as it was declared."""
@@ -255,7 +256,7 @@ class _Builder:
 
     def _query(self, name: str, sinks: tuple[SinkBinding, ...]) -> BuiltQuery:
         sharing = plan_sharing(self.topology, self.inspection, sinks)
-        frame = self._frame(sharing, sinks, Division())
+        frame = self._frame(name, sharing, sinks, Division())
         components = default_components(self.topology, self.inspection, frozenset(sharing.copies))
         plan = QueryPlan(name, components, tuple(sink.name for sink in sinks), sinks[0].output_mode)
         edges = {
@@ -286,7 +287,7 @@ class _Builder:
         refusal = ""
         for sharing, division in divisions(self.topology, self.inspection, built.sinks, fused):
             try:
-                frame = self._frame(sharing, built.sinks, division, fused)
+                frame = self._frame(built.plan.name, sharing, built.sinks, division, fused)
             except PySparkException as error:  # the key is no column there
                 refusal = f"component {fused[0].name!r}: {first_line(error)}"
                 continue
@@ -301,14 +302,17 @@ class _Builder:
         raise InvalidTopology(f"plan: query {built.plan.name!r}: {refusal}")
 
     def _frame(
-        self, sharing: Sharing, sinks: tuple[SinkBinding, ...], division: Division,
+        self, query: str, sharing: Sharing, sinks: tuple[SinkBinding, ...], division: Division,
         fused: tuple[Fused, ...] = (),
     ) -> DataFrame:  # fmt: skip
+        if not self._read:  # what was read to look at the operators is what the first query reads
+            self._read[query] = dict(self.inspection.sources)
+        sources = self._read.setdefault(query, {})
         # Edges of fused components are always counted: they show whose shuffle is whose.
         measured = self.reading.measured or bool(division.members)
         reading = replace(self.reading, measured=measured)
         assembler = Assembler(
-            self.topology, self.session, self.inspection, sharing, reading, division
+            self.topology, self.session, self.inspection, sharing, reading, division, sources
         )
         nodes = list(dict.fromkeys(sink.upstream for sink in sinks))
         rows = {node: assembler.frame(node, "sinks") for node in nodes}

@@ -39,7 +39,6 @@ class Reading:
     epoch_s: float
     measured: bool = True
     controls: Controls | None = None
-    reuse: bool = False  # what was read to look at the operators is what runs; for one query
     at_once: bool = False  # what sources have at first is all that is read
 
 

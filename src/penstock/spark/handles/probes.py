@@ -113,7 +113,7 @@ def can_read_shuffle_sizes(spark: SparkSession) -> None:
     """What keeps them is found."""
     with asking("read the sizes of a shuffle"):
         name = str(map_output_tracker(spark).getClass().getName())
-        require_methods(spark, name, "getMapSizesByExecutorId")
+        require_methods(spark, name, "getMapSizesByExecutorId", "findMissingPartitions")
 
 
 def can_locate_state(spark: SparkSession) -> None:

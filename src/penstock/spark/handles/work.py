@@ -176,14 +176,18 @@ def stage_tasks(spark: SparkSession, stage_id: int, attempt: int = 0) -> TaskCol
     )
 
 
-def shuffle_sizes(spark: SparkSession, shuffle: int, partitions: int) -> ShuffleSizes:
+def shuffle_sizes(spark: SparkSession, shuffle: int, partitions: int) -> ShuffleSizes | None:
     """Bytes from each map task of a shuffle to each partition; pairs without any are left out.
 
-    Spark keeps them rounded, within some percent.
+    Spark keeps them rounded, within some percent. None if it does not have all of them any more, as
+    an executor was lost: asked for them, it would log an error and raise.
     """
     with asking("read the sizes of a shuffle"):
-        # The list is made into text over there, to cross in one piece.
         tracker = map_output_tracker(spark)
+        missing = tracker.findMissingPartitions(shuffle)
+        if missing.isEmpty() or not missing.get().isEmpty():
+            return None
+        # The list is made into text over there, to cross in one piece.
         found = tracker.getMapSizesByExecutorId(shuffle, 0, ALL, 0, partitions)
         blocks = _BLOCK.findall(str(found.toList().toString()))
     columns = np.array(blocks, dtype=np.int64).reshape(-1, 3)

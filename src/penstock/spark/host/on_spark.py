@@ -199,6 +199,7 @@ class SparkRunning:
         said = self._watch.overdue(limit_s)
         if said is not None:
             self._overdue = said
+            self.run.running.stop_limit_s = 0.0  # it had its time
             self._ending.set()
 
     def wait(self) -> None:

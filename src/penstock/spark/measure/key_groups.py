@@ -87,7 +87,8 @@ class KeyGroupReader:
         for one in self._work.parts(ended):
             if one.feeds == component and one.part.shuffle is not None:
                 sizes = handles.shuffle_sizes(self._session, one.part.shuffle, len(size_bytes))
-                np.add.at(size_bytes, sizes.partition, sizes.size_bytes)
+                if sizes is not None:
+                    np.add.at(size_bytes, sizes.partition, sizes.size_bytes)
         run_time_s = load.run_time_s.copy()
         for mine in (list(task) for task in grouping):
             share = size_bytes[mine] / size_bytes[mine].sum()
@@ -110,6 +111,8 @@ class KeyGroupReader:
             if shuffle is None or not one.part.stateful or feeds not in groups:
                 continue
             sizes = handles.shuffle_sizes(self._session, shuffle, groups[feeds])
+            if sizes is None:
+                continue
             newest = np.zeros((one.part.key_groups, groups[feeds]))
             newest[sizes.map_task, sizes.partition] = sizes.size_bytes
             pair = self._prefix + one.component, self._prefix + feeds

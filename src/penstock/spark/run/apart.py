@@ -8,7 +8,6 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import networkx as nx
 from pyspark.errors import PySparkException
@@ -33,6 +32,7 @@ from penstock.spark.compile.inspection import Reading
 from penstock.spark.measure.batch_arrivals import BatchArrivals
 from penstock.spark.measure.batch_work import TaskGroups
 from penstock.spark.measure.ledger import Ledger, LedgerEntry, WrittenLedger
+from penstock.spark.run.python_workers import start_python_workers
 from penstock.spark.run.query_restarts import NOT_CONNECTED
 from penstock.spark.run.together import Pace, RunningTopology
 from penstock.spark.sinks.batch_writer import BatchWriter, ChannelSide
@@ -302,7 +302,11 @@ class RunningApart(RunningTopology):
 
     def _start(self) -> None:
         self._began_s = time.time()
-        _start_workers(self.session)
+        # While the process of a source starts, Spark 4.3 switches forking off for the whole driver;
+        # tasks there that run Python for the first time just then would start an interpreter each,
+        # for good.
+        if str(self.session.sparkContext.master).startswith("local"):
+            start_python_workers(self.session)
         super()._start()
 
     def wait(self, timeout_s: float | None = None, poll_s: float = 0.2) -> bool:
@@ -341,19 +345,6 @@ def _await_start(query: StreamingQuery) -> None:
         if time.monotonic() > deadline:
             return
         time.sleep(0.05)
-
-
-def _start_workers(session: SparkSession) -> None:
-    """Let Spark start the process that tasks' Python workers are forked from.
-
-    While the process of a source starts, Spark 4.3 switches forking off for the whole driver; tasks
-    that run Python for the first time just then would start an interpreter each, for good.
-    """
-    session.range(1).mapInArrow(_as_they_are, "id BIGINT").collect()
-
-
-def _as_they_are(batches: Any) -> Any:
-    yield from batches
 
 
 def parse_processors(text: str) -> dict[str, int]:

@@ -117,11 +117,12 @@ def open_session(
 
     `fair` is for several runs that share it; `more` are further settings of Spark.
     """
-    master, embedded = place.master, place.master == EMBEDDED
+    master = place.master
+    cluster: EmbeddedCluster | None = None
     log_file = place.log_file or checkpoint.parent / f"{checkpoint.name}.spark.log"
     log_file.parent.mkdir(parents=True, exist_ok=True)
     extra = dict(more or {})
-    if embedded:
+    if master == EMBEDDED:
         cluster = _own_cluster(settings, log_file, resources)
         extra |= cluster.settings
         master = cluster.master_url
@@ -137,7 +138,7 @@ def open_session(
         with told_while_waiting(master):
             session = build_session(
                 name, master, key_groups=settings.key_groups, log_file=log_file,
-                quick_start=embedded, extra=extra,
+                quick_start=cluster is not None, extra=extra,
             )  # fmt: skip
     except SPARK_ERRORS as error:
         raise Unavailable(
@@ -145,17 +146,22 @@ def open_session(
             "is missing, --debug shows the whole trace."
         ) from error
     resources.callback(session.stop)
-    if not master.startswith("local") and not embedded:
+    if cluster is not None:
+        cluster.await_worker()
+    elif not master.startswith("local"):
         await_executor(session, master, settings)
     return session
 
 
 def _own_cluster(settings: Settings, log_file: Path, resources: ExitStack) -> EmbeddedCluster:
-    """A cluster for one run; the driver's JVM starts beside it, as most of a start is waiting."""
+    """A cluster for one run; driver, master and, soon, worker: most of a start is waiting."""
     find_java()
     slots = settings.slots * settings.executors_max
     memory_mb = settings.executor_memory_mb * settings.executors_max
     with ThreadPoolExecutor(1) as beside:
         # If that fails, building the session does too, and says why.
         beside.submit(start_driver_ahead, settings.key_groups, log_file, True)
-        return resources.enter_context(EmbeddedCluster(slots, memory_mb))
+        cluster = EmbeddedCluster(slots, memory_mb)
+        resources.callback(cluster.stop)
+        cluster.start_master()
+    return cluster

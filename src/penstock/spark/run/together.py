@@ -4,7 +4,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -34,6 +34,7 @@ from penstock.spark.measure.progress import Reports
 from penstock.spark.routes.exchange import RouteExchange
 from penstock.spark.routes.frames import announce
 from penstock.spark.routes.table_versions import RouteTableVersions
+from penstock.spark.run.python_workers import python_workers_beside
 from penstock.spark.run.query_restarts import QueryRestarts, query_failure
 from penstock.spark.sinks.batch_writer import (
     BatchCalls,
@@ -97,7 +98,9 @@ class RunningTopology:
         self._writers: list[BatchWriter] = []
         self._guards: dict[str, ShapeGuard] = {}  # by query, of those that are fused
         self._ending = threading.Lock()
+        self._held = ExitStack()  # what no other run may read meanwhile
         self.queries: list[StreamingQuery] = []
+        self.stop_limit_s = STOP_LIMIT_S  # for a batch to end in, once this is to stop
         self.pool: str | None = None  # of the scheduler, where others share the session
         self._reports: Reports | None = None
         self._unfollow: Callable[[], None] = lambda: None
@@ -125,17 +128,20 @@ class RunningTopology:
         announce_sources(self.session, self._checkpoint.sources)
         self.sources = SourceWatch(self._checkpoint.sources, of_new_run=True)
         self.inputs = running_sources(self.topology, self.epoch_s, self.sources)
+        for source in self.inputs.values():
+            self._held.enter_context(source.held())
         self.controls = Controls(self._checkpoint.sources)
         self.controls.order(self._obeying("shed"), **AT_FULL_SERVICE)
         if self.pool is not None:
             self.send_parallelism(1)  # until it is given more: others run already
         reading = Reading(self.epoch_s, self._measured, self.controls)
-        try:
-            self._plan(reading)
-        except InvalidTopology as reason:
-            if not self._choice.if_possible:
-                raise
-            self._plan_in_part(reading, reason)
+        with python_workers_beside(self.session):
+            try:
+                self._plan(reading)
+            except InvalidTopology as reason:
+                if not self._choice.if_possible:
+                    raise
+                self._plan_in_part(reading, reason)
         for looks in self.when_built:
             looks(self.built)
         self._deal_inside()
@@ -430,7 +436,7 @@ class RunningTopology:
         with self._ending:
             for writer in self._writers:
                 # A sink that hangs must not keep everything else from ending.
-                held = writer.between_batches.acquire(timeout=STOP_LIMIT_S)
+                held = writer.between_batches.acquire(timeout=self.stop_limit_s)
                 writer.closed = True
                 if held:
                     writer.between_batches.release()
@@ -446,4 +452,5 @@ class RunningTopology:
                     self._unfollow()
                     self._reports = None
                 self.queries = []
+                self._held.close()
                 self._checkpoint.__exit__(None, None, None)

@@ -6,8 +6,11 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from penstock.errors import InvalidInput
 from penstock.model.durations import parse_duration_s
 from penstock.model.sources import CAPACITY_BEFORE_MEASURED, Streams
+from penstock.spark.checkpoint.durable_files import make_directory, write_atomically
+from penstock.spark.checkpoint.sealed import read_sealed
 
 INLINE_BYTES = 8_192  # longer descriptions of a backend are kept in a file
 
@@ -61,7 +64,7 @@ class SourceSettings:
         document["limits"] = Limits(**document["limits"])
         kept = document["options"].get("@file")
         if kept is not None:
-            document["options"] = json.loads(Path(kept).read_text(encoding="utf-8"))
+            document["options"] = _kept_options(Path(kept))
         return cls(**document)
 
 
@@ -78,16 +81,10 @@ def settings_of(
         options["epoch_s"] = epoch_s
     if streams.kind == "files":  # executors have working directories of their own
         options["directory"] = os.path.abspath(options["directory"])
-    text = json.dumps(options, sort_keys=True)
     if directory is not None:
-        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-    if directory is not None and len(text) > INLINE_BYTES:
-        file = directory / "backend.json"
-        if not file.exists() or file.read_text(encoding="utf-8") != text:
-            scratch = file.with_suffix(".new")
-            scratch.write_text(text, encoding="utf-8")
-            scratch.replace(file)
-        options = {"@file": str(file)}
+        make_directory(directory)
+        if len(json.dumps(options)) > INLINE_BYTES:
+            options = {"@file": str(_keep_options(directory / "backend.json", options))}
     return SourceSettings(
         source=source,
         directory=str(directory or ""),
@@ -106,3 +103,24 @@ def settings_of(
         learns_capacity=streams.admission.lane_capacity is None,
         limits=Limits(**streams.admission.to_dict(max_latency_s)),
     )
+
+
+def _keep_options(file: Path, options: dict[str, Any]) -> Path:
+    """Write them where they are not there yet; one that is damaged is written anew."""
+    wanted = json.loads(json.dumps(options))  # as they are read back
+    try:
+        if read_sealed(file) == wanted:
+            return file
+    except (OSError, ValueError):
+        pass
+    write_atomically(file, wanted)
+    return file
+
+
+def _kept_options(file: Path) -> dict[str, Any]:
+    try:
+        return read_sealed(file)
+    except (OSError, ValueError) as error:
+        raise InvalidInput(
+            f"{file} is damaged ({error}); start the run again, which writes it anew."
+        ) from error

@@ -1,6 +1,7 @@
 """A channel that another query writes, as a source in a run."""
 
 import threading
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +53,9 @@ class RunningChannel(RunningSource):
             window = F.col(f"`{column}`").alias(column, metadata={WINDOW: True})
             frame = frame.withColumn(column, window)
         return frame if reader.watermark is None else frame.withWatermark(*reader.watermark)
+
+    def held(self) -> AbstractContextManager[None]:
+        return self._channel().held(self._reader.reader)
 
     def counted(self, now_s: float) -> tuple[int, float]:
         with self._lock:

@@ -3,6 +3,7 @@
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -63,6 +64,10 @@ class RunningSource(ABC):
     @abstractmethod
     def open(self, session: SparkSession, opening: Opening) -> DataFrame:
         """Its streaming frame; nothing is read yet."""
+
+    def held(self) -> AbstractContextManager[None]:
+        """For the time of a run; Unavailable where another run may not read the same and does."""
+        return nullcontext()
 
     def counted(self, now_s: float) -> tuple[int, float] | None:
         """Rows that arrived, and when they were counted; None where nobody counts, or not yet."""
