@@ -50,6 +50,7 @@ from penstock.sim.scenario import (
     Upstream,
 )
 from penstock.sim.service import ServiceTime
+from penstock.sim.world import SimulatedWorld
 from penstock.workloads.profiles import steps
 
 TRUTH = Scenario(
@@ -195,6 +196,22 @@ def test_start_up_is_from_the_act_to_the_executor() -> None:
     acted = [ActionRecord(10.0, Outcome(SetExecutors(2), True, "1 new"))]
     assert startup_s(periods, acted) == 7.5
     assert startup_s(periods, []) == 3.0
+
+
+def test_what_a_start_costs_the_batches_is_learnt_and_kept_apart_from_what_they_cost() -> None:
+    slowed = replace(TRUTH, cluster=replace(TRUTH.cluster, pause_s=1.0), rates_by_batch=True)
+    world, seen, acted = SimulatedWorld(slowed), list[Observation](), list[ActionRecord]()
+    while world.wait_s(5.0):
+        seen.append(world.observe())
+        if world.now_s() == 60.0:
+            acted.append(ActionRecord(60.0, world.act(SetExecutors(3))))
+    run = RunRecord("road", "static", 0.0, 5.0, 5.0, 1, False, executors_min=1, executors_max=4)
+    found = scenario_of(run, seen, acted)
+    assert 0.6 < found.cluster.pause_s <= 1.0  # a mean of batches that were slow and some that not
+    assert found.batch.overhead_s(3) == pytest.approx(TRUTH.batch.overhead_s(3), rel=0.05)
+    assert found.rates_by_batch
+    again = scenario_of(run, seen, [])
+    assert again.cluster.pause_s == 0
 
 
 def test_the_load_is_the_recorded_one_period_by_period() -> None:

@@ -210,3 +210,38 @@ def test_a_split_divides_and_a_copy_repeats():
     assert rates["few"].arrival_rate_per_s == pytest.approx(20, rel=0.3)
     expected = run.arrived_rows * (1 + 0.7 * 2.5 + 0.1 * 0.5)
     assert run.results.count == pytest.approx(expected, rel=0.05)
+
+
+def test_batches_are_slower_while_executors_start_and_as_long_again():
+    slowed = scenario(startup_s=3.0)
+    slowed = replace(slowed, cluster=replace(slowed.cluster, pause_s=1.0))
+    world = SimulatedWorld(slowed)
+    world.wait_s(10.0)
+    world.observe()
+    world.act(SetExecutors(2))
+    overheads = []
+    for _ in range(3):
+        world.wait_s(5.0)
+        overheads.append(world.observe().batches.mean_overhead_s)
+    assert overheads[0] > 0.9  # 0.5, and 1 more of those that began since the request
+    assert 0.5 < overheads[1] < overheads[0]  # until 16 s
+    assert overheads[2] == pytest.approx(0.5)
+    world.act(SetExecutors(1))
+    world.wait_s(5.0)
+    assert world.observe().batches.mean_overhead_s == pytest.approx(0.5)
+
+
+def test_rates_by_batch_are_those_of_batches_that_are_over():
+    rising = replace(
+        scenario(mean_s=0.001), rates_by_batch=True,
+        sources=(SourceSpec("in", steps([(10.0, 50.0), (20.0, 100.0)]), "regular"),),
+    )  # fmt: skip
+    world = SimulatedWorld(rising)
+    seen = []
+    for _ in range(4):
+        world.wait_s(5.0)
+        seen.append(world.observe())
+    assert seen[1].arrival_rate_per_s == pytest.approx(50.0, rel=0.05)
+    assert 60.0 < seen[2].arrival_rate_per_s < 100.0  # the batch before the step is in it
+    assert seen[3].arrival_rate_per_s == pytest.approx(100.0, rel=0.05)
+    assert all(0 < one.rate_age_s < 3.0 for one in seen)

@@ -8,7 +8,7 @@ import pytest
 
 from penstock.forecast.calendar import RateCalendar
 from penstock.model.batch_overhead import USUAL_OVERHEAD, BatchOverhead
-from penstock.model.decision import Limits, ScalingPlan
+from penstock.model.decision import ActPrice, Limits, ScalingPlan
 from penstock.model.observation import (
     BatchObservation,
     ComponentObservation,
@@ -18,6 +18,7 @@ from penstock.model.observation import (
 )
 from penstock.scaling.models.batch_course import Capacities, RatePath, Work, follow, steady_worst_s
 from penstock.scaling.policies.policy import ScalingContext
+from penstock.scaling.policies.promise import Promise
 from penstock.scaling.policies.promise_costs import learn_costs, row_cost_s
 from penstock.scaling.policies.promise_inputs import (
     periods_ahead,
@@ -87,11 +88,35 @@ def test_batches_that_vary_make_results_slower_and_serve_as_many() -> None:
     assert followed[1] == pytest.approx(1.5 * followed[0])
 
 
-@pytest.mark.parametrize("start_up_s", [4.98, 5.0, 5.02, 7.5])
+@pytest.mark.parametrize("start_up_s", [4.98, 5.0, 5.02])
 def test_how_far_it_looks_ahead_does_not_hang_on_milliseconds(start_up_s: float) -> None:
-    assert periods_ahead(start_up_s, 5.0, measured=True) == 3
+    assert periods_ahead(start_up_s, 5.0, age_s=0.0) == 2
+    assert periods_ahead(start_up_s, 5.0, age_s=1.5) == 3
 
 
-def test_what_is_announced_is_not_half_a_period_old() -> None:
-    assert periods_ahead(15.0, 5.0, measured=False) == 4
-    assert periods_ahead(15.0, 5.0, measured=True) == 5
+def test_rates_are_means_of_periods_so_one_that_ended_now_is_of_now() -> None:
+    """What is asked for in 5 s serves from 20 s on: the fourth period ahead ends there."""
+    assert periods_ahead(15.0, 5.0, age_s=0.0) == 4
+    assert periods_ahead(15.0, 5.0, age_s=4.0) == 5  # the newest batch that is over began 4 s ago
+
+
+def test_a_rate_that_batches_show_late_is_planned_for_longer() -> None:
+    def ahead_s(age_s: float) -> float:
+        window = tuple(replace(seen(5.0 * at), rate_age_s=age_s) for at in range(1, 20))
+        context = ScalingContext(
+            window, ScalingPlan({}, 4), Limits(2, 8, 5.0), act_price=ActPrice(5.0)
+        )
+        return Promise(step=2).decide(context).numbers["ahead_s"]
+
+    assert ahead_s(0.0) == ahead_s(math.nan) == 10.0  # an older history does not say it
+    assert ahead_s(1.5) == 15.0
+
+
+def test_batches_of_an_executor_that_came_in_the_start_up_are_not_what_batches_cost() -> None:
+    """It came before the run counted; the batches since then are of its start."""
+    both = (NodeObservation("n", 4, 1.0), NodeObservation("m", 4, 1.0))
+    cold = [seen(5.0, batch_s=1.0), replace(seen(10.0, batch_s=3.0), nodes=both)]
+    slow = [replace(seen(at, batch_s=2.0), nodes=both) for at in (15.0, 20.0)]
+    work = learn_costs([*cold, *slow], 0.0)
+    assert work is not None
+    assert work.overhead == USUAL_OVERHEAD

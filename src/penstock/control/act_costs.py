@@ -2,8 +2,9 @@
 
 An act is over once its executors serve, or are gone, and one more period has passed, in which new
 ones take their first tasks. Until then its pause is what batches took longer than before beside
-their rows (their overhead, so that a load that grows meanwhile is not taken for one). Where another
-act comes first, it ends there.
+their rows (their overhead, so that a load that grows meanwhile is not taken for one). Those that
+leave take no cores, so only starts say what to expect. Where another act comes first, it ends
+there.
 """
 
 from collections import deque
@@ -52,10 +53,10 @@ class ActCosts:
 
     @property
     def expected(self) -> ActPrice:
-        """The slowest of the last start-ups, the middle of the last pauses and drains."""
+        """The slowest and longest of the last start-ups, the middle of the last drains."""
         return ActPrice(
             max(self._started_s, default=None),
-            float(np.median(self._paused_s)) if self._paused_s else 0.0,
+            max(self._paused_s, default=0.0),
             float(np.median(self._drained_s)) if self._drained_s else 0.0,
         )
 
@@ -97,7 +98,8 @@ class ActCosts:
         took_s = act.took_s
         if took_s is not None:
             (self._started_s if act.more else self._drained_s).append(took_s)
-            self._paused_s.append(act.pause_s)
+            if act.more:
+                self._paused_s.append(act.pause_s)
         lasted_s = at_s - act.at_s if took_s is None else took_s
         paid = ActPrice(
             lasted_s if act.more else 0.0, act.pause_s, 0.0 if act.more else lasted_s

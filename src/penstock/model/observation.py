@@ -282,6 +282,8 @@ class Observation:
     stages: tuple[StageWork, ...] = ()  # of the newest batch; not kept in the history either
     sinks: tuple[SinkObservation, ...] = ()  # where there are several
     foreseen: bool = False  # rates are those expected soon; all else is what was measured
+    # How long before `at_s` the time ended that the rate is of: a batch shows it when it is over.
+    rate_age_s: float = 0.0
 
     @cached_property
     def columns(self) -> ComponentColumns:

@@ -2,7 +2,8 @@
 
 Components that run together share all processors in time, so a batch takes as long in whatever
 order they stand: the scenario has them one after the other, each with the rows that came to it for
-each row of the sources. Start-up times are those of the executors that were added in the run.
+each row of the sources. Start-up times, and what starts cost the batches meanwhile, are those of
+the executors that were added in the run; the periods of their starts say nothing else.
 """
 
 import math
@@ -11,12 +12,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from penstock.control.act_costs import ActCosts
 from penstock.control.actions import SetExecutors
 from penstock.control.records import ActionRecord, RunRecord
 from penstock.errors import InvalidInput
 from penstock.model.batch_overhead import BatchOverhead
 from penstock.model.observation import Observation
 from penstock.scaling.models.microbatch import learn_overhead
+from penstock.scaling.policies.promise_costs import settled
 from penstock.sim.scenario import (
     LEAST_OVERHEAD_S,
     BatchCost,
@@ -132,7 +135,7 @@ def overhead_course(
 ) -> tuple[tuple[float, float], ...]:
     """How many times O(K) batches cost in each period: what held them up would have held up any."""
     start_s, found = began_s(observations), list[tuple[float, float]]()
-    for o in observations:
+    for o in settled(observations) or observations:
         if o.batches is None or o.batches.count == 0 or not o.batches.mean_overhead_s > 0:
             continue
         begun_s = max(0.0, o.at_s - o.period_s - o.batches.mean_duration_s - start_s)
@@ -141,6 +144,24 @@ def overhead_course(
             (max([begun_s, *(at for at, _ in found[-1:])]), o.batches.mean_overhead_s / usual_s)
         )
     return tuple(found)
+
+
+def pause_s(
+    observations: Sequence[Observation], actions: Sequence[ActionRecord], slots: int
+) -> float:
+    """By how much batches took longer while executors started, in the middle of what was seen."""
+    costs, seen = ActCosts(slots), list[float]()
+    acts = [record for record in actions if record.outcome.done]
+    for o in observations:
+        while acts and acts[0].at_s < o.at_s:
+            action, at_s = acts[0].outcome.action, acts.pop(0).at_s
+            if isinstance(action, SetExecutors):
+                before = [len(one.nodes) for one in observations if one.at_s <= at_s]
+                costs.asked(at_s, (before or [0])[-1] * slots, action.total * slots)
+        for paid in costs.saw(o):
+            if paid.numbers["executors_after"] > paid.numbers["executors_before"]:
+                seen.append(paid.numbers["pause_s"])
+    return float(np.median(seen)) if seen else 0.0
 
 
 def startup_s(observations: Sequence[Observation], actions: Sequence[ActionRecord]) -> float:
@@ -177,7 +198,7 @@ def scenario_of(
     first = len(seen[0].nodes) or fewest
     slots = max([run.slots_per_executor, *(n.slots for n in seen[0].nodes)])
     trigger_s = run.batch_interval_s if run.batch_interval_s >= SHORTEST_TRIGGER_S else 0.0
-    cost = overheads(seen, most * slots)
+    cost = overheads(settled(seen) or seen, most * slots)
     return Scenario(
         name=run.topology,
         duration_s=seen[-1].at_s - began_s(seen),
@@ -185,11 +206,17 @@ def scenario_of(
         sources=(SourceSpec(SOURCE, recorded_load(seen).scaled(rate_factor), "regular"),),
         operators=_chain(costs(seen)),
         cluster=ClusterSpec(
-            min(max(first, fewest), most), fewest, most, slots, startup_s(seen, actions)
+            min(max(first, fewest), most),
+            fewest,
+            most,
+            slots,
+            startup_s(seen, actions),
+            pause_s(seen, actions, slots),
         ),
         batch=BatchCost(table=cost.table, trigger_s=trigger_s, course=overhead_course(seen, cost)),
         period_s=run.period_s,
         step_s=min(0.1, run.period_s),
+        rates_by_batch=any(o.rate_age_s > 0 for o in seen),
         seed=seed,
     )
 

@@ -50,6 +50,14 @@ class Cluster:
         """Slots that take new work."""
         return sum(node.slots for node in self.present(now_s) if not node.draining)
 
+    def slowed_s(self, now_s: float) -> float:
+        """By how much a batch takes longer that begins now, as executors start or just did."""
+        for node in self._nodes:
+            started = node.asked_at_s < node.live_at_s <= node.given_up_at_s
+            if started and node.asked_at_s <= now_s < node.live_at_s + self._spec.startup_s:
+                return self._spec.pause_s
+        return 0.0
+
     def next_start_s(self, after_s: float) -> float:
         """When the next node becomes live; inf if none is starting."""
         starts = (n.live_at_s for n in self._nodes if n.live_at_s > after_s and not n.draining)

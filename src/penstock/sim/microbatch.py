@@ -39,10 +39,14 @@ class TimeSharing:
         network: Network,
         rng: np.random.Generator,
         processors_at: Callable[[float], int],
+        slowed_s_at: Callable[[float], float],
         stretch_at: Callable[[float, dict[str, float]], float] | None = None,
     ) -> None:
-        """`stretch_at` gives, for a moment and the work of operators, what placement costs."""
-        self._stretch_at = stretch_at
+        """What batches cost that begin at a moment: processors, seconds that starts add, placement.
+
+        `stretch_at` gives the last one for the work of operators.
+        """
+        self._stretch_at, self._slowed_s_at = stretch_at, slowed_s_at
         self.owed_s = 0.0  # what moving key groups adds to the next batch
         self.interval_s, self.shed, self.cheaper = 0.0, 0.0, frozenset[str]()  # the latest orders
         self.forms: dict[str, str] = {}  # likewise
@@ -123,6 +127,7 @@ class TimeSharing:
             work_s += tally.work_s
         processors = self._processors_at(start_s)
         overhead_s = self._scenario.batch.overhead_at(start_s, processors)
+        overhead_s += self._slowed_s_at(start_s)
         stretch = 1.0
         if self._stretch_at is not None:
             stretch = self._stretch_at(start_s, {n: tally.work_s for n, tally in tallies.items()})

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -10,6 +11,7 @@ from penstock.model.observation import (
     ComponentObservation,
     Flows,
     NodeObservation,
+    Observation,
     OperatorObservation,
     TaskCpu,
 )
@@ -40,6 +42,39 @@ def observed_batches(batches: Sequence[Batch]) -> BatchObservation:
         float(np.mean([batch.overhead_s for batch in batches])),
         float(np.mean([batch.rows for batch in batches])),
     )
+
+
+@dataclass
+class BatchRate:
+    """The rate that batches show once they are over, and how old it is then, as on Spark."""
+
+    formed_s: float = math.nan  # when the newest of them was, whose rows had come by then
+    rate_per_s: float = math.nan
+
+    def saw(self, batches: Sequence[Batch]) -> None:
+        """Batches that ended in a period; the first of all shows no rate."""
+        if not batches:
+            return
+        since_s, counted = self.formed_s, batches
+        if math.isnan(since_s):
+            since_s, counted = batches[0].start_s, batches[1:]
+        self.formed_s = batches[-1].start_s
+        if self.formed_s > since_s:
+            self.rate_per_s = sum(batch.rows for batch in counted) / (self.formed_s - since_s)
+
+    def shown(self, seen: Observation) -> Observation:
+        """An observation with that rate in place of what really arrived."""
+        if math.isnan(self.rate_per_s) or not seen.arrival_rate_per_s > 0:
+            return seen
+        part = self.rate_per_s / seen.arrival_rate_per_s
+        components = (
+            replace(one, arrival_rate_per_s=part * one.arrival_rate_per_s)
+            for one in seen.components
+        )
+        return replace(
+            seen, arrival_rate_per_s=self.rate_per_s, components=tuple(components),
+            rate_age_s=seen.at_s - self.formed_s,
+        )  # fmt: skip
 
 
 def observed_nodes(nodes: Sequence[Node], busy_s: float) -> tuple[NodeObservation, ...]:

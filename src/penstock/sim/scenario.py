@@ -152,8 +152,10 @@ class BatchCost:
 class ClusterSpec:
     """Executors: how many at first, least and at most, their slots, how long one takes to start.
 
-    `pause_s` is how long an operator starts no row after its processors changed in number; it is
-    for processors shared in space, where engines move queues and tasks to do so.
+    `pause_s` is what their coming costs those that work. Shared in space, an operator starts no row
+    for so long after its processors changed in number, as engines move queues and tasks. Shared in
+    time, a batch takes so much longer that begins while executors start, or as long again after
+    that, while their first tasks are cold: on few cores a start takes them from the batches.
     """
 
     executors: int = 1
@@ -219,6 +221,8 @@ class Scenario:
     seed: int = 1
     share: float = 0.99  # of the results that must be within the bound
     weight: float = 1.0  # of its promise, where others are on the same cluster
+    # Rates are those of the batches that are over, as of a query that Penstock did not build.
+    rates_by_batch: bool = False
 
     def __post_init__(self) -> None:
         for name in ("duration_s", "max_latency_s", "period_s", "step_s"):

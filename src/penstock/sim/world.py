@@ -24,6 +24,7 @@ from penstock.sim.cluster import Cluster, Node, divided
 from penstock.sim.microbatch import TimeSharing
 from penstock.sim.network import Network
 from penstock.sim.observing import (
+    BatchRate,
     components_apart,
     components_together,
     observed_batches,
@@ -57,13 +58,13 @@ class SimulatedWorld:
         else:
             self._placement = self._placed()
             self._engine = TimeSharing(
-                scenario, self.network, rng, self.cluster.processors,
+                scenario, self.network, rng, self.cluster.processors, self.cluster.slowed_s,
                 self._stretch if self._placement is not None else None,
             )  # fmt: skip
         self._apart = scenario.sharing == "space"
         self._wanted = {operator.name: operator.processors for operator in scenario.operators}
         self._tally = Tally.of(self.network.operators)
-        self._observed_at_s = 0.0
+        self._observed_at_s, self._batch_rate = 0.0, BatchRate()
         self._stopped = False
         self._fit()
 
@@ -120,8 +121,10 @@ class SimulatedWorld:
             missing=() if known else ("operators", "components"),
             flows=observed_flows(self.network, tally, period_s, together=not self._apart),
         )
+        self._batch_rate.saw(tally.batches)
         self._tally, self._observed_at_s = Tally.of(self.network.operators), now_s
-        return observation
+        by_batch = self.scenario.rates_by_batch and not self._apart
+        return self._batch_rate.shown(observation) if by_batch else observation
 
     # Actuator
 

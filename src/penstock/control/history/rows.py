@@ -104,7 +104,7 @@ def observation_rows(observation: Observation, run_id: int, seq: int) -> Rows:
     o, key = observation, {"run_id": run_id, "seq": seq}
     parent = {**key, "missing": list(o.missing), "sources": _json.unstructure(o.sources)}
     parent["sinks"] = _json.unstructure(o.sinks) or None
-    for name in ("at_s", "period_s", "arrival_rate_per_s", "backlog_rows"):
+    for name in ("at_s", "period_s", "arrival_rate_per_s", "backlog_rows", "rate_age_s"):
         parent[name] = _column_number(getattr(o, name))
     for name, prefix, kind in _FLAT:
         values = _columns.unstructure(getattr(o, name)) or {}

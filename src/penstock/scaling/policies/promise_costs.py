@@ -30,10 +30,11 @@ def learn_costs(window: Sequence[Observation], interval_s: float) -> Work | None
     show what a row costs; of batches, what is usual is believed until the run is warm.
     """
     warm = after_start_up(window)
-    recent = settled(warm[-_RECENT:])
+    warm_s = warm[0].at_s if warm else math.inf
+    recent = settled(window[-_RECENT:], warm_s)
     own = learn_work(recent)
     own_s = own.own_s if own is not None else 0.0
-    contention = learn_contention(settled(warm[-_SIZES_OF:]))
+    contention = learn_contention(settled(window[-_SIZES_OF:], warm_s))
     row_s = row_cost_s(recent or window[-_RECENT:], own_s, contention)
     if math.isnan(row_s):
         return None
@@ -41,8 +42,8 @@ def learn_costs(window: Sequence[Observation], interval_s: float) -> Work | None
     return Work(overhead, row_s, interval_s, _stretch(recent), contention)
 
 
-def settled(window: Sequence[Observation]) -> Sequence[Observation]:
-    """Without the periods in which executors came, and some seconds more; all if none is left.
+def settled(window: Sequence[Observation], from_s: float = -math.inf) -> list[Observation]:
+    """From a moment on, without the periods in which executors came, and some seconds more.
 
     An executor that starts takes cores from those that work. Taken for what a batch costs with that
     many processors, this would say that more of them never help.
@@ -54,9 +55,9 @@ def settled(window: Sequence[Observation]) -> Sequence[Observation]:
         if not names <= known:
             until_s = one.at_s + _SETTLES_S
         known |= names
-        if one.at_s > until_s:
+        if one.at_s > until_s and one.at_s >= from_s:
             found.append(one)
-    return found or window
+    return found
 
 
 def row_cost_s(window: Sequence[Observation], own_s: float, contention: float) -> float:

@@ -17,8 +17,9 @@ from penstock.scaling.policies.policy import ScalingContext
 from penstock.scaling.policies.promise_costs import learn_costs
 
 _RECENT = 60  # observations that say how long periods are
-_MOST_MISSED = 10.0  # loads above what was planned for, over results that may be late
+_MOST_MISSED = 30.0  # loads above what was planned for, over results that may be late
 _LEAST_LEVEL = 0.5
+_CLOCK = 0.1  # of a period, by which what is seen once a period may be off
 
 
 @dataclass(frozen=True)
@@ -60,7 +61,10 @@ def read_promise_inputs(
     known_s = context.act_price.start_up_s
     start_up_s = USUAL_START_UP_S if known_s is None else known_s
     announced = _announced(window[-len(series) :], len(series), period_s)
-    lead = periods_ahead(start_up_s, period_s, measured=not announced.rates_per_s)
+    ages_s = [one.rate_age_s for one in recent if math.isfinite(one.rate_age_s)]
+    # What is announced is of now.
+    age_s = float(np.median(ages_s)) if ages_s and not announced.rates_per_s else 0.0
+    lead = periods_ahead(start_up_s, period_s, age_s)
     steps = planned_steps(lead, look_ahead_s / period_s)
     moments_s = np.arange(1.0 - len(series), steps[-1] + 1.0) * period_s + newest.at_s
     forecasters = (
@@ -81,15 +85,14 @@ def read_promise_inputs(
     )  # fmt: skip
 
 
-def periods_ahead(start_up_s: float, period_s: float, measured: bool) -> int:
+def periods_ahead(start_up_s: float, period_s: float, age_s: float) -> int:
     """Periods until what is asked for in the next period serves, from the newest rate on.
 
-    A rate that was measured is the mean of a period, so it is half a period old; one that is
-    announced is not. Counted from now, a start-up that was seen to take one period would be two
-    periods ahead or three, as the clock happened to tick.
+    Rates are means of periods, of which the newest ended `age_s` ago. A start-up is seen to take
+    periods, but for the milliseconds by which the clock happened to tick.
     """
-    old_s = period_s / 2 if measured else 0.0
-    return max(1, math.ceil((start_up_s + period_s + old_s) / period_s - 1e-9))
+    ahead = (start_up_s + period_s + max(0.0, age_s)) / period_s
+    return max(1, math.ceil(ahead - _CLOCK))
 
 
 def _rate_per_s(seen: Observation) -> float:

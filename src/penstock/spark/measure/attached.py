@@ -118,6 +118,7 @@ class AttachedMeasurer:
             latency=latency_of(batches, rates, self._max_latency_s),
             batches=_batches(batches, sum(busy_s), slots),
             missing=tuple(missing),
+            rate_age_s=max((_age_s(one, wall_s) for one in followed), default=0.0),
         )
         if self._held_state is None:
             return seen
@@ -199,7 +200,14 @@ def _waiting(one: _Followed, wall_s: float) -> float:
     """Rows that came since the newest ended batch was formed, and those that source has left."""
     if one.last is None or np.isnan(one.rate_per_s):
         return 0.0
-    return one.last.lag_rows + one.rate_per_s * max(0.0, wall_s - one.last.formed_s)
+    return one.last.lag_rows + one.rate_per_s * _age_s(one, wall_s)
+
+
+def _age_s(one: _Followed, wall_s: float) -> float:
+    """Since when its rate says nothing: it is that of rows which came before a batch was formed."""
+    if one.last is None or one.rate_per_s == 0:
+        return 0.0
+    return max(0.0, wall_s - one.last.formed_s)
 
 
 def _batches(

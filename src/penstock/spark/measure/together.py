@@ -132,6 +132,7 @@ class SparkMeasurer:
             at_s=now_s,
             period_s=period_s,
             arrival_rate_per_s=arrival_rate_per_s,
+            rate_age_s=unseen_rows / reported_per_s if reported_per_s > 0 else 0.0,
             backlog_rows=max(0.0, running.backlog(wall_s) + unseen_rows)
             + max(self._foreign.waiting.values(), default=0),
             operators=operator_rates(running.built.queries, reports, period_s),
