@@ -36,6 +36,7 @@ class StagePart:
     stateful: tuple[int, ...] = ()  # ids of the stateful operators in it
     joins: tuple[int, ...] = ()  # those of them that join two streams
     key_groups: int = 0  # of its state
+    gathered: bool = False  # each task works on several of them
     divided_by: tuple[str, ...] = ()  # the exchanges it reads, as Spark writes what they divide by
 
 
@@ -49,6 +50,7 @@ class _Piece:
     stateful: list[int] = field(default_factory=list)
     joins: list[int] = field(default_factory=list)
     key_groups: int = 0
+    gathered: bool = False
     reads_source: bool = False
     divided_by: list[str] = field(default_factory=list)
     partitions: int | None = None
@@ -78,6 +80,7 @@ def stage_parts(plan: Any) -> tuple[StagePart, ...]:
                 stateful=tuple(sorted(set(piece.stateful))),
                 joins=tuple(sorted(set(piece.joins))),
                 key_groups=piece.key_groups,
+                gathered=piece.gathered,
                 divided_by=tuple(piece.divided_by),
             )
         )
@@ -98,6 +101,8 @@ def _walk(node: Any, piece: _Piece, pieces: list[_Piece], top: bool) -> None:
     elif kind == "ReusedExchangeExec":
         _take_exchange(node.child().outputPartitioning(), piece)
         return
+    elif kind == "CoalesceExec":
+        piece.gathered, piece.partitions = True, int(node.numPartitions())
     elif kind.startswith("MicroBatchScan"):
         piece.reads_source = True
     elif kind.startswith(_STATEFUL):
