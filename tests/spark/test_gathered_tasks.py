@@ -69,7 +69,9 @@ def test_results_and_state_are_those_of_a_task_for_each_key_group(
 
 def _gathers(session: SparkSession, made: Topology, tasks: int | None) -> Any:
     (query,) = build(made, session, Reading(0.0), tasks=tasks).queries
-    return str(query.frame._jdf.queryExecution().analyzed().toString()).count("Repartition 2, false")
+    return str(query.frame._jdf.queryExecution().analyzed().toString()).count(
+        "Repartition 2, false"
+    )
 
 
 def test_what_needs_a_task_for_each_key_group_keeps_it(session: SparkSession) -> None:

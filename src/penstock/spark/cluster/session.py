@@ -4,7 +4,7 @@ import logging
 import os
 import socket
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -163,6 +163,22 @@ def build_session(
         PySparkLogger.getLogger(logger).setLevel(logging.CRITICAL + 1)
     register_sources(session, *sources)
     return session
+
+
+@contextmanager
+def temporary_settings(session: SparkSession, wanted: Mapping[str, str]) -> Iterator[None]:
+    """Settings of a session while something is planned; what they were is put back."""
+    before = {name: session.conf.get(name, None) for name in wanted}
+    try:
+        for name, value in wanted.items():
+            session.conf.set(name, value)
+        yield
+    finally:
+        for name, old in before.items():
+            if old is None:
+                session.conf.unset(name)
+            else:
+                session.conf.set(name, old)
 
 
 def start_driver_ahead(key_groups: int, log_file: Path | None, quick_start: bool) -> None:
