@@ -85,6 +85,9 @@ def settings(
         "spark.sql.streaming.stateStore.rocksdb.trackTotalNumberOfRows": "false",
         # A version of state that a failed attempt wrote can never be taken for the committed one.
         "spark.sql.streaming.stateStore.checkpointFormatVersion": "2",
+        # One store for each key group of a join, not four that are opened and committed each
+        # by itself. A checkpoint that was begun otherwise stays as it is.
+        "spark.sql.streaming.join.stateFormatVersion": "3",
         # Each task would tell the driver of each commit and wait for an answer, so that it finds
         # state that a batch did not write. Batches of ours are run whole, whatever a sink takes.
         "spark.sql.streaming.stateStore.commitValidation.enabled": "false",
