@@ -330,10 +330,10 @@ class _Builder:
         measured one by one.
         """
         key_groups = int(str(self.session.conf.get("spark.sql.shuffle.partitions")))
-        every = (*self.topology.sources, *self.topology.operators)
-        routed = any(one.route is not None for one in every)
+        routes = [one.route for one in self.topology.sources]
+        routes += [one.route for one in self.topology.operators]
         tasks = times * (self.tasks or key_groups)
-        if routed or 2 * tasks > key_groups:
+        if any(routes) or 2 * tasks > key_groups:
             return branch
         graph = self.topology.graph()
         found = self.inspection.operators

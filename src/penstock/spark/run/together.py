@@ -185,7 +185,7 @@ class RunningTopology:
 
     def _tried(self, reading: Reading, groups: tuple[Group, ...]) -> object:
         """What these groups would run as; refused where they cannot."""
-        return build(self.topology, self.session, reading, groups, tasks=self._tasks())
+        return build(self.topology, self.session, reading, groups, tasks=self._tasks_at_once())
 
     def _plan(self, reading: Reading) -> None:
         """Build what is wanted, if it fits the checkpoint."""
@@ -242,9 +242,9 @@ class RunningTopology:
         if wanted is None and record is not None and record.fingerprints:
             wanted = record.plan
         orders = self._orders(record.orders if record is not None else ())
-        return build(self.topology, self.session, reading, wanted, orders, self._tasks())
+        return build(self.topology, self.session, reading, wanted, orders, self._tasks_at_once())
 
-    def _tasks(self) -> int | None:
+    def _tasks_at_once(self) -> int | None:
         """As many as run at once, where there is one executor; elsewhere key groups are placed."""
         context = self.session.sparkContext
         return context.defaultParallelism if str(context.master).startswith("local") else None
