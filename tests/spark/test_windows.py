@@ -15,9 +15,10 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from penstock import window_aggregate
+from penstock import UserAggregate, window_aggregate
 from penstock.errors import InvalidTopology
 from penstock.spark.handles.state_stores import ROCKSDB, STATE_STORE
+from penstock.spark.windows import operator
 
 pytestmark = pytest.mark.spark
 
@@ -82,6 +83,12 @@ def _times_in_utc(spark: SparkSession) -> None:
     spark.conf.set("spark.sql.session.timeZone", "UTC")
 
 
+@pytest.fixture(autouse=True)
+def _by_panes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However few windows a row falls in; but not in tumbling ones."""
+    monkeypatch.setattr(operator, "FEW_COPIES", 1)
+
+
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "seed" in metafunc.fixturenames:
         fixed = os.environ.get("PENSTOCK_TEST_SEED")
@@ -133,6 +140,27 @@ def test_state_cannot_follow_without_the_store_that_it_needs(
     spark.conf.unset(STATE_STORE)
     with pytest.raises(InvalidTopology, match="needs RocksDB for its state; set"):
         _run(spark, tmp_path, case, lambda frame: _ours(frame, case, state_follows=True))
+
+
+def test_where_rows_fall_in_few_windows_the_query_is_spark_s_own(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.undo()
+    rows = spark.readStream.format("rate").load().withWatermark("timestamp", "1 second")
+
+    def plan(window: str, **aggregates: Any) -> str:
+        found = window_aggregate(
+            rows, by=[], window=window, slide="2s", aggregates=aggregates or {"n": "count"}
+        )
+        return str(found._jdf.queryExecution().analyzed().toString())
+
+    assert "MapInArrow" not in plan("10s")
+    assert "MapInArrow" in plan("11s")
+    own = UserAggregate(
+        columns=["value"], state="n BIGINT", returns="BIGINT", init=lambda: {"n": 0},
+        update=lambda state, _: state, merge=lambda left, _: left, result=lambda state: state["n"],
+    )  # fmt: skip
+    assert "MapInArrow" in plan("10s", n="count", own=own)
 
 
 def _ours(frame: DataFrame, case: Case, **more: Any) -> DataFrame:

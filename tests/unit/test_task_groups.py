@@ -51,6 +51,14 @@ def test_the_time_of_a_task_is_divided_among_its_key_groups() -> None:
     assert nothing.run_time_s.tolist() == [2.0, 2.0, 1.0], "what is not known changes nothing"
 
 
+def test_the_time_of_gathered_key_groups_is_divided_evenly() -> None:
+    tasks = tasks_of(["a", "a"], [4000, 2000])
+    part = StagePart(("n",), tasks=2, stateful=(0,), key_groups=4, gathered=True)
+    found = batch_work._group_load(part, tasks, np.array([0, 1]), None)
+    assert found.run_time_s.tolist() == [1.5] * 4
+    assert found.executor.tolist() == ["a"] * 4
+
+
 def test_jobs_that_send_a_table_to_executors_are_not_taken_for_the_batch(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -4,7 +4,7 @@ import logging
 import os
 import socket
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -85,6 +85,9 @@ def settings(
         "spark.sql.streaming.stateStore.rocksdb.trackTotalNumberOfRows": "false",
         # A version of state that a failed attempt wrote can never be taken for the committed one.
         "spark.sql.streaming.stateStore.checkpointFormatVersion": "2",
+        # One store for each key group of a join, not four that are opened and committed each
+        # by itself. A checkpoint that was begun otherwise stays as it is.
+        "spark.sql.streaming.join.stateFormatVersion": "3",
         # Each task would tell the driver of each commit and wait for an answer, so that it finds
         # state that a batch did not write. Batches of ours are run whole, whatever a sink takes.
         "spark.sql.streaming.stateStore.commitValidation.enabled": "false",
@@ -163,6 +166,22 @@ def build_session(
         PySparkLogger.getLogger(logger).setLevel(logging.CRITICAL + 1)
     register_sources(session, *sources)
     return session
+
+
+@contextmanager
+def temporary_settings(session: SparkSession, wanted: Mapping[str, str]) -> Iterator[None]:
+    """Settings of a session while something is planned; what they were is put back."""
+    before = {name: session.conf.get(name, None) for name in wanted}
+    try:
+        for name, value in wanted.items():
+            session.conf.set(name, value)
+        yield
+    finally:
+        for name, old in before.items():
+            if old is None:
+                session.conf.unset(name)
+            else:
+                session.conf.set(name, old)
 
 
 def start_driver_ahead(key_groups: int, log_file: Path | None, quick_start: bool) -> None:

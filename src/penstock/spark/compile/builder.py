@@ -6,6 +6,7 @@ why.
 """
 
 import logging
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 import networkx as nx
@@ -89,12 +90,14 @@ class BuiltTopology:
 def build(
     topology: Topology, session: SparkSession, reading: Reading,
     wanted: TopologyPlan | tuple[Group, ...] | None = None, orders: Orders = (),
+    tasks: int | None = None,
 ) -> BuiltTopology:  # fmt: skip
     """Check a topology against Spark and build its queries; nothing is started.
 
     A plan that is given says which sinks share a query and which operators a component; without
     one, sinks of one output mode share a query and every shuffle begins a component. Runs of
-    stateless operators are put into these orders as far as they allow it.
+    stateless operators are put into these orders as far as they allow it. Where `tasks`
+    are given, about as many do the work of all key groups of a branch, not one for each.
     """
     for name, feedback in topology.feedbacks.items():
         raise InvalidTopology(
@@ -106,7 +109,7 @@ def build(
     if followed:
         inspection = inspect_topology(topology, session, reading, inspection.sources, followed)
     topology, inspection = with_routes(topology, inspection, reading)
-    declared = _Builder(topology, session, reading, inspection)
+    declared = _Builder(topology, session, reading, inspection, tasks)
     if not orders:
         return declared.build(wanted)
     ordered, taken, notes = declared.in_order(orders)
@@ -133,6 +136,7 @@ class _Builder:
     session: SparkSession
     reading: Reading
     inspection: Inspection
+    tasks: int | None = None  # that run at once, where key groups need none of their own
     _read: dict[str, dict[str, DataFrame]] = field(default_factory=dict)  # sources, by query
 
     def in_order(self, wanted: Orders) -> tuple["_Builder", Orders, tuple[str, ...]]:
@@ -318,7 +322,29 @@ class _Builder:
         rows = {node: assembler.frame(node, "sinks") for node in nodes}
         _check_formats(rows, sinks)
         together = [(part.members, part.key) for part in fused]
-        return tagged(rows, together) if len(rows) > 1 else rows[nodes[0]]
+        if len(rows) > 1:
+            return tagged(rows, together, lambda branch, its: self._gathered(branch, its, 1))
+        # Twice as many where no other branch fills the slots that an uneven division leaves idle.
+        return self._gathered(rows[nodes[0]], nodes, 2)
+
+    def _gathered(self, branch: DataFrame, nodes: Iterable[str], times: int) -> DataFrame:
+        """What ends with state in fewer tasks; its state stays divided as it is.
+
+        Each task of a small batch costs more than its rows. Tasks of routes stay: they are
+        measured one by one.
+        """
+        key_groups = int(str(self.session.conf.get("spark.sql.shuffle.partitions")))
+        routes = [one.route for one in self.topology.sources]
+        routes += [one.route for one in self.topology.operators]
+        tasks = times * (self.tasks or key_groups)
+        if any(routes) or 2 * tasks > key_groups:
+            return branch
+        graph = self.topology.graph()
+        found = self.inspection.operators
+        graph.remove_nodes_from([name for name in found if found[name].stateful])
+        sources = {source.name for source in self.topology.sources}
+        stateless = sources.union(*(nx.descendants(graph, name) for name in sources))
+        return branch.coalesce(tasks) if stateless.isdisjoint(nodes) else branch
 
     def _sources_of(self, node: str) -> set[str]:
         above = {node, *nx.ancestors(self.topology.graph(), node)}

@@ -21,6 +21,7 @@ from penstock.errors import InvalidTopology
 from penstock.model.plan import Component, TopologyPlan
 from penstock.model.plan_document import Group, PlanChange
 from penstock.model.topology import Topology
+from penstock.spark.cluster.session import temporary_settings
 from penstock.spark.compile.inspection import Inspection
 from penstock.spark.handles import last_execution
 from penstock.spark.handles.driver import STRICT
@@ -241,14 +242,5 @@ def relaxed(session: SparkSession, fused: bool, row_by_row: bool) -> Iterator[No
     wanted = {STRICT: "false", _EXCLUDED: f"{rules},{_EMPTY}" if rules else _EMPTY}
     if row_by_row:
         wanted[_ROW_BY_ROW] = "true"
-    before = {name: session.conf.get(name, None) for name in wanted}
-    try:
-        for name, value in wanted.items():
-            session.conf.set(name, value)
+    with temporary_settings(session, wanted):
         yield
-    finally:
-        for name, old in before.items():
-            if old is None:
-                session.conf.unset(name)
-            else:
-                session.conf.set(name, old)

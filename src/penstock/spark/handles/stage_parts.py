@@ -37,6 +37,7 @@ class StagePart:
     joins: tuple[int, ...] = ()  # those of them that join two streams
     reported: tuple[int, ...] = ()  # their places among the stateful operators of a progress
     key_groups: int = 0  # of its state
+    gathered: bool = False  # each task works on several of them
     divided_by: tuple[str, ...] = ()  # the exchanges it reads, as Spark writes what they divide by
 
 
@@ -51,6 +52,7 @@ class _Piece:
     joins: list[int] = field(default_factory=list)
     reported: list[int] = field(default_factory=list)
     key_groups: int = 0
+    gathered: bool = False
     reads_source: bool = False
     divided_by: list[str] = field(default_factory=list)
     partitions: int | None = None
@@ -81,6 +83,7 @@ def stage_parts(plan: Any) -> tuple[StagePart, ...]:
                 joins=tuple(sorted(set(piece.joins))),
                 reported=tuple(piece.reported),
                 key_groups=piece.key_groups,
+                gathered=piece.gathered,
                 divided_by=tuple(piece.divided_by),
             )
         )
@@ -101,6 +104,8 @@ def _walk(node: Any, piece: _Piece, pieces: list[_Piece], top: bool) -> None:
     elif kind == "ReusedExchangeExec":
         _take_exchange(node.child().outputPartitioning(), piece)
         return
+    elif kind == "CoalesceExec":
+        piece.gathered, piece.partitions = True, int(node.numPartitions())
     elif kind.startswith("MicroBatchScan"):
         piece.reads_source = True
     elif kind.startswith(_STATEFUL):

@@ -312,6 +312,11 @@ def _group_load(
             run_time_s[mine] = tasks.run_time_ms[row] / 1e3 / max(1, len(mine))
             executor[mine] = tasks.executor[row]
         return GroupLoad(run_time_s, executor, part.stateful, part.joins)
+    if part.gathered:
+        if len(rows):
+            run_time_s[:] = tasks.run_time_ms[rows].sum() / 1e3 / count
+            executor[:] = tasks.executor[rows[0]]  # there is one only, or each had its task
+        return GroupLoad(run_time_s, executor, part.stateful, part.joins)
     group = tasks.partition[rows] - part.first_task
     inside = group < count
     run_time_s[group[inside]] = tasks.run_time_ms[rows][inside] / 1e3

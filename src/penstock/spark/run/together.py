@@ -191,7 +191,7 @@ class RunningTopology:
 
     def _tried(self, reading: Reading, groups: tuple[Group, ...]) -> object:
         """What these groups would run as; refused where they cannot."""
-        return build(self.topology, self.session, reading, groups)
+        return build(self.topology, self.session, reading, groups, tasks=self._tasks_at_once())
 
     def _plan(self, reading: Reading) -> None:
         """Build what is wanted, if it fits the checkpoint."""
@@ -248,7 +248,12 @@ class RunningTopology:
         if wanted is None and record is not None and record.fingerprints:
             wanted = record.plan
         orders = self._orders(record.orders if record is not None else ())
-        return build(self.topology, self.session, reading, wanted, orders)
+        return build(self.topology, self.session, reading, wanted, orders, self._tasks_at_once())
+
+    def _tasks_at_once(self) -> int | None:
+        """As many as run at once, where there is one executor; elsewhere key groups are placed."""
+        context = self.session.sparkContext
+        return context.defaultParallelism if str(context.master).startswith("local") else None
 
     def _orders(self, before: Orders) -> Orders:
         """The orders that are wanted, and of other runs those they ran in before."""

@@ -22,10 +22,19 @@ from penstock.model.sinks import Console, Files, ForeachBatch, Memory, ToChannel
 from penstock.model.topology import SinkBinding
 from penstock.spark.channels import publishing
 from penstock.spark.channels.log import Channel
+from penstock.spark.cluster.session import temporary_settings
 from penstock.spark.sinks import files as file_sink
 from penstock.spark.sinks.commit_records import CommitRecords, Promises
 from penstock.spark.sinks.files import Target, TaskWriter
 from penstock.spark.sinks.tagging import TAG
+
+# To see how many bytes a batch of Arrow has, Spark asks each of its columns after each row, and
+# rows on their way to files have those of all sinks. So their number is bounded alone, as it is in
+# Spark unless it is told otherwise; a task's rows are all held until they are written anyway.
+UNMEASURED = {
+    "spark.sql.execution.arrow.maxBytesPerBatch": str(2**31 - 1),
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "10000",
+}
 
 
 class QueryOutput(Protocol):
@@ -197,7 +206,9 @@ class BatchWriter:
                     "by this run; give the sink an empty directory, or the checkpoint it was "
                     "written with."
                 )
-        reports = batch.mapInArrow(TaskWriter(targets, TAG), file_sink.REPORT_SCHEMA).collect()
+        with temporary_settings(batch.sparkSession, UNMEASURED):
+            written = batch.mapInArrow(TaskWriter(targets, TAG), file_sink.REPORT_SCHEMA)
+            reports = written.collect()
         promised: Promises = {}
         for sink, one in zip(self._files, targets, strict=True):
             files = [report.file for report in reports if report.sink == one.sink]

@@ -1,6 +1,6 @@
 """The rows of several nodes in one frame, so that one query can hand them to several sinks."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import reduce
 
@@ -23,13 +23,16 @@ class _Group:
 
 
 def tagged(
-    rows: dict[str, DataFrame], components: Iterable[tuple[frozenset[str], tuple[str, ...]]] = ()
+    rows: dict[str, DataFrame],
+    components: Iterable[tuple[frozenset[str], tuple[str, ...]]] = (),
+    branch: Callable[[DataFrame, Iterable[str]], DataFrame] = lambda united, _: united,
 ) -> DataFrame:
     """One frame with a column for each node, of which a row fills the one it comes from.
 
     `components` are the members and keys of fused ones. Rows of two nodes of one of them bring its
     key along: Spark then sees that both are divided alike, and unites their key groups one by one,
     so that one task does the work of both. Nodes keep their order, by which Spark numbers state.
+    `branch` makes of the rows of some nodes what is united with those of others.
     """
     groups = _groups(rows, tuple(components))
     parts = []
@@ -40,7 +43,7 @@ def tagged(
         if len(groups) > 1 and len(group.nodes) > 1:
             # The optimiser makes one union of two, and would lose what is divided alike.
             united = united.observe(f"{_ALIKE}{number}", F.count(F.lit(1)).alias("rows"))
-        parts.append(united)
+        parts.append(branch(united, group.nodes))
     return reduce(DataFrame.unionByName, parts)
 
 

@@ -42,6 +42,9 @@ from penstock.spark.windows.user import Where
 
 _EVEN = 64  # partitions that divide this number get the same number of buckets each
 DEFAULT_BUCKETS = 16
+# Windows that a row may fall in where Spark's own query, which copies it into each, is the quicker
+# one: what panes save of so few copies is less than it costs each task to call Python.
+FEW_COPIES = 5
 
 
 @lru_cache
@@ -114,9 +117,8 @@ def window_aggregate(
     composes = given.composes(state_follows, STATE_FOLLOWS.get())
     calls = {name: one for name, one in given.aggregates.items() if isinstance(one, Call)}
     native = _native(frame, given, calls) if calls or not given.counted else None
-    tumbling = given.shape.panes_per_window == 1 and not given.counted
-    if tumbling and native is not None and len(calls) == len(given.aggregates):
-        # Nothing is copied by tumbling windows, and Spark's own are quicker then.
+    few = not given.counted and given.shape.windows_of_a_row <= FEW_COPIES
+    if few and native is not None and len(calls) == len(given.aggregates):
         return windowed(native, _step(given))
     return windowed(_by_panes(frame, given, native, composes), _step(given))
 

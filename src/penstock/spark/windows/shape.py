@@ -27,6 +27,8 @@ class WindowShape:
     >>> shape = WindowShape(10, 4)
     >>> shape.pane, shape.panes_per_window, shape.panes_per_slide
     (2, 5, 2)
+    >>> shape.windows_of_a_row
+    3
     >>> shape.first_window(np.array([4])), shape.last_window(np.array([4]))
     (array([0]), array([2]))
     """
@@ -49,6 +51,11 @@ class WindowShape:
     def panes_per_slide(self) -> int:
         """How many panes a window moves on."""
         return self.slide // self.pane
+
+    @property
+    def windows_of_a_row(self) -> int:
+        """The most windows that one row falls in."""
+        return -(-self.length // self.slide)
 
     def panes_of(self, at: Ints) -> Ints:
         """The pane each moment (or row number) falls in."""
