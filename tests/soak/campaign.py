@@ -22,7 +22,8 @@ from soak.faults import FAULTS
 from soak.leg import Leg
 
 FAULTS_A_LEG = 50
-LEG_S = 300.0  # at most; its streams last a while longer
+LEG_S = 300.0  # at most, until its last fault; its streams last a while longer
+REST_S = 40.0  # of a leg, to work off what is left and compare
 SPREAD_S = 2.0
 
 
@@ -41,7 +42,8 @@ def main() -> int:
         number = len(document["legs"])
         most = min(FAULTS_A_LEG, given.faults - done)
         left_s = 60 * given.minutes - (time.monotonic() - began_s)
-        leg = _leg(seed, number, given.forms, given.kinds, most, min(LEG_S, left_s))
+        share_s = 60 * given.minutes / len(given.forms) - REST_S  # so that each form has its turn
+        leg = _leg(seed, number, given.forms, given.kinds, most, min(LEG_S, share_s, left_s))
         document["legs"].append(leg)
         done += len(leg["faults"])
         failed |= bool(leg["wrong"])

@@ -35,8 +35,8 @@ START_LIMIT_S, RECOVERY_LIMIT_S = 300.0, 120.0
 FINISH_LIMIT_S = 400.0
 GONE_LIMIT_S = 30.0
 DISK_MB = 384
-VOLLEY = 8  # faults at most
-SLOW_A_LEG = 2  # kinds for which the run has to start again, besides the kill at the end
+VOLLEY = (4, 8)  # faults at least, where there are as many left in a round, and at most
+SLOW_A_LEG = 1  # kinds for which the run has to start again, besides the kill at the end
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ class Leg:
 
     def __init__(
         self, room: Path, form: str, seed: int, length_s: float,
-        report: Callable[[str], None] = print, batches: int = 2, volley: int = VOLLEY,
+        report: Callable[[str], None] = print, batches: int = 2, volley: tuple[int, int] = VOLLEY,
         longest_stop_s: float = LONGEST_STOP_S, mean_per_s: float = load.MEAN_PER_S,
     ) -> None:  # fmt: skip
         self.room, self.directory = room, room / "disk"
@@ -138,7 +138,7 @@ class Leg:
         left = self.moments.sample(kinds, len(kinds))
         while left:
             alone = [place for place, kind in enumerate(left) if FAULTS[kind].alone]
-            size = max(1, min([self.moments.randint(1, self._volley), len(left), *alone[:1]]))
+            size = max(1, min([self.moments.randint(*self._volley), len(left), *alone[:1]]))
             yield left[:size]
             left = left[size:]
 
