@@ -120,6 +120,18 @@ def test_a_source_of_others_that_two_queries_read_counts_once() -> None:
     assert sum(entry.rows for entry in ledger.take()) == pytest.approx(150)
 
 
+def test_sources_of_others_count_by_the_rows_of_those_that_two_queries_read() -> None:
+    """Which is which is not known, but how many rows each of them has."""
+    ledger = Ledger({}, {"p": {"person", "bid"}, "q": {"bid"}})
+    rows = {"person": 100, "bid": 900}
+    theirs = [SourceProgress(None, '"7"', count, 40.0, 44.0) for count in rows.values()]
+    ledger.admitted("p", 0, tuple(theirs), rows)
+    ledger.admitted("q", 0, (theirs[1],), {"bid": 900})
+    for query in ("p", "q"):
+        ledger.committed(query, 0, 50.0)
+    assert sum(entry.rows for entry in ledger.take()) == pytest.approx(1000)
+
+
 def test_rows_behind_two_writers_count_once() -> None:
     ledger = WrittenLedger({}, {"p": {"s"}, "q": {"s"}, "r": {"t"}})
     for query in ("p", "q", "r"):

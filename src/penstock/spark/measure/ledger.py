@@ -78,11 +78,14 @@ class Ledger:
             self._done.put(query, batch_id, at_s)
             self._join(query, batch_id)
 
-    def admitted(self, query: str, batch_id: int, sources: tuple[SourceProgress, ...]) -> None:
-        """The offsets of a batch are known."""
+    def admitted(
+        self, query: str, batch_id: int, sources: tuple[SourceProgress, ...],
+        counted: Mapping[str, int] | None = None,
+    ) -> None:  # fmt: skip
+        """The offsets of a batch are known, and of some sources how many rows were counted."""
         names = [source_of(json.loads(source.end) if source.end else None) for source in sources]
         arrivals = tuple(
-            replace(part, rows=part.rows * self._share(query, name, names))
+            replace(part, rows=part.rows * self._share(query, name, names, counted or {}))
             for source, name in zip(sources, names, strict=True)
             if source.rows > 0
             for part in self._arrivals(source)
@@ -93,7 +96,7 @@ class Ledger:
 
     def record(self, entry: LedgerEntry) -> None:
         """A batch whose arrivals and completion are both known to its writer."""
-        share = self._part(self._read_by.get(entry.query, ()))
+        share = self._part(self._read_by.get(entry.query, ()), {})
         parts = tuple(replace(part, rows=part.rows * share) for part in entry.arrivals)
         with self._lock:
             self._entries.add(entry.query, replace(entry, arrivals=parts))
@@ -108,18 +111,24 @@ class Ledger:
             arrived, done_s = self._arrived.pop(query, batch_id), self._done.pop(query, batch_id)
             self._entries.add(query, LedgerEntry(query, batch_id, arrived, done_s))
 
-    def _share(self, query: str, name: str | None, read: Sequence[str | None]) -> float:
+    def _share(
+        self, query: str, name: str | None, read: Sequence[str | None], counted: Mapping[str, int]
+    ) -> float:
         """How much one reading of a source in a batch counts, among all readings of its rows.
 
-        Sources that are not ours do not say their names: those that are not named share alike.
+        Sources that are not ours do not say their names: all of them have the share that their
+        rows have together.
         """
         named = [name] if name is not None else set(self._read_by.get(query, ())) - set(read)
         times = max(1.0, read.count(name) / max(1, len(named)))
-        return self._part(named) / times
+        return self._part(named, counted) / times
 
-    def _part(self, names: Collection[str | None]) -> float:
-        shares = [1 / max(1, self._readers[name]) for name in names]
-        return sum(shares) / len(shares) if shares else 1.0
+    def _part(self, names: Collection[str | None], counted: Mapping[str, int]) -> float:
+        rows = [counted.get(name or "", 0) for name in names]
+        if not any(rows):
+            rows = [1] * len(names)
+        once = sum(n / max(1, self._readers[name]) for name, n in zip(names, rows, strict=True))
+        return once / sum(rows) if rows else 1.0
 
     def _arrivals(self, source: SourceProgress) -> list[Arrivals]:
         end: Any = json.loads(source.end) if source.end else None
@@ -137,7 +146,10 @@ class Ledger:
 class WrittenLedger(Ledger):
     """Hears of whole batches from their writers; what Spark reports later adds nothing."""
 
-    def admitted(self, query: str, batch_id: int, sources: tuple[SourceProgress, ...]) -> None:
+    def admitted(
+        self, query: str, batch_id: int, sources: tuple[SourceProgress, ...],
+        counted: Mapping[str, int] | None = None,
+    ) -> None:  # fmt: skip
         """Nothing to keep."""
 
 

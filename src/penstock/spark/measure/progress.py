@@ -80,7 +80,7 @@ class Reports:
         )
         with self._lock:
             self._reports.add(name, report)
-        self._ledger.admitted(name, report.batch_id, sources)
+        self._ledger.admitted(name, report.batch_id, sources, report.edge_rows)
         self.latest[name] = report.batch_id
 
 
