@@ -33,6 +33,7 @@ class RedisServer:
         command = [
             "redis-server", "--port", str(self.port), "--bind", "127.0.0.1",
             "--dir", str(folder), "--save", "", "--appendonly", "yes",
+            "--appendfsync", "always",  # else it may answer first, while the disk is busy
         ]  # fmt: skip
         self._process = ServerProcess(command, folder, self._answers)
         self.start, self.kill = self._process.start, self._process.kill
