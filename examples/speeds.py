@@ -18,4 +18,4 @@ road.add(
 road.sink("out", "speeds", Files("out/speeds", overwrite=True))
 
 if __name__ == "__main__":
-    print(road.run(policy="incremental"))
+    print(road.run())
