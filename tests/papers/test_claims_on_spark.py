@@ -43,25 +43,25 @@ def answered(claim: Claim, folder: Path) -> None:
 def test_strategies_are_compared_on_every_workload(tmp_path: Path) -> None:
     one = race(drf_m=lap(1, 0.0, 4), ard=lap(2, 0.1, 4), par=lap(60, 0.2, 4))
     races = {name: [one] for name in WORKLOADS}
-    for claim in (a1.claim(races, tmp_path), a2.claim(races)):
+    for claim in (a1.judge(races, tmp_path), a2.judge(races)):
         answered(claim, tmp_path)
         assert claim.holds
     worse = {
         **races,
         "bursty": [race(drf_m=lap(3, 0.0, 4), ard=lap(2, 0.1, 4), par=one.laps["par"])],
     }
-    failed = a1.claim(worse, tmp_path)
+    failed = a1.judge(worse, tmp_path)
     assert "not so: bursty: drf-m <= ard." in failed.reason
 
 
 def test_static_lanes_are_early_and_many(tmp_path: Path) -> None:
-    rising = race(drf_m=lap(1, 0.5, 3), ard=lap(1, 2.0, 3), static=lap(0, 0.0, 8))
+    rising = race(drf_m=lap(1, 0.5, 3), ard=lap(1, 6.0, 3), static=lap(0, 0.0, 8))
     whole = {"drf-m": outcome(0.99, 200.0), "ard": outcome(0.9, 190.0)}
-    claim = a5.claim([rising], [{**whole, "static 4": outcome(1.0, 400.0)}], tmp_path)
+    claim = a5.judge([rising], [{**whole, "static 4": outcome(1.0, 400.0)}], tmp_path)
     answered(claim, tmp_path)
     assert claim.holds
     assert claim.numbers["whole"]["drf-m"]["executor_s"] == 200.0
-    worse = a5.claim([rising], [{**whole, "static 4": outcome(0.95, 400.0)}], tmp_path)
+    worse = a5.judge([rising], [{**whole, "static 4": outcome(0.95, 400.0)}], tmp_path)
     assert "not so: with executors: static keeps most in time." in worse.reason
     assert claim.numbers["late_share"] == {"drf-m": 0.0, "ard": 1.0, "static": 0.0}
 

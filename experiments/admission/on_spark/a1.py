@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 from matplotlib.figure import Figure
 
+from experiments.admission.on_spark.race import Race
 from experiments.admission.on_spark.strategies import (
     LOAD_LEVEL,
     ORDER,
@@ -30,7 +31,11 @@ SIM_PERIODS = 42
 
 def claim(folder: Path, seeds: tuple[int, ...], quick: bool) -> Claim:
     """DRF-M, ARD and PAR on the six workloads."""
-    races = six_workloads(seeds, quick)
+    return judge(six_workloads(seeds, quick), folder)
+
+
+def judge(races: Mapping[str, list[Race]], folder: Path) -> Claim:
+    """What these races show."""
     moved = {w: {n: mean(races[w], "redirected", n) for n in ORDER} for w in races}
     parts = order_parts(moved)
     parts |= {f"{w}: par moves most of {STREAMS}": moved[w]["par"] > STREAMS / 2 for w in races}

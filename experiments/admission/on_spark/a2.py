@@ -1,7 +1,9 @@
 """A2 on Spark: rows queued at streams, and latency."""
 
+from collections.abc import Mapping
 from pathlib import Path
 
+from experiments.admission.on_spark.race import Race
 from experiments.admission.on_spark.strategies import (
     ORDER,
     lateness,
@@ -15,7 +17,11 @@ from experiments.claim import Claim, judged
 
 def claim(_folder: Path, seeds: tuple[int, ...], quick: bool) -> Claim:
     """DRF-M, ARD and PAR on the six workloads."""
-    races = six_workloads(seeds, quick)
+    return judge(six_workloads(seeds, quick))
+
+
+def judge(races: Mapping[str, list[Race]]) -> Claim:
+    """What these races show."""
     queued = {w: {n: mean(races[w], "queued", n) for n in ORDER} for w in races}
     latency = {w: {n: mean(races[w], "latency", n) for n in ORDER} for w in races}
     parts = {f"queued rows: {name}": holds for name, holds in order_parts(queued).items()}

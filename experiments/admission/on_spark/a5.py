@@ -28,7 +28,11 @@ STATIC = f"static {MOST_EXECUTORS}"
 def claim(folder: Path, seeds: tuple[int, ...], quick: bool) -> Claim:
     """DRF-M, ARD and what stays: lanes alone, then with executors behind them."""
     whole = [all_ways(seed, quick) for seed in seeds]
-    races = rising_races(seeds, quick)
+    return judge(rising_races(seeds, quick), whole, folder)
+
+
+def judge(races: Sequence[Race], whole: Sequence[Mapping[str, Outcome]], folder: Path) -> Claim:
+    """What lanes alone and the whole system show."""
     names = ("drf-m", "ard", "static")
     late = {n: mean(races, "late", n) for n in names}
     latency = {n: mean(races, "latency", n) for n in names}
