@@ -120,24 +120,3 @@ def test_batches_of_an_executor_that_came_in_the_start_up_are_not_what_batches_c
     work = learn_costs([*cold, *slow], 0.0)
     assert work is not None
     assert work.overhead == USUAL_OVERHEAD
-
-
-def test_with_a_short_record_there_is_room_for_the_start_of_an_executor() -> None:
-    """Two processors keep 2.3 s at 100 rows/s, and 6.9 s while another executor starts."""
-
-    def wanted(periods: int) -> int:
-        window = tuple(
-            replace(
-                seen(5.0 * at, processors=2, batch_s=1.0),
-                components=(ComponentObservation("a", ("a",), 100.0, 0.009, 2, 1.0),),
-                batches=BatchObservation(5, 1.0, 0.5, 100.0),
-            )
-            for at in range(1, periods)
-        )
-        context = ScalingContext(
-            window, ScalingPlan({}, 2), Limits(2, 16, 5.0), act_price=ActPrice(5.0)
-        )
-        return Promise(step=2).decide(context).plan.processors
-
-    assert wanted(20) == 4
-    assert wanted(60) == 2

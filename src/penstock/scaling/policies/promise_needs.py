@@ -1,7 +1,7 @@
 """How many executors the next steps need: the first ones for sure, the later ones probably."""
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -20,8 +20,6 @@ _LITTLE_S = 0.5  # by which the rows that may be late may be so in the mean
 _WAVERS = 3.0  # loads above what there is, over loads above what is asked for, before it changes
 _LEAST_LEVEL = 0.5
 _LEAST_KEPT = 0.5  # of the bound that is planned for, however long changes take
-_MANY = 30  # errors of the forecast, after which a load that it never saw is rare enough
-_USUAL_PAUSE_S = 1.0  # by which a start makes batches longer, as seen on two cores
 _LEAST_GAIN = 0.02  # of the rows a second that one more executor must bring
 
 
@@ -81,11 +79,10 @@ def find_needs(
     needed, enough, foretold = _followed(
         context, inputs, processors, [load[: inputs.lead] for load in loads], bound_s
     )
-    room = _room_for_a_start(context, inputs, sizes, step, keep)
     asked = _Asked(context, inputs, sizes, step, bound_s, act_s)
     return Needs(
-        np.maximum(room, asked.steps(loads[0], needed)),
-        np.maximum(room, asked.steps(loads[1], enough)),
+        asked.steps(loads[0], needed),
+        asked.steps(loads[1], enough),
         np.diff(np.array(inputs.ahead.steps), prepend=0),
         float(loads[0][: inputs.lead].max()),
         _infeasible(context, inputs, processors),
@@ -142,29 +139,6 @@ class _Asked:
         needed = np.maximum.accumulate(self._steady(lately[: -periods.max() - 1 : -1]))
         go = needed[periods - 1] <= fewer
         return int(fewer[go.argmax()]) if go.any() else now
-
-
-def _room_for_a_start(
-    context: ScalingContext, inputs: PromiseInputs, sizes: Ints, step: int, keep: float
-) -> int:
-    """The fewest that keep the bound while another one starts, at the load that is expected.
-
-    Executors that start take cores from the batches: where little room is left, it is too late to
-    ask for them. Whether they will be needed, a short record cannot say, as it has not seen such a
-    load come yet. 0 where the record is long enough, where there is none at all, since costs are
-    those of a start-up then, and where no number has that room.
-    """
-    if not 0 < len(inputs.rates_per_s) - inputs.lead < _MANY:
-        return 0
-    overhead = inputs.work.overhead
-    pause_s = max(_USUAL_PAUSE_S, context.act_price.pause_s)
-    slowed = replace(
-        inputs.work, overhead=replace(overhead, fixed_s=overhead.fixed_s + pause_s)
-    )  # fmt: skip
-    rate_per_s = inputs.ahead.expected_per_s[: inputs.lead].max(keepdims=True)
-    worst_s = steady_worst_s(slowed, rate_per_s, sizes.astype(np.float64) * step)
-    kept = worst_s <= keep * context.limits.max_latency_s
-    return int(sizes[kept.argmax()]) if kept.any() else 0
 
 
 def _sizes(
