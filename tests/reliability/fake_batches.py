@@ -24,11 +24,32 @@ class Reports:
         return self.rows
 
 
+class NoSettings:
+    """A session whose settings nobody reads."""
+
+    @property
+    def conf(self) -> "NoSettings":
+        return self
+
+    def get(self, _: str, default: None) -> None:
+        return default
+
+    def set(self, _: str, __: str) -> None:
+        pass
+
+    def unset(self, _: str) -> None:
+        pass
+
+
 @dataclass(frozen=True)
 class FakeBatch:
     """Numbers, in two tasks if they are more than two."""
 
     numbers: list[int]
+
+    @property
+    def sparkSession(self) -> NoSettings:
+        return NoSettings()
 
     @property
     def schema(self) -> StructType:
