@@ -7,6 +7,7 @@ asking the database for keys.
 
 import json
 import os
+import time
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +52,7 @@ OLDER_VERSIONS = (4, 5, 6)
 SQLITE_BUSY_S = 5.0  # readers never block in WAL mode; this is for a second writer
 
 CREATION_ATTEMPTS = 12  # several programs may find the same database empty at once
+CREATION_PAUSE_S = 0.05  # after the first attempt, and as much longer after each that follows
 
 metadata = MetaData()
 _PREFIX = "penstock_"  # the database may hold other things too
@@ -214,7 +216,8 @@ def connect(where: str, create: bool) -> Engine:
     engine = _engine(url, create)
     shown = masked_url(where)
     try:
-        engine.connect().close()  # an absent server is found out once, not at every attempt
+        if file is None:
+            engine.connect().close()  # an absent server is found out once, not at every attempt
         if create:
             _make(engine)
         _check_version(engine, shown)
@@ -308,6 +311,8 @@ def _make(engine: Engine) -> None:
         except DatabaseError:
             if not attempts_left:
                 raise
+            # SQLite answers at once that it is locked where waiting could not end well.
+            time.sleep(CREATION_PAUSE_S * (CREATION_ATTEMPTS - attempts_left))
 
 
 def columns_of(connection: Connection, table: Table) -> list[Column[Any]]:
