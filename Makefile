@@ -50,7 +50,7 @@ test-kubernetes: $(STAMP) $(PREPARED) ## The trial on a real control plane of Ku
 
 soak: $(STAMP) $(PREPARED) ## Faults at random for MINUTES (30) or so many FAULTS, compared after each leg; SEED=n to repeat or go on
 	@PENSTOCK_KAFKA_JARS="$$(ls -d $${XDG_CACHE_HOME:-$$HOME/.cache}/penstock/kafka-* 2>/dev/null | tail -1)" \
-		PYTHONPATH="tests:.:$$PYTHONPATH" $(BIN)/python -m soak.campaign $(if $(FAULTS),--faults $(FAULTS)) \
+		PYTHONPATH="tests:.:$${PYTHONPATH:-}" $(BIN)/python -m soak.campaign $(if $(FAULTS),--faults $(FAULTS)) \
 		$(if $(MINUTES)$(FAULTS),$(if $(MINUTES),--minutes $(MINUTES)),--minutes 30) $(if $(SEED),--seed $(SEED)) \
 		$(if $(FORMS),--forms "$(FORMS)") $(if $(KINDS),--kinds "$(KINDS)") $(ARGS)
 

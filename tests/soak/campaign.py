@@ -10,6 +10,7 @@ import argparse
 import json
 import random
 import shutil
+import signal
 import sys
 import tempfile
 import time
@@ -30,6 +31,7 @@ SPREAD_S = 2.0
 def main() -> int:
     """The long form."""
     given = _given()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that a leg takes its hosts along
     seed = random.randrange(2**31) if given.seed is None else given.seed
     kept = Path("runs/soak") / f"{seed}.json"
     kept.parent.mkdir(parents=True, exist_ok=True)

@@ -7,6 +7,7 @@ run. Those that end the run come alone, as there is nothing then that others cou
 import json
 import os
 import random
+import shutil
 import signal
 import subprocess
 import threading
@@ -65,7 +66,11 @@ def small_disk(directory: Path) -> Iterator[bool]:
         yield mounted
     finally:
         if mounted:
+            kept = directory.with_name("kept")  # for whoever asks what went wrong
+            shutil.copytree(directory, kept, symlinks=True, ignore_dangling_symlinks=True)
             subprocess.run(["umount", "--lazy", str(directory)], check=True)
+            directory.rmdir()
+            kept.rename(directory)
 
 
 class Leg:
@@ -123,15 +128,16 @@ class Leg:
         possible = [kind for kind, fault in FAULTS.items() if fault.possible(self)]
         some = [kind for kind in possible if among is None or kind in among]
         slow = [kind for kind in some if FAULTS[kind].slow]
-        quick = [kind for kind in some if kind not in slow]
-        slow = self.moments.sample(slow, min(SLOW_A_LEG, len(slow)))
-        while faults > 0 and (quick or slow):
-            for volley in self._parted([*quick, *slow]):
+        quick = [kind for kind in some if not FAULTS[kind].alone]
+        once = [kind for kind in some if FAULTS[kind].ends]
+        once += self.moments.sample(slow, min(SLOW_A_LEG, len(slow)))
+        while faults > 0 and (quick or once):
+            for volley in self._parted([*quick, *once]):
                 if self.now_s() > self.length_s or faults <= 0:
                     return
                 yield volley[:faults]
                 faults -= len(volley)
-            slow = [] if quick else slow
+            once = [] if quick else once
 
     def _parted(self, kinds: list[str]) -> Iterator[list[str]]:
         """A round in volleys; a kind that comes alone is one by itself."""

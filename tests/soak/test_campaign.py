@@ -31,6 +31,7 @@ def test_a_seed_gives_the_same_faults_and_every_kind_comes(tmp_path: Path, form:
     assert set(kinds) >= {kind for kind in possible if not FAULTS[kind].slow}
     slow = [kind for kind in kinds if FAULTS[kind].slow]
     assert len(slow) == len(set(slow)) == SLOW_A_LEG
+    assert all(kinds.count(kind) <= 1 for kind in FAULTS if FAULTS[kind].alone)
     assert max(map(len, given)) > 3
     for volley in given:
         assert len(volley) == len(set(volley))
