@@ -127,7 +127,7 @@ class Promise:
         elif after < now:
             why = "the load ahead can do without"
         elif least < now:
-            why = f"{least} would do for now, but not for long enough to pay for the change"
+            why = f"{least} processors would do, but not for long enough to pay for the change"
         else:
             why = "right for the load ahead"
         latency = f"{numbers['share'] * 100:g}% of results within "
