@@ -86,7 +86,7 @@ def test_the_page_beside_a_run_can_be_private(
             r"page: http://127\.0\.0\.1:(\d+)/#token=a-long-token", capsys.readouterr().err
         )
         assert found
-        connection = http.client.HTTPConnection("127.0.0.1", int(found[1]), timeout=20)
+        connection = http.client.HTTPConnection("127.0.0.1", int(found[1]), timeout=60)
         connection.request("GET", "/api/runs")
         assert connection.getresponse().status == (401 if private else 200)
         connection.close()

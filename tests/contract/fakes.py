@@ -189,7 +189,7 @@ def rich_observation(at_s: float = 1000.0) -> Observation:
     )
 
 
-def wait_until(condition: Callable[[], bool], limit_s: float = 10.0) -> bool:
+def wait_until(condition: Callable[[], bool], limit_s: float = 120.0) -> bool:
     """Whether a condition of the real world came true within the limit."""
     import threading
     import time

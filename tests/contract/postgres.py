@@ -2,12 +2,13 @@
 
 import os
 import shutil
-import socket
 import subprocess
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+
+from brokers.free_port import free_port
 
 ACCOUNT = "postgres"  # initdb refuses to run as root
 
@@ -32,7 +33,7 @@ def server() -> Iterator[str]:
     try:
         if os.geteuid() == 0:
             shutil.chown(folder, ACCOUNT)
-        data, port = folder / "data", _free_port()
+        data, port = folder / "data", free_port()
         _run("initdb", "-D", data, "-A", "trust", "-U", "penstock", "--no-sync", "-E", "UTF8")
         settings = f"-h 127.0.0.1 -p {port} -k {folder} -c fsync=off"
         _run("pg_ctl", "-D", data, "-o", settings, "-l", folder / "log", "-w", "start")
@@ -67,12 +68,6 @@ def _run(program: str, *arguments: str | Path) -> None:
     # The server inherits what is open: a pipe would never reach its end.
     done = subprocess.run(
         command, cwd="/", stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL, timeout=60, check=False,
+        stderr=subprocess.DEVNULL, timeout=300, check=False,
     )  # fmt: skip
     assert done.returncode == 0, f"{program} failed with {done.returncode}"
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])

@@ -172,7 +172,7 @@ def test_one_may_read_while_another_writes(history: Opened) -> None:
         history.port.observed(rich_observation(1000.0 + k))
         history.port.flush()
     done.set()
-    reader.join(timeout=30)
+    reader.join(timeout=120)
     assert not trouble
     assert seen == sorted(seen)
     assert len(history.observations()) == 50
@@ -235,7 +235,7 @@ def test_several_may_make_the_same_history_at_once(
 
     def make() -> None:
         try:
-            begin.wait(timeout=30)
+            begin.wait(timeout=120)
             with HistoryStore(where) as store:
                 numbers.append(store.begin(RUN).run_id)
         except BaseException as error:  # noqa: BLE001 - told to the test below
@@ -245,7 +245,7 @@ def test_several_may_make_the_same_history_at_once(
     for maker in makers:
         maker.start()
     for maker in makers:
-        maker.join(timeout=60)
+        maker.join(timeout=120)
     assert not trouble
     assert len(set(numbers)) == 8
 

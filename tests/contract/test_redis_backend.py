@@ -323,7 +323,7 @@ def test_a_group_that_cannot_be_told_is_said_once_and_holds_up_nothing(
     server: redis_server.RedisServer, client: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     add(client, "s:a", 0, 7)
-    made = backend(server, group="road", timeout_s=1)
+    made = backend(server, group="road")
     gate = gate_over(made, AdmissionLog(tmp_path / "log"), tmp_path)
     assert gate.admit(3, everything=False) is not None
     server.kill()

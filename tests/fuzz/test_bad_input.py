@@ -199,7 +199,7 @@ def test_requests_to_the_page(tmp_path: Path, capfd: pytest.CaptureFixture[str])
 
 
 def _asked(port: int, sent: bytes) -> bytes:
-    with socket.create_connection(("127.0.0.1", port), timeout=10) as connection:
+    with socket.create_connection(("127.0.0.1", port), timeout=120) as connection:
         connection.sendall(sent)
         connection.shutdown(socket.SHUT_WR)
         answer = b""

@@ -6,7 +6,9 @@ import shutil
 import signal
 import tempfile
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -136,11 +138,20 @@ def test_a_redis_that_hangs_is_waited_for(server: redis_server.RedisServer) -> N
     for seq in range(10):
         client.xadd("s0", {"value": json.dumps({"seq": seq})})
     backend = RedisBackend.from_options({"url": server.url, "keys": "s*", "timeout_s": 0.1})
-    first = backend.first(["s0"])
+    first = _answered(lambda: backend.first(["s0"]))
     server.signal(signal.SIGSTOP)
     for _ in range(2):
         with pytest.raises(Unavailable):
             backend.latest(["s0"], first)
     server.signal(signal.SIGCONT)
-    assert backend.latest(["s0"], first).waiting_rows.tolist() == [10]
+    again = _answered(lambda: backend.latest(["s0"], first))
+    assert again.waiting_rows.tolist() == [10]
     client.close()
+
+
+def _answered(ask: Callable[[], Any]) -> Any:
+    """The first answer that comes in time, which on a busy machine need not be the very first."""
+    for _ in range(1_000):
+        with suppress(Unavailable):
+            return ask()
+    return ask()

@@ -2,18 +2,36 @@
 
 import time
 from collections.abc import Callable
+from functools import partial
 
+from pyspark.sql import SparkSession
+from pyspark.sql.streaming import StreamingQuery
+
+from penstock.spark import handles
 from penstock.spark.run.together import RunningTopology
 
-LIMIT_S = 120
+LIMIT_S = 300  # only against what never ends: a machine may be much slower than this one
 
 
-def until(condition: Callable[[], object], limit_s: float = 90) -> None:
+def until(condition: Callable[[], object], limit_s: float = LIMIT_S, poll_s: float = 0.05) -> None:
     """Wait for a condition, and fail when it does not come."""
     deadline = time.monotonic() + limit_s
     while not condition():
         assert time.monotonic() < deadline, "the condition did not come in time"
-        time.sleep(0.05)
+        time.sleep(poll_s)
+
+
+def settled(running: RunningTopology) -> None:
+    """Wait until all is known of the batches that ended: reports and jobs come as events."""
+    running.settle(LIMIT_S)
+    for query in running.queries:
+        until(partial(_jobs_are_known, running.session, query))
+
+
+def _jobs_are_known(session: SparkSession, query: StreamingQuery) -> bool:
+    jobs = handles.jobs_of_group(session, str(query.runId))
+    ended = {job.batch_id for job in jobs if job.completed_ms is not None}
+    return {report.batchId for report in query.recentProgress if report.numInputRows} <= ended
 
 
 def run_to(running: RunningTopology, batches: int | None) -> None:

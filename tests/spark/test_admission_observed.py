@@ -1,6 +1,7 @@
 """What admission foresees reaches the loop's observation, and what tasks cost reaches admission."""
 
 import re
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from penstock.spark.measure.together import SparkMeasurer
 from penstock.spark.run.together import RunningTopology
 from penstock.workloads.generator import Generator
 from penstock.workloads.profiles import constant
+from spark.run_to import LIMIT_S
 
 pytestmark = pytest.mark.spark
 
@@ -50,7 +52,8 @@ def test_the_loop_sees_what_is_foreseen_and_lanes_learn_what_they_can_serve(
 ) -> None:
     with RunningTopology(topology(), session, tmp_path / "state") as running:
         measurer, clock = SparkMeasurer(running), WallClock()
-        for _ in range(60):
+        deadline = time.monotonic() + LIMIT_S
+        while time.monotonic() < deadline:
             clock.wait_s(1.0)
             seen = measurer.observe()
             if seen is not None and seen.sources and _carries(seen) < 1 / WAIT_S:

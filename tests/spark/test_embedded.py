@@ -20,7 +20,7 @@ from penstock.errors import InvalidInput, Unavailable
 from penstock.spark.cluster import launch, standing
 from penstock.spark.cluster.embedded import EmbeddedCluster, compiler_options
 from penstock.spark.cluster.supervisor import ClusterState, process_started, write_state
-from spark.run_to import until
+from spark.run_to import LIMIT_S, until
 
 pytestmark = pytest.mark.spark
 
@@ -126,7 +126,7 @@ def test_ctrl_c_and_sigterm_end_everything(
     os.killpg(process.pid, number)
     until(lambda: not processes_of(directory))
     until(lambda: not Path(directory).exists())
-    process.wait(30)
+    process.wait(LIMIT_S)
 
 
 @pytest.mark.long
@@ -229,7 +229,7 @@ def _pages_need_the_secret(cluster: EmbeddedCluster) -> None:
 def _status_of(url: str, token: str | None) -> int:
     asking = urllib.request.Request(url, headers={} if token is None else {"Authorization": token})
     try:
-        with urllib.request.urlopen(asking, timeout=10) as answer:
+        with urllib.request.urlopen(asking, timeout=LIMIT_S) as answer:
             return int(answer.status)
     except urllib.error.HTTPError as error:
         return error.code

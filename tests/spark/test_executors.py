@@ -3,6 +3,7 @@
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from statistics import median
 
 import pyarrow as pa
 import pytest
@@ -16,7 +17,7 @@ from penstock.spark import handles
 from penstock.spark.act.executors import SparkExecutors, executor_settings
 from penstock.spark.cluster.embedded import EmbeddedCluster
 from penstock.spark.run.attached import Attached
-from spark.run_to import until
+from spark.run_to import LIMIT_S, until
 from spark.sessions import KeptSession, plain_session
 
 pytestmark = pytest.mark.spark
@@ -41,7 +42,7 @@ def session(cluster: EmbeddedCluster, kept_session: KeptSession) -> Iterator[Spa
 def test_one_three_one_under_a_running_query(
     session: SparkSession, cluster: EmbeddedCluster, tmp_path: Path
 ) -> None:
-    actuator = SparkExecutors(session)
+    actuator = SparkExecutors(session, grow_limit_s=LIMIT_S, drain_limit_s=LIMIT_S)
     assert actuator.unavailable() == {}
     assert (actuator.executors(), actuator.slots_per_executor()) == (1, 1)
     until(lambda: len(handles.executors(session)) == 1)
@@ -114,7 +115,7 @@ def test_attach_follows_a_query_it_knows_nothing_of(session: SparkSession, tmp_p
     history = str(tmp_path / "history.sqlite")
     options = {"period_s": 1.0, "history": history, "cooldown_out_s": 0.5}
     controller = penstock.attach(query, max_latency="3s", executors=(1, 2), **options)
-    until(lambda: any(step.outcome is not None for step in controller.steps))
+    until(lambda: any(step.outcome is not None and step.outcome.done for step in controller.steps))
     assert SparkExecutors(session).executors() == 2
     until(lambda: any(step.allocation is not None for step in controller.steps))
     assert "state-0" in key_groups_seen(controller)
@@ -129,7 +130,9 @@ def test_attach_follows_a_query_it_knows_nothing_of(session: SparkSession, tmp_p
     assert summary.results > 0
     measured = [s.observation for s in controller.steps if s.observation and s.observation.latency]
     assert measured[-1].components[0].service_time_s > 0.003
-    assert 200 < measured[-1].arrival_rate_per_s < 800
+    # The source gives whole seconds, so a short batch may seem half or twice as fast.
+    rates = [seen.arrival_rate_per_s for seen in measured if seen.arrival_rate_per_s > 0]
+    assert 200 < median(rates) < 800
     with HistoryStore(history) as store:
         assert [run.topology for run in store.runs().values()][:1] == ["plain"]
         assert store.read_allocations(1), "where its state lives is decided too, unasked"

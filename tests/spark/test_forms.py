@@ -14,6 +14,7 @@ from penstock.spark.act.actuator import SparkActuator
 from penstock.spark.run.together import Pace, RunningTopology
 from penstock.workloads.generator import Generator
 from penstock.workloads.profiles import constant
+from spark.run_to import LIMIT_S
 
 pytestmark = pytest.mark.spark
 
@@ -45,7 +46,7 @@ def test_forms_change_from_batch_to_batch_and_every_row_is_answered_once(
     with RunningTopology(topology(), session, tmp_path / "a", Pace(once=True)) as running:
         actuator = SparkActuator(session, (), running, all_ours=True)
         running.after_batch.append(lambda *_: orders and actuator.act(orders.pop(0)))
-        assert running.wait(90)
+        assert running.wait(LIMIT_S)
         found = running.rows("out")
     assert sorted(row.row for row in found) == list(range(ROWS))
     forms = [row.form for row in sorted(found, key=lambda row: row.row)]

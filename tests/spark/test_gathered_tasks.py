@@ -16,6 +16,7 @@ from penstock.spark.measure.together import SparkMeasurer
 from penstock.spark.run.together import Pace, RunningTopology
 from penstock.workloads.generator import Generator
 from penstock.workloads.profiles import constant
+from spark.run_to import settled
 
 pytestmark = pytest.mark.spark
 
@@ -42,7 +43,7 @@ def test_results_and_state_are_those_of_a_task_for_each_key_group(
     with RunningTopology(counted(), session, tmp_path / "c", Pace(once=True)) as running:
         measurer = SparkMeasurer(running)
         running.wait(120)
-        running.settle()
+        settled(running)
         observed = measurer.observe()
         found = {name: running.rows(f"{name}_out") for name in ("keys", "rests", "first")}
         jobs = handles.jobs_of_group(session, str(running.queries[0].runId))

@@ -22,6 +22,7 @@ from penstock.spark.run.explain import routes_in_words
 from penstock.spark.run.together import Pace, RunningTopology
 from penstock.workloads.generator import Generator
 from penstock.workloads.profiles import constant
+from spark.run_to import settled
 
 pytestmark = pytest.mark.spark
 
@@ -106,7 +107,7 @@ def test_a_route_by_what_an_operator_computes_is_obeyed_and_learns(
     with RunningTopology(made, session, tmp_path / "checkpoint", Pace(once=True)) as running:
         measurer = SparkMeasurer(running)
         assert running.wait(120)
-        running.settle()
+        settled(running)
         found, raw, observed = running.rows("out"), running.rows("raw"), measurer.observe()
     reader = made.sources[0].reader
     keys = reader.batch(0, rows, 0.0).column("key").to_pylist()

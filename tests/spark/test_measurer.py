@@ -1,5 +1,6 @@
 """What the measurer says of a running query agrees with what the query did."""
 
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from penstock.spark.measure.together import SparkMeasurer
 from penstock.spark.run.together import RunningTopology
 from penstock.workloads.generator import Generator
 from penstock.workloads.profiles import constant
+from spark.run_to import LIMIT_S, until
 
 pytestmark = pytest.mark.spark
 
@@ -53,17 +55,13 @@ def test_an_observation_tells_rates_work_state_and_latency(
 ) -> None:
     with RunningTopology(road(), session, tmp_path / "c") as running:
         measurer = SparkMeasurer(running)
-        observations = list(_until_measured(measurer, limit=40))
+        observations = list(_until_measured(measurer))
         # Stateless work follows the processors at the next batch, without a restart.
         running.send_parallelism(3)
-        clock = WallClock()
-        for _ in range(20):
-            clock.wait_s(1.0)
-            resized = measurer.observe()
-            if resized is not None and resized.components[0].tasks == 3:
-                break
-        else:
-            pytest.fail("the stream is still read by as many tasks as before")
+        until(
+            lambda: (seen := measurer.observe()) is not None and seen.components[0].tasks == 3,
+            poll_s=1.0,
+        )
     last = observations[-1]
     assert last.arrival_rate_per_s == pytest.approx(200.0, rel=0.05)
     operators = {operator.name: operator for operator in last.operators}
@@ -98,14 +96,14 @@ def test_an_observation_tells_rates_work_state_and_latency(
     assert np.isfinite(last.batches.mean_rows)
 
 
-def _until_measured(measurer: SparkMeasurer, limit: int) -> Iterator[Observation]:
+def _until_measured(measurer: SparkMeasurer) -> Iterator[Observation]:
     """Observe until a period has everything, or the limit is over."""
-    clock = WallClock()
-    for _ in range(limit):
+    clock, deadline = WallClock(), time.monotonic() + LIMIT_S
+    while time.monotonic() < deadline:
         clock.wait_s(2.0)
         seen = measurer.observe()
         assert seen is not None
         yield seen
         if not seen.missing and seen.batches is not None and seen.latency is not None:
             return
-    pytest.fail(f"not measured within {limit} periods: {seen.missing}")
+    pytest.fail(f"not measured within {LIMIT_S} s: {seen.missing}")

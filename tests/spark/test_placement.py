@@ -35,7 +35,7 @@ from penstock.spark.run.controlled import placements_of
 from penstock.spark.run.together import RunningTopology
 from spark.killed_program import processes_below
 from spark.placed import STREAM, all_to, kill_executor, rows
-from spark.run_to import until
+from spark.run_to import LIMIT_S, until
 from spark.sessions import KeptSession, cluster_session
 
 pytestmark = pytest.mark.spark
@@ -147,13 +147,14 @@ def test_key_groups_of_a_query_that_was_started_again_are_placed(
         until(lambda: placements[0] is not followed)
         assert running.queries[0].runId != dead.runId
         until(lambda: placements[0].observe())
+        until(lambda: len(handles.active_executor_ids(session)) == EXECUTORS)
         nodes = sorted(handles.active_executor_ids(session))
         for shift in range(2):
             wanted = all_to(placements[0], nodes[shift:] + nodes[:shift])
-            assert placements[0].move(wanted).waiting == ()
+            assert placements[0].move(wanted, LIMIT_S).waiting == ()
             found = executors_of(placements[0])
             assert found == {(m.component, m.key_group): m.node for m in wanted}
-        emptied = placements[0].evacuate(nodes[:1])
+        emptied = placements[0].evacuate(nodes[:1], LIMIT_S)
         assert emptied.waiting == ()
         assert nodes[0] not in executors_of(placements[0]).values()
         for placement in placements:

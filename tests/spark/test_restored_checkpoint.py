@@ -14,6 +14,7 @@ from penstock.spark.channels.chunks import read_piece
 from penstock.spark.channels.log import Channel
 from penstock.spark.run.together import RunningTopology
 from spark.counting import ONCE
+from spark.run_to import LIMIT_S
 
 pytestmark = pytest.mark.spark
 
@@ -42,7 +43,7 @@ class Place:
         made.source("rows", rows)
         made.sink("out", "rows", sink)
         with RunningTopology(made, self.session, self.checkpoint, ONCE) as running:
-            assert running.wait(60)
+            assert running.wait(LIMIT_S)
 
     def forget(self, pattern: str) -> None:
         """Remove files of the checkpoint, as if they had not been restored."""

@@ -30,6 +30,7 @@ from penstock.spark.routes.exchange import RouteExchange
 from penstock.spark.run.together import Pace, RunningTopology
 from penstock.workloads.generator import Generator
 from penstock.workloads.profiles import constant
+from spark.run_to import LIMIT_S, settled
 
 pytestmark = pytest.mark.spark
 
@@ -72,7 +73,7 @@ def test_keys_in_parts_meet_again_in_state(session: SparkSession, tmp_path: Path
         with RunningTopology(made, session, tmp_path / "checkpoint", Pace(once=True)) as running:
             measurer = SparkMeasurer(running)
             assert running.wait(120)
-            running.settle()
+            settled(running)
             found, raw = running.rows("all"), running.rows("raw")
             observed = measurer.observe()
     finally:
@@ -121,7 +122,8 @@ def test_costs_are_learnt_and_tasks_in_use_change(session: SparkSession, tmp_pat
     document = json.loads(tables[-1].read_text())
     assert document["tasks"] == 3
     costs_s = sketch_of(document["content"]).estimate_s(key_hashes(np.arange(16)))
-    assert costs_s[8:].mean() > 2 * costs_s[:8].mean()
+    # By 21 ms as it waits; a busy machine makes all of them longer.
+    assert costs_s[8:].mean() > costs_s[:8].mean() + 0.010
     assert {row.task for row in raw if row.row >= 150} == {0, 1, 2}
 
 
@@ -227,7 +229,7 @@ def test_rows_behind_a_shuffle_are_dealt_by_cost_and_each_is_answered_once(
 
     made.sink("out", "answers", Memory(), mode="update")
     with RunningTopology(made, session, tmp_path / "inside", Pace(once=True)) as running:
-        assert running.wait(90)
+        assert running.wait(LIMIT_S)
         found = running.rows("out")
         exchange = RouteExchange(running.routes_folder / "answers")
         named = [exchange.named(batch) for batch in range(5)]

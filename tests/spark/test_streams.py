@@ -24,7 +24,7 @@ from penstock.workloads.profiles import constant
 pytestmark = pytest.mark.spark
 
 STREAMS, ROWS = 6, 300
-LIMIT_S = 60.0
+LIMIT_S = 300.0
 
 
 def topology(lane_rows: int = 500) -> Topology:
@@ -55,7 +55,7 @@ def test_two_queries_read_every_stream_whole_and_in_order(
         assert [status["log"] for status in statuses] == [0, 1]
         assert all(status["streams"]["gone"] == STREAMS for status in statuses)
         assert running.backlog(0.0) == 0
-        running.settle()
+        running.settle(LIMIT_S)
         latency = running.ledger.take()
         # Both queries read every row, which is one row all the same.
         assert sum(entry.rows for entry in latency) == pytest.approx(STREAMS * ROWS)
@@ -70,7 +70,7 @@ def test_checkpoint_of_other_streams_is_refused(session: SparkSession, tmp_path:
         return made
 
     with RunningTopology(of("a"), session, tmp_path / "state", Pace(once=True)) as running:
-        assert running.wait(60)
+        assert running.wait(LIMIT_S)
     other = RunningTopology(of("b"), session, tmp_path / "state", Pace(once=True))
     with pytest.raises(InvalidTopology, match=r"source 'files': it was .* and is .* now"), other:
         pass
@@ -123,7 +123,7 @@ def test_rows_of_arrow_files_arrive_as_they_were_written(
     with RunningTopology(made, session, tmp_path / "state", Pace(once=True)) as running:
         assert running.wait(120)
         found = running.rows("out")
-        running.settle()
+        running.settle(LIMIT_S)
         assert sum(report.rows for report in running.reports.take()) == 2_800
     assert found[0].asDict().keys() == {*ARROW.names, "stream"}
     for name in ("a", "b"):

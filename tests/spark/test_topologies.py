@@ -28,6 +28,7 @@ from spark.counting import (
     found_counts,
     stream_topology,
 )
+from spark.run_to import LIMIT_S
 
 pytestmark = pytest.mark.spark
 
@@ -47,7 +48,8 @@ def test_branches_share_what_they_have_in_common(session: SparkSession, tmp_path
         (query,) = running.built.queries
         assert query.sharing.shared == ("fast",)
         assert query.sharing.repeated == ()
-        assert running.wait(90)
+        assert running.wait(LIMIT_S)
+        running.settle(LIMIT_S)
         reports = running.reports.take()
         expected = expected_counts(running.epoch_s, lambda rows: rows["value"] > 0.5)
         for name in ("by_key", "again"):
@@ -81,7 +83,7 @@ def test_a_source_is_read_once_per_batch(session: SparkSession, tmp_path: Path) 
     made.sink("even_out", "even", Memory())
     made.sink("odd_out", "odd", Memory())
     with RunningTopology(made, session, tmp_path / "c", ONCE) as running:
-        assert running.wait(60)
+        assert running.wait(LIMIT_S)
         assert len(running.rows("even_out")) == len(running.rows("odd_out")) == ROWS // 2
     assert sum(map(int, log.read_text().split())) == ROWS
 
@@ -95,7 +97,8 @@ def test_a_watermark_before_a_split_is_not_lost(session: SparkSession, tmp_path:
         made.sink(f"{name}_out", name, Memory())
     with RunningTopology(made, session, tmp_path / "c", ONCE) as running:
         assert any("timed runs 2 times" in reason for reason in running.built.repeats)
-        assert running.wait(90)
+        assert running.wait(LIMIT_S)
+        running.settle(LIMIT_S)
         assert sum(entry.rows for entry in running.ledger.take()) == pytest.approx(ROWS)
         expected = expected_counts(running.epoch_s, lambda rows: rows["value"] >= 0)
         assert found_counts(running.rows("one_out")) == expected
@@ -115,7 +118,8 @@ def test_sinks_of_several_modes_run_as_several_queries(
             "made-update",
         ]
         assert "several (append, update)" in running.built.plan.reasons[0]
-        assert running.wait(90)
+        assert running.wait(LIMIT_S)
+        running.settle(LIMIT_S)
         assert sum(entry.rows for entry in running.ledger.take()) == pytest.approx(ROWS)
         rows = STREAM.batch(0, ROWS, 0.0).to_pandas()
         latest = {row.key: row.n for row in running.rows("latest")}
@@ -136,7 +140,7 @@ def test_a_sink_that_raises_ends_the_run_with_its_name(
         RunningTopology(made, session, tmp_path / "c", ONCE) as running,
         pytest.raises(PenstockError, match="sink 'store': function: ValueError: the database is"),
     ):
-        running.wait(60)
+        running.wait(LIMIT_S)
 
 
 def _take(rows: DataFrame, _batch_id: int) -> None:
@@ -164,7 +168,7 @@ def test_state_is_written_whole_and_once_whatever_part_a_sink_takes(
     made.add("counts", counted, "rows")
     made.sink("seen", "counts", sink)
     with RunningTopology(made, session, tmp_path / "c", ONCE) as running:
-        assert running.wait(60)
+        assert running.wait(LIMIT_S)
         ended = [p for p in running.queries[0].recentProgress if p.numInputRows]
     for number, progress in enumerate(ended):
         first, last = ROWS // 2 * number, ROWS // 2 * (number + 1)
@@ -180,12 +184,12 @@ def test_a_sink_directory_of_another_run_is_refused(session: SparkSession, tmp_p
         made.sink("out", "rows", Files(str(tmp_path / "out")))
         with RunningTopology(made, session, tmp_path / name, ONCE) as running:
             if name == "first":
-                assert running.wait(60)
+                assert running.wait(LIMIT_S)
             else:
                 with pytest.raises(
                     PenstockError, match="exists already and was not written by this run"
                 ):
-                    running.wait(60)
+                    running.wait(LIMIT_S)
     assert session.read.parquet(str(tmp_path / "out")).count() == ROWS
 
 
@@ -200,7 +204,7 @@ def test_a_stream_joined_with_itself_is_complete(session: SparkSession, tmp_path
 
     made.sink("out", "pairs", Memory())
     with RunningTopology(made, session, tmp_path / "c") as running:
-        assert running.wait(90)
+        assert running.wait(LIMIT_S)
         assert sorted(row.row for row in running.rows("out")) == list(range(ROWS))
 
 
@@ -214,7 +218,7 @@ def test_queries_over_different_streams_end_when_both_are_done(
     made.sink("raw", "left_rows", Memory())
     made.sink("latest", "totals", Memory(), mode="update")
     with RunningTopology(made, session, tmp_path / "c") as running:
-        assert running.wait(90)
+        assert running.wait(LIMIT_S)
         assert len(running.rows("raw")) == ROWS
         latest = {row.key: row.n for row in running.rows("latest")}
         assert sum(latest.values()) == ROWS
@@ -227,7 +231,7 @@ def test_a_run_without_end_emits_what_the_last_watermark_closes(
     made.add("counts", counted, "rows")
     made.sink("out", "counts", Memory())
     with RunningTopology(made, session, tmp_path / "c") as running:
-        assert running.wait(90)
+        assert running.wait(LIMIT_S)
         expected = expected_counts(running.epoch_s, lambda rows: rows["value"] >= 0)
         assert found_counts(running.rows("out")) == expected
 
@@ -250,7 +254,7 @@ def test_whoever_looks_on_cannot_end_the_query(session: SparkSession, tmp_path: 
     running = RunningTopology(made, session, tmp_path / "c", ONCE)
     running.after_batch.append(fail)
     with running:
-        assert running.wait(60)
+        assert running.wait(LIMIT_S)
         assert len(running.rows("out")) == ROWS
 
 

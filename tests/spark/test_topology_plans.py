@@ -23,6 +23,7 @@ from spark.counting import (
     counted,
     stream_topology,
 )
+from spark.run_to import LIMIT_S
 
 pytestmark = pytest.mark.spark
 
@@ -90,7 +91,7 @@ def test_another_schema_on_an_old_checkpoint_is_refused(
         running = RunningTopology(made, session, tmp_path / "c", ONCE)
         if column == "value":
             with running:
-                assert running.wait(60)
+                assert running.wait(LIMIT_S)
         else:
             with pytest.raises(InvalidTopology, match="operator 'chosen': schema was struct<value"):
                 running.__enter__()
@@ -164,7 +165,7 @@ def test_a_declared_key_brings_equal_keys_together(session: SparkSession, tmp_pa
     )
     made.sink("out", "seen", Memory())
     with RunningTopology(made, session, tmp_path / "c", ONCE) as running:
-        assert running.wait(60)
+        assert running.wait(LIMIT_S)
         (plan,) = running.built.plan.queries
         assert plan.components[1].key == ("key",)
         rows = running.rows("out")

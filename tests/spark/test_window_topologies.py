@@ -28,6 +28,7 @@ from penstock.spark.run.together import Pace, RunningTopology
 from penstock.spark.windows import operator
 from penstock.workloads.generator import Generator
 from penstock.workloads.profiles import constant
+from spark.run_to import settled
 
 pytestmark = pytest.mark.spark
 for module in (__name__, traffic.__module__):  # workers can import neither
@@ -106,7 +107,7 @@ def test_it_is_planned_by_its_keys_and_measured_by_key_group(
     with RunningTopology(made, session, tmp_path / "checkpoint", ONCE) as running:
         measurer = SparkMeasurer(running)
         running.wait(120)
-        running.settle()
+        settled(running)
         observed = measurer.observe()
         rows = running.rows("out")
         epoch_s = running.epoch_s

@@ -15,6 +15,7 @@ from penstock.config import Settings
 from penstock.errors import Infeasible, InvalidInput, PenstockError, Unavailable
 from penstock.spark import handles
 from penstock.spark.checkpoint.layout import Checkpoint
+from penstock.spark.cluster import master_page
 from penstock.spark.cluster.embedded import ClusterStatus
 from penstock.spark.cluster.master_page import Worker, workers_of
 from penstock.spark.run import before_start, first_executor
@@ -250,7 +251,7 @@ def test_who_waits_for_yarn_is_told_why(monkeypatch: pytest.MonkeyPatch) -> None
     said: Queue[str] = Queue()
     monkeypatch.setattr(first_executor.log, "warning", lambda *words: said.put(words[0]))
     with told_while_waiting("yarn", after_s=0.0):
-        assert said.get(timeout=30).startswith("waiting for YARN to take the application")
+        assert said.get(timeout=120).startswith("waiting for YARN to take the application")
 
 
 class Page(http.server.BaseHTTPRequestHandler):
@@ -277,6 +278,7 @@ def test_the_page_of_a_master_is_read_before_spark_starts(
     ):
         threading.Thread(target=page.serve_forever, daemon=True).start()
         monkeypatch.setenv("SPARK_MASTER_WEBUI_PORT", str(page.server_port))
+        monkeypatch.setattr(master_page, "ANSWER_LIMIT_S", 120.0)
         master = f"spark://127.0.0.1:{listening.getsockname()[1]}"
         dead = {**worker, "cores": 64, "state": "DEAD"}
         Page.told = {"url": master, "workers": [worker, dead]}

@@ -38,7 +38,7 @@ def test_a_loop_that_dies_is_begun_again_and_the_history_hears_of_it() -> None:
     measurer = Dying()
     made, history = controller(measurer)
     made.start()
-    assert measurer.seen.wait(30)
+    assert measurer.seen.wait(120)
     made.stop()
     history.flush()
     assert [failure.stage for failure in history.failures] == ["loop"]
@@ -49,7 +49,7 @@ def test_it_sums_up_what_it_saw_and_shows_every_step() -> None:
     measurer, shown = Dying(), list[Any]()
     made, _ = controller(measurer, shown.append)
     made.start()
-    assert measurer.seen.wait(30)
+    assert measurer.seen.wait(120)
     made.stop()
     made.stop()
     made.look_once_more()

@@ -29,7 +29,7 @@ from penstock.spark.host.registry import Registry
 from penstock.spark.host.submission import Submission, packaged, read_submission
 from penstock.spark.run.together import STOP_LIMIT_S
 
-LIMIT_S = 30.0
+LIMIT_S = 120.0
 PART = {"name": "b", "file": "g.py", "topology": "", "files": {"g.py": ""}}
 
 

@@ -126,10 +126,10 @@ class _Server(ThreadingHTTPServer):
         """Now and then: end connections that hold a thread and do not ask."""
         now_s = time.monotonic()
         with self._lock:
-            late = [request for request, until_s in self._open.items() if until_s < now_s]
-        for request in late:
-            with suppress(OSError):
-                request.shutdown(socket.SHUT_RDWR)  # its thread then finds that it has ended
+            # With the lock, so that none of them is answered meanwhile.
+            for request in [one for one, until_s in self._open.items() if until_s < now_s]:
+                with suppress(OSError):
+                    request.shutdown(socket.SHUT_RDWR)  # its thread then finds that it has ended
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """A reader that went away is no news; the terminal belongs to the run."""

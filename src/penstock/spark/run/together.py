@@ -406,7 +406,7 @@ class RunningTopology:
         self.raise_failure()
         return True
 
-    def settle(self, limit_s: float = 5.0) -> None:
+    def settle(self, limit_s: float = 30.0) -> None:
         """Until the reports of all batches that ended have come in; they are sent as events."""
         deadline = time.monotonic() + limit_s
         for query in self.queries:
