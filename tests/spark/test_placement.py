@@ -96,7 +96,7 @@ def test_an_attached_query_is_placed_loses_an_executor_and_is_drained(
         # Everything on one executor, then spread: each plan is carried out exactly.
         for plan in (nodes[:1], nodes):
             wanted = all_to(placement, plan)
-            moved = placement.move(wanted)
+            moved = placement.move(wanted, LIMIT_S)
             assert moved.waiting == ()
             assert executors_of(placement) == {(m.component, m.key_group): m.node for m in wanted}
 
@@ -194,7 +194,7 @@ def test_key_groups_of_a_fused_component_apart_are_placed_by_several_in_a_task(
         nodes = sorted(handles.active_executor_ids(session))
         for plan in (nodes[:1], nodes[1:], nodes):
             wanted = [Move("by_key", group, plan[group % len(plan)]) for group in range(GROUPS)]
-            assert placement.move(wanted).waiting == ()
+            assert placement.move(wanted, LIMIT_S).waiting == ()
             assert executors_of(placement) == {(m.component, m.key_group): m.node for m in wanted}
         enough = len(running.rows("out")) + 8
         until(lambda: len(running.rows("out")) >= enough)
@@ -278,7 +278,7 @@ def test_every_kind_of_state_moves(session: SparkSession, tmp_path: Path, kind: 
         nodes = sorted(handles.active_executor_ids(session))
         for shift in range(2):
             wanted = all_to(placement, nodes[shift:] + nodes[:shift])
-            moved = placement.move(wanted)
+            moved = placement.move(wanted, LIMIT_S)
             assert moved.waiting == ()
             assert executors_of(placement) == {(m.component, m.key_group): m.node for m in wanted}
     finally:
