@@ -7,7 +7,8 @@ slots than cores can be compared.
 from dataclasses import dataclass
 from pathlib import Path
 
-COURSE_S = 110.0
+WARM_UP_S = 40.0  # until the first rush: five topologies start beside each other, or one alone
+COURSE_S = 140.0
 RUSH_S = 20.0
 QUIET_PER_S, RUSH_PER_S = 20.0, 160.0
 WAIT_S = 0.01
@@ -84,8 +85,8 @@ def write(folder: Path, same_rows: bool = False) -> list[Written]:
 
 
 def _written(folder: Path, name: str, place: int) -> Written:
-    begins_s = 10.0 + place * (COURSE_S - 10.0 - RUSH_S) / (len(KINDS) - 1)
-    rises_s, falls_s = max(1.0, begins_s - 5.0), begins_s + RUSH_S
+    begins_s = WARM_UP_S + place * (COURSE_S - WARM_UP_S - RUSH_S) / (len(KINDS) - 1)
+    rises_s, falls_s = begins_s - 5.0, begins_s + RUSH_S
     times = [0.0, rises_s, begins_s, falls_s, falls_s + 5.0, COURSE_S + 30.0]
     rates = [QUIET_PER_S, QUIET_PER_S, RUSH_PER_S, RUSH_PER_S, QUIET_PER_S, QUIET_PER_S]
     rows = round(QUIET_PER_S * COURSE_S + (RUSH_PER_S - QUIET_PER_S) * RUSH_S)
