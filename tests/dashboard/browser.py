@@ -7,13 +7,14 @@ from contextlib import contextmanager
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 CHROMIUM = next(
     filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
 )
 
 WAIT_MS = 150_000  # until a run has begun, on a machine that does other things as well
+expect.set_options(timeout=WAIT_MS)
 
 needs_chromium = pytest.mark.skipif(
     CHROMIUM is None, reason="no Chromium on this machine (apt-get install chromium)"
@@ -36,6 +37,7 @@ def opened(browser: Browser, url: str, ready: str = ".tile", **context: Any) -> 
     """A page that has drawn; whatever it complained of by the end fails the test."""
     complaints: list[str] = []
     with browser.new_context(**context) as session:
+        session.set_default_timeout(WAIT_MS)
         page = session.new_page()
         page.on("console", lambda said: complaints.append(f"{said.type}: {said.text}"))
         page.on("pageerror", lambda error: complaints.append(str(error)))

@@ -77,7 +77,9 @@ def test_new_periods_and_moves_come_without_asking(browser: Browser, tmp_path: P
         assert "group 0: 1 → 2" in page.inner_text("#groups .moves")
         run.end(1_750_000_100.0)
         page.wait_for_selector(".pill.ended")
-        assert asked == []
+        # Its stream may have been asked for after it had drawn; nothing else is.
+        assert [url for url in asked if "/events?" not in url] == []
+        assert len(asked) <= 1
 
 
 def test_what_an_idle_period_did_not_measure_is_left_empty(
@@ -235,7 +237,8 @@ def test_a_host_lists_its_topologies_by_community(browser: Browser, tmp_path: Pa
         assert values(page, "[data-topology=road] data") == [0.5, 70.0]
         assert MARKUP in page.inner_text("[data-community='']")
         assert page.locator("main").is_hidden()
-        page.click("[aria-label='stop road']")
+        with page.expect_response("**/api/acts/stop"):
+            page.click("[aria-label='stop road']")
         expect(page.locator("#trouble")).to_be_hidden()
         page.click("[data-topology=road] .link")
         page.wait_for_selector(".tile")

@@ -32,9 +32,9 @@ from soak.verify import Verdict, verify
 from soak.written import Writing, writing
 from spark.killed_program import processes_below
 
-START_LIMIT_S, RECOVERY_LIMIT_S = 300.0, 120.0
+START_LIMIT_S, RECOVERY_LIMIT_S = 300.0, 300.0
 FINISH_LIMIT_S = 400.0
-GONE_LIMIT_S = 30.0
+GONE_LIMIT_S = 120.0
 DISK_MB = 384
 VOLLEY = (4, 8)  # faults at least, where there are as many left in a round, and at most
 SLOW_A_LEG = 1  # kinds for which the run has to start again, besides the kill at the end

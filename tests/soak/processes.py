@@ -20,7 +20,7 @@ INSIDE = Path(__file__).parent / "inside"
 EXECUTOR = b"CoarseGrainedExecutorBackend"
 RUNNER = b"pyspark.sql.streaming.python_streaming_source_runner"
 WORKER = b"pyspark.worker"
-END_LIMIT_S = 60.0
+END_LIMIT_S = 300.0
 
 
 class Soaked:

@@ -146,11 +146,11 @@ def test_one_that_fails_harms_no_other(host: Host) -> None:
     host.handle(submitted("bad", "fail = 1"))
     host.handle(submitted("worse", "exit"))
     awaited(lambda: state(host, "bad") == state(host, "worse") == "failed")
-    assert state(host, "good") == "running"
+    awaited(lambda: state(host, "good") == "running")
     why = {one["name"]: one["why"] for one in host.list()}
     assert why["bad"] == "RuntimeError: the user's code raised"
-    lines = host.handle({"do": "logs", "name": "bad"})["lines"]
-    assert lines[-1].endswith("failed RuntimeError: the user's code raised")
+    failed = "failed RuntimeError: the user's code raised"
+    awaited(lambda: host.handle({"do": "logs", "name": "bad"})["lines"][-1].endswith(failed))
 
 
 def test_refusals_leave_nothing_behind(host: Host, registry: Registry) -> None:
@@ -382,7 +382,7 @@ def test_the_client_and_the_commands(served: Client, tmp_path: Path) -> None:
     ],
 )
 def test_strangers_are_refused(served: Client, line: bytes, sentence: str) -> None:
-    with socket.create_connection((messages.LOOPBACK, served.address.port), 10) as connection:
+    with socket.create_connection((messages.LOOPBACK, served.address.port), LIMIT_S) as connection:
         connection.sendall(line + b"\n")
         with connection.makefile("rb") as stream:
             got = json.loads(stream.readline())

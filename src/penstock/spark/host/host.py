@@ -287,9 +287,9 @@ class Host:
             running.wait()
             hosted.state = "stopped" if hosted.ending else "ended"
         except PenstockError as error:
-            hosted.state, hosted.why = "failed", str(error)
+            hosted.why, hosted.state = str(error), "failed"  # who sees the second has the first
         except BaseException as error:  # noqa: BLE001 - a user's code may raise anything
-            hosted.state, hosted.why = "failed", f"{type(error).__name__}: {error}"
+            hosted.why, hosted.state = f"{type(error).__name__}: {error}", "failed"
         finally:
             self._say(submission.name, f"{hosted.state} {hosted.why}".strip())
             if hosted.running is not None:
