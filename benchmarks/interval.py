@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from benchmarks._processor_time import processor_s
 from penstock.config import Settings
 from penstock.model.sinks import Memory
 from penstock.model.topology import Topology
@@ -60,11 +61,11 @@ def _measured(adapted: bool) -> dict[str, float]:
         )  # fmt: skip
         with ElasticRun(road, settings, Place("local[2]", Path(folder) / "checkpoint")) as run:
             run.wait(SETTLED_S)
-            before_s, seen = _processor_s(os.getpid()), len(run.observations)
+            before_s, seen = processor_s(os.getpid()), len(run.observations)
             start_s = time.monotonic()
             run.wait(LENGTH_S - SETTLED_S)
             lasted_s = time.monotonic() - start_s
-            cpu_s = (_processor_s(os.getpid()) - before_s) / lasted_s * (LENGTH_S - SETTLED_S)
+            cpu_s = (processor_s(os.getpid()) - before_s) / lasted_s * (LENGTH_S - SETTLED_S)
             after = run.observations[seen:]
     latencies = [one.latency for one in after if one.latency is not None]
     count = sum(latency.count for latency in latencies)
@@ -74,24 +75,6 @@ def _measured(adapted: bool) -> dict[str, float]:
         "in_time": sum(one.in_time_share * one.count for one in latencies) / count,
         "p95_s": max(latency.p95_s for latency in latencies),
     }
-
-
-def _processor_s(pid: int) -> float:
-    """Used by a process and all below it, those that ended included."""
-    stat = _text(Path(f"/proc/{pid}/stat"))
-    fields = stat.rpartition(")")[2].split()
-    own = sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK") if fields else 0.0
-    threads = list(Path(f"/proc/{pid}/task").iterdir()) if fields else []
-    below = [int(child) for one in threads for child in _text(one / "children").split()]
-    return own + sum(map(_processor_s, below))
-
-
-def _text(file: Path) -> str:
-    """Of a process or thread; empty if it has ended by now."""
-    try:
-        return file.read_text()
-    except OSError:
-        return ""
 
 
 if __name__ == "__main__":

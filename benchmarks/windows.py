@@ -5,6 +5,7 @@ counts, keys, windows and maxima exactly, sums and means up to the order of addi
 """
 
 import math
+import os
 import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from benchmarks._processor_time import processor_s
 from benchmarks._sessions import local_session
 from penstock import window_aggregate
 from penstock.spark.sources.generator_source import FORMAT
@@ -22,6 +24,7 @@ from penstock.workloads.profiles import constant
 
 AGGREGATES = {"n": "count", "total": "sum(value)", "mean": "avg(value)", "most": "max(value)"}
 EPOCH_S = 1_700_000_000.0
+Query = Callable[[DataFrame], DataFrame]
 
 
 @dataclass(frozen=True)
@@ -70,6 +73,7 @@ class Outcome:
     """What one query took, left behind, and found."""
 
     batch_s: float
+    cpu_s: float  # of the whole query, its start and first batch included
     memory_bytes: int
     checkpoint_bytes: int
     fingerprint: tuple[int, int, int, float, float]
@@ -108,24 +112,26 @@ def _both(session: SparkSession, trial: Trial) -> tuple[Outcome, Outcome]:
     """Spark's and ours, in turn, with equal results."""
     sides: tuple[list[Outcome], list[Outcome]] = ([], [])
     for _ in range(trial.rounds):
-        for side, query in zip(sides, (_native(trial), _ours(trial)), strict=True):
-            side.append(_outcome(session, trial, query))
+        for side, query in zip(sides, (own_query(trial), our_query(trial)), strict=True):
+            side.append(outcome(session, trial, query))
     native, ours = (min(side, key=lambda outcome: outcome.batch_s) for side in sides)
-    _check_equal(trial, native, ours)
+    check_equal(trial, native, ours)
     return native, ours
 
 
-def _native(trial: Trial) -> Callable[[DataFrame], DataFrame]:
+def own_query(trial: Trial) -> Query:
+    """Spark's `window` and `groupBy`."""
     columns = [
         F.expr("count(*)" if text == "count" else text).alias(name)
         for name, text in AGGREGATES.items()
     ]
     window = F.window("at", f"{trial.panes} seconds", "1 second")
-    return lambda frame: _followed(trial, frame.groupBy("key", window).agg(*columns))
+    return lambda frame: followed(trial, frame.groupBy("key", window).agg(*columns))
 
 
-def _ours(trial: Trial) -> Callable[[DataFrame], DataFrame]:
-    return lambda frame: _followed(
+def our_query(trial: Trial) -> Query:
+    """`window_aggregate`."""
+    return lambda frame: followed(
         trial,
         window_aggregate(
             frame, by="key", window=f"{trial.panes}s", slide="1s", aggregates=AGGREGATES,
@@ -134,7 +140,7 @@ def _ours(trial: Trial) -> Callable[[DataFrame], DataFrame]:
     )  # fmt: skip
 
 
-def _followed(trial: Trial, windows: DataFrame) -> DataFrame:
+def followed(trial: Trial, windows: DataFrame) -> DataFrame:
     """The windows of all keys, or of the one with the most rows and the largest number."""
     if not trial.hottest:
         return windows
@@ -143,9 +149,8 @@ def _followed(trial: Trial, windows: DataFrame) -> DataFrame:
     return windows.groupBy(span).agg(best).select("window", "best.*")
 
 
-def _outcome(
-    session: SparkSession, trial: Trial, query: Callable[[DataFrame], DataFrame]
-) -> Outcome:
+def outcome(session: SparkSession, trial: Trial, query: Query) -> Outcome:
+    """Run a query over the rows of a trial."""
     options = {
         "generator": trial.stream.to_json(), "epoch_s": repr(EPOCH_S), "stream": trial.name,
     }  # fmt: skip
@@ -163,13 +168,15 @@ def _outcome(
     with tempfile.TemporaryDirectory(prefix="penstock-bench-") as folder:
         stream = query(frame.withWatermark("at", "1 second")).writeStream.foreachBatch(take)
         stream = stream.option("checkpointLocation", folder).trigger(availableNow=True)
+        before_s = processor_s(os.getpid())
         started = stream.start()
         started.awaitTermination()
+        cpu_s = processor_s(os.getpid()) - before_s
         progress = started.recentProgress
         written = sum(f.stat().st_size for f in Path(folder, "state").rglob("*") if f.is_file())
     batch_s = sum(p.durationMs["triggerExecution"] for p in progress[1:]) / 1e3
     memory = max(operator.memoryUsedBytes for p in progress for operator in p.stateOperators)
-    return Outcome(batch_s, memory, written, _summed(found))
+    return Outcome(batch_s, cpu_s, memory, written, _summed(found))
 
 
 def _summed(found: list[Any]) -> tuple[int, int, int, float, float]:
@@ -180,7 +187,8 @@ def _summed(found: list[Any]) -> tuple[int, int, int, float, float]:
     return int(count), int(rows), mixed, float(total), float(mean)
 
 
-def _check_equal(trial: Trial, native: Outcome, ours: Outcome) -> None:
+def check_equal(trial: Trial, native: Outcome, ours: Outcome) -> None:
+    """Both found the same windows."""
     exact = native.fingerprint[:3] == ours.fingerprint[:3]
     near = all(
         math.isclose(left, right, rel_tol=1e-9)

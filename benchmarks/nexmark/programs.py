@@ -36,7 +36,7 @@ def topology(names: Iterable[str], folder: Path, out: Path) -> Topology:
     for kind in sorted({kind for query in queries for kind in query.reads}):
         made.source(kind, lambda spark, kind=kind: read(spark, folder, kind))
     for query in queries:
-        made.add(query.name, query.by_panes or query.stream, list(query.reads))
+        made.add(query.name, query.stream, list(query.reads))
         sink = Files(str(out / query.name))
         made.sink(f"{query.name}_out", query.name, sink, mode=query.mode)
     return made

@@ -12,8 +12,6 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from penstock import window_aggregate
-
 DELAY_S = 4
 DAY = "1 day"
 _CENTS = "0.908 * price"
@@ -29,7 +27,6 @@ class Query:
     batch: str
     mode: str = "append"
     key: tuple[str, ...] = ()  # of results that are updated
-    by_panes: Callable[..., DataFrame] | None = None  # the stream with sliding windows of ours
 
 
 def timed(frame: DataFrame) -> DataFrame:
@@ -63,16 +60,6 @@ def q5(bid: DataFrame) -> DataFrame:
     return _hottest(
         timed(bid).groupBy("auction", F.window("at", "10 seconds", "2 seconds")).count()
     )
-
-
-def q5_by_panes(bid: DataFrame) -> DataFrame:
-    """The same, each bid counted once instead of in five windows."""
-    counts = {"count": "count"}
-    return _hottest(
-        window_aggregate(
-            timed(bid), by="auction", window="10s", slide="2s", aggregates=counts
-        )
-    )  # fmt: skip
 
 
 def _hottest(counted: DataFrame) -> DataFrame:
@@ -202,7 +189,6 @@ QUERIES = (
            SELECT until, auction, most FROM (
              SELECT *, max(most) OVER (PARTITION BY until) AS best FROM counted)
            WHERE most = best AND until <= {closed}""",
-        by_panes=q5_by_panes,
     ),
     Query(
         "q7", ("bid",), q7,

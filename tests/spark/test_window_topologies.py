@@ -25,7 +25,6 @@ from penstock.spark.compile.inspection import Reading
 from penstock.spark.measure.together import SparkMeasurer
 from penstock.spark.run.before_start import check_monitoring_window, windows_of
 from penstock.spark.run.together import Pace, RunningTopology
-from penstock.spark.windows import operator
 from penstock.workloads.generator import Generator
 from penstock.workloads.profiles import constant
 from spark.run_to import settled
@@ -37,12 +36,6 @@ for module in (__name__, traffic.__module__):  # workers can import neither
 STREAM = Generator(constant(1000.0), keys=20, seed=5, rows=4000, lanes=2, max_rows=2000)
 ONCE = Pace(once=True)
 GOOD: dict[str, Any] = {"by": "key", "window": "2s", "slide": "1s", "aggregates": {"n": "count"}}
-
-
-@pytest.fixture(autouse=True)
-def _by_panes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """However few windows a row falls in."""
-    monkeypatch.setattr(operator, "FEW_COPIES", 1)
 
 
 def sliding(watermarked: bool = True, **changes: Any) -> Topology:

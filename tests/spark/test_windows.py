@@ -2,7 +2,7 @@
 
 import os
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from pathlib import Path
@@ -85,7 +85,7 @@ def _times_in_utc(spark: SparkSession) -> None:
 
 @pytest.fixture(autouse=True)
 def _by_panes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """However few windows a row falls in; but not in tumbling ones."""
+    """Without a key too, however few windows a row falls in; but not in tumbling ones."""
     monkeypatch.setattr(operator, "FEW_COPIES", 1)
 
 
@@ -142,20 +142,22 @@ def test_state_cannot_follow_without_the_store_that_it_needs(
         _run(spark, tmp_path, case, lambda frame: _ours(frame, case, state_follows=True))
 
 
-def test_where_rows_fall_in_few_windows_the_query_is_spark_s_own(
+def test_tumbling_windows_and_few_without_a_key_are_spark_s_own(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.undo()
     rows = spark.readStream.format("rate").load().withWatermark("timestamp", "1 second")
 
-    def plan(window: str, **aggregates: Any) -> str:
+    def plan(window: str, by: Sequence[str] = (), **aggregates: Any) -> str:
         found = window_aggregate(
-            rows, by=[], window=window, slide="2s", aggregates=aggregates or {"n": "count"}
+            rows, by=by, window=window, slide="2s", aggregates=aggregates or {"n": "count"}
         )
         return str(found._jdf.queryExecution().analyzed().toString())
 
     assert "MapInArrow" not in plan("10s")
     assert "MapInArrow" in plan("11s")
+    assert "MapInArrow" not in plan("2s", by=["value"])
+    assert "MapInArrow" in plan("3s", by=["value"])
     own = UserAggregate(
         columns=["value"], state="n BIGINT", returns="BIGINT", init=lambda: {"n": 0},
         update=lambda state, _: state, merge=lambda left, _: left, result=lambda state: state["n"],

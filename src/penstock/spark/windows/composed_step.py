@@ -28,6 +28,7 @@ class ComposedStep(StatefulProcessor):
     def init(self, handle: StatefulProcessorHandle) -> None:
         self._handle = handle
         self._value = handle.getValueState("panes", state_format.STATE)
+        self._called: set[Any] = set()  # buckets of this task that have met this batch's watermark
 
     def handleInputRows(
         self,
@@ -35,6 +36,7 @@ class ComposedStep(StatefulProcessor):
         rows: Iterator[pd.DataFrame],
         timerValues: Any,
     ) -> Iterator[pd.DataFrame]:
+        self._called.add(key)
         return self._emitted(key, rows, timerValues)
 
     def handleExpiredTimer(
@@ -43,6 +45,10 @@ class ComposedStep(StatefulProcessor):
         timerValues: Any,
         expiredTimerInfo: Any,
     ) -> Iterator[pd.DataFrame]:
+        # Spark keeps the timers of earlier batches beside the last, and calls for each of them.
+        if key in self._called:
+            return iter(())
+        self._called.add(key)
         return self._emitted(key, iter(()), timerValues)
 
     def _emitted(

@@ -42,8 +42,9 @@ from penstock.spark.windows.user import Where
 
 _EVEN = 64  # partitions that divide this number get the same number of buckets each
 DEFAULT_BUCKETS = 16
-# Windows that a row may fall in where Spark's own query, which copies it into each, is the quicker
-# one: what panes save of so few copies is less than it costs each task to call Python.
+# Windows without a key that a row may fall in where Spark's own query, which copies it into each,
+# is the quicker one: there is next to no state, and what panes save of so few copies is less than
+# it costs each task to call Python. With keys, panes save most of the work on state.
 FEW_COPIES = 5
 
 
@@ -117,7 +118,7 @@ def window_aggregate(
     composes = given.composes(state_follows, STATE_FOLLOWS.get())
     calls = {name: one for name, one in given.aggregates.items() if isinstance(one, Call)}
     native = _native(frame, given, calls) if calls or not given.counted else None
-    few = not given.counted and given.shape.windows_of_a_row <= FEW_COPIES
+    few = not given.counted and given.shape.windows_of_a_row <= (1 if given.by else FEW_COPIES)
     if few and native is not None and len(calls) == len(given.aggregates):
         return windowed(native, _step(given))
     return windowed(_by_panes(frame, given, native, composes), _step(given))
