@@ -94,8 +94,7 @@ def _edges_s(table: Any, column: str) -> Floats:
     times_s = np.asarray(pd.to_numeric(texts, errors="coerce"), dtype=np.float64)
     if np.isnan(times_s).all():
         dates = pd.to_datetime(texts, errors="coerce", utc=True, format="ISO8601")
-        since = (dates - dates.iloc[0]) / pd.Timedelta(seconds=1)
-        times_s = np.asarray(since, dtype=np.float64)
+        times_s = np.asarray((dates - dates.iloc[0]).dt.total_seconds(), dtype=np.float64)
     wrong = ~np.isfinite(times_s)
     wrong[1:] |= ~(np.diff(times_s) > 0)
     if wrong.any():
