@@ -10,9 +10,11 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +29,7 @@ from penstock.spark.host.client import Host, connect
 
 SLOTS, EXECUTORS = 2, 5
 LIMIT_S = 600.0
+POLL_S = 0.5
 COMMON = "common"
 CASES = (COMMON,)
 OPTIONS = (
@@ -44,20 +47,22 @@ def run(case: str = "") -> Iterator[dict[str, Any]]:
 def _out_of_phase(folder: Path) -> Iterator[dict[str, Any]]:
     print("benchmarks: five topologies on one host ...", file=sys.stderr, flush=True)
     hosted = write(folder / "hosted")
-    with host(folder, "embedded", "--executors-max", str(EXECUTORS), *OPTIONS) as asked:
+    cluster = ("embedded", "--executors-max", str(EXECUTORS), *OPTIONS)
+    with executor_seconds() as ours_s, host(folder, *cluster) as asked:
         for one in hosted:
             asked.submit(one.spec, name=one.name)
         ended(asked)
     ours = summaries(folder / "history.sqlite")
+    said = ", ".join(f"{name} {_in_time(one)}" for name, one in ours.items())
+    print(f"benchmarks: {sum(ours_s):.0f} executor-seconds; {said}", file=sys.stderr, flush=True)
     alone = write(folder / "alone")
     fixed: dict[str, RunSummary] = {}
-    for one in alone:
-        print(f"benchmarks: {one.name} by itself ...", file=sys.stderr, flush=True)
-        fixed |= _fixed(folder, one)
+    with executor_seconds() as fixed_s:
+        for one in alone:
+            print(f"benchmarks: {one.name} by itself ...", file=sys.stderr, flush=True)
+            fixed |= _fixed(folder, one)
     for one in (*hosted, *alone):
         _check(one)
-    ours_s = max(one.executor_seconds for one in ours.values())  # each counts the whole cluster
-    fixed_s = sum(one.executor_seconds for one in fixed.values())
     conditions = (
         f"five topologies, {COURSE_S:g} s each, bound {BOUND_S:g} s; baseline: each by itself on "
         f"one executor of {SLOTS} slots, one after the other; within the bound, host and fixed: "
@@ -66,7 +71,7 @@ def _out_of_phase(folder: Path) -> Iterator[dict[str, Any]]:
         )
         + f"; rows of {', '.join(ROW_BY_ROW)} are all there once, on either side"
     )
-    yield _row("executor_seconds", fixed_s, ours_s, "executor-seconds", conditions)
+    yield _row("executor_seconds", sum(fixed_s), sum(ours_s), "executor-seconds", conditions)
     worst = min(one.in_time_share for one in ours.values())
     least = min(one.in_time_share for one in fixed.values())
     row = _row("least_in_time", least, worst, "share of results", conditions)
@@ -111,6 +116,44 @@ def _row(name: str, baseline: float, ours: float, unit: str, conditions: str) ->
 
 def _in_time(one: RunSummary) -> str:
     return f"{one.in_time_share:.1%}"
+
+
+@contextmanager
+def executor_seconds() -> Iterator[list[float]]:
+    """What the executors of programs started meanwhile come to, start-up included."""
+    counted: list[float] = []
+    over = threading.Event()
+
+    def count() -> None:
+        before_s = time.monotonic()
+        while not over.wait(POLL_S):
+            now_s = time.monotonic()
+            counted.append(_executors_below(os.getpid()) * (now_s - before_s))
+            before_s = now_s
+
+    counting = threading.Thread(target=count, daemon=True)
+    counting.start()
+    try:
+        yield counted
+    finally:
+        over.set()
+        counting.join()
+
+
+def _executors_below(pid: int) -> int:
+    """How many processes that descend from one are executors of Spark."""
+    below: dict[int, list[int]] = defaultdict(list)
+    executors = set()
+    for process in map(int, filter(str.isdigit, os.listdir("/proc"))):
+        with suppress(OSError):
+            state = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+            below[int(state[1])].append(process)
+            if b"CoarseGrainedExecutorBackend" in Path(f"/proc/{process}/cmdline").read_bytes():
+                executors.add(process)
+    family = [pid]
+    for process in family:  # it grows while it is read
+        family += below[process]
+    return len(executors & set(family))
 
 
 @contextmanager

@@ -15,16 +15,19 @@ import pytest
 from typer.testing import CliRunner
 
 from penstock.cli import app
+from penstock.config import Settings
+from penstock.control.actions import Action, Outcome
 from penstock.errors import Infeasible, InvalidInput, PenstockError, Unavailable
+from penstock.model.decision import Limits
 from penstock.sharing.quotas import Quota
-from penstock.spark.host import messages
+from penstock.spark.host import messages, on_spark
 from penstock.spark.host.batch_watch import BatchWatch
 from penstock.spark.host.client import Host as Client
 from penstock.spark.host.client import connect, submission_of
 from penstock.spark.host.communities import Caller
 from penstock.spark.host.costs import Cost, Costs
 from penstock.spark.host.host import Host
-from penstock.spark.host.on_spark import SparkRunning
+from penstock.spark.host.on_spark import SparkRunner, SparkRunning
 from penstock.spark.host.registry import Registry
 from penstock.spark.host.submission import Submission, packaged, read_submission
 from penstock.spark.run.together import STOP_LIMIT_S
@@ -543,3 +546,46 @@ def test_what_code_takes_is_known_when_it_comes_again(tmp_path: Path) -> None:
     for file in (tmp_path / "costs").iterdir():
         file.write_text("{}", encoding="utf-8")
     assert costs.of(before) == Cost(), "a record that is damaged is none"
+
+
+def test_the_cluster_is_divided_while_executors_are_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waiting, come = threading.Event(), threading.Event()
+
+    class SlowExecutors:
+        def __init__(self, _: object) -> None:
+            """They come when the test lets them."""
+
+        def unavailable(self) -> Mapping[str, str]:
+            return {}
+
+        def slots_per_executor(self) -> int:
+            return 1
+
+        def executors(self) -> int:
+            return 1
+
+        def act(self, action: Action) -> Outcome:
+            waiting.set()
+            assert come.wait(LIMIT_S)
+            return Outcome(action, done=True, detail="")
+
+    given: list[int] = []
+    monkeypatch.setattr(on_spark, "SparkExecutors", SlowExecutors)
+    monkeypatch.setattr(on_spark.handles, "set_pool", lambda _, __, number: given.append(number))
+    settings = Settings(period_s=0.1, executors_min=1, executors_max=4)
+    runner = SparkRunner(SimpleNamespace(), settings, tmp_path / "costs", LIMIT_S)  # type: ignore[arg-type]
+    try:
+        runner.shared.join("a", Limits(1, 4, 5.0), wanted=2)
+        running = SimpleNamespace(send_parallelism=lambda _: None)
+        runner._submissions["a"] = read_submission(submitted("a")["submission"])
+        runner._runs["a"] = SimpleNamespace(  # type: ignore[assignment]
+            run=SimpleNamespace(running=running), end_if_overdue=lambda _: None
+        )
+        assert waiting.wait(LIMIT_S)
+        runner.shared.join("a", Limits(1, 4, 5.0), wanted=4)
+        awaited(lambda: 4 in given)
+    finally:
+        come.set()
+        runner.close()

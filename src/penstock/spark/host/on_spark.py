@@ -2,7 +2,8 @@
 
 import logging
 import threading
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -56,14 +57,20 @@ class SparkRunner:
         self._periods = 0
         self._lock = threading.Lock()
         self._clock = WallClock()
-        self._pause = self._waits = 0
-        self._dividing = LoopThread(self._divide_for_ever, self._clock)
-        self._dividing.start()
+        self._pause = self._waits = self._executors_wanted = 0
+        # Executors take seconds to come and to go; what there is is divided meanwhile.
+        self._threads = [
+            LoopThread(partial(self._for_ever, step), self._clock)
+            for step in (self.divide, self._scale)
+        ]
+        for thread in self._threads:
+            thread.start()
 
     def close(self) -> None:
         """Divide nothing more."""
         self._clock.stop()
-        self._dividing.join(70.0)
+        for thread in self._threads:
+            thread.join(70.0)
 
     def set_quotas(self, quotas: Mapping[str, Quota]) -> None:
         """What communities have, from the next division on."""
@@ -145,9 +152,9 @@ class SparkRunner:
                 one["saving"] = told_saving(measured, newest[0], one["steps"], self.processors)
         return found
 
-    def _divide_for_ever(self) -> None:
+    def _for_ever(self, step: Callable[[], None]) -> None:
         while self._clock.wait_s(self._settings.period_s):
-            self.divide()
+            step()
 
     def divide(self) -> None:
         """Ask the arbiter, and carry out what it says."""
@@ -169,11 +176,12 @@ class SparkRunner:
                 except PenstockError as error:
                     log.warning("%s keeps the pool it has: %s", name, error)
         if self._elastic and runs:
-            self._scale(max(self._settings.executors_min, decision.plan.executors))
+            self._executors_wanted = max(self._settings.executors_min, decision.plan.executors)
 
-    def _scale(self, wanted: int) -> None:
+    def _scale(self) -> None:
         """Executors for all; where the cluster gives fewer, attempts come less and less often."""
-        if wanted == self._executors.executors():
+        wanted = self._executors_wanted
+        if wanted in (0, self._executors.executors()):
             self._pause = self._waits = 0
         elif self._waits > 0:
             self._waits -= 1
