@@ -16,7 +16,7 @@ from penstock.control.actions import Action, Outcome, SetExecutors
 from penstock.control.ports import Actuator, Measurer
 from penstock.control.step import Step
 from penstock.model.decision import Decision, Limits
-from penstock.model.observation import Observation
+from penstock.model.observation import BatchObservation, Observation
 from penstock.sharing.arbiter import Cluster
 from penstock.sharing.claims import Claims, Division
 from penstock.sharing.quotas import Quota, divide_by_quotas
@@ -250,7 +250,19 @@ class PortionMeasurer:
             left -= slots
             if slots:
                 nodes.append(replace(node, slots=slots))
-        return replace(seen, nodes=tuple(nodes))
+        mine = replace(seen, nodes=tuple(nodes))
+        return replace(mine, batches=_on_fewer(seen.batches, seen.processors, mine.processors))
+
+
+def _on_fewer(
+    batches: BatchObservation | None, measured: int, used: int
+) -> BatchObservation | None:
+    """The same batches, whose work fewer processors shared than are on the cluster."""
+    if batches is None or not used:
+        return batches
+    shared_s = (batches.mean_duration_s - batches.mean_overhead_s) * measured / used
+    left_s = float(np.maximum(0.0, batches.mean_duration_s - shared_s))  # NaN stays NaN
+    return replace(batches, mean_overhead_s=left_s)
 
 
 class Portion:

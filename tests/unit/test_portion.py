@@ -1,0 +1,46 @@
+"""What a topology on a shared cluster sees: its part, as if nothing else were there."""
+
+import math
+
+import pytest
+
+from contract.fakes import observation
+from penstock.control.shared_cluster import PortionMeasurer, SharedCluster
+from penstock.model.decision import Limits
+from penstock.model.observation import BatchObservation, NodeObservation, Observation
+
+
+class Seen:
+    """Five executors of two slots, and one batch of 5.2 s of work that one of them did alone."""
+
+    def __init__(self, overhead_s: float) -> None:
+        self._overhead_s = overhead_s
+
+    def observe(self) -> Observation:
+        nodes = tuple(NodeObservation(str(n), slots=2, busy_s=0.0) for n in range(5))
+        return observation(nodes=nodes, batches=BatchObservation(1, 6.3, self._overhead_s, 520.0))
+
+
+def portion(granted: int, overhead_s: float = 6.3 - 5.2 / 10) -> Observation:
+    shared = SharedCluster(10, slots=2)
+    shared.join("a", Limits(1, 10, 5.0), begins=granted)
+    seen = PortionMeasurer("a", shared, Seen(overhead_s)).observe()
+    assert seen is not None
+    assert seen.processors == granted
+    return seen
+
+
+@pytest.mark.parametrize(("granted", "overhead_s"), [(1, 1.1), (2, 3.7), (10, 5.78)])
+def test_work_is_not_taken_for_overhead_where_few_processors_shared_it(
+    granted: int, overhead_s: float
+) -> None:
+    batches = portion(granted).batches
+    assert batches is not None
+    assert batches.mean_overhead_s == pytest.approx(overhead_s)
+    assert batches.mean_duration_s == 6.3
+
+
+def test_what_was_not_measured_stays_unknown() -> None:
+    batches = portion(1, math.nan).batches
+    assert batches is not None
+    assert math.isnan(batches.mean_overhead_s)
