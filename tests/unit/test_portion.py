@@ -8,6 +8,7 @@ from contract.fakes import observation
 from penstock.control.shared_cluster import PortionMeasurer, SharedCluster
 from penstock.model.decision import Limits
 from penstock.model.observation import BatchObservation, NodeObservation, Observation
+from penstock.sharing.quotas import Quota
 
 
 class Seen:
@@ -40,7 +41,18 @@ def test_work_is_not_taken_for_overhead_where_few_processors_shared_it(
     assert batches.mean_duration_s == 6.3
 
 
-def test_what_was_not_measured_stays_unknown() -> None:
-    batches = portion(1, math.nan).batches
+@pytest.mark.parametrize("overhead_s", [math.nan, 6.3 - 7.0 / 10])
+def test_what_was_not_measured_or_done_with_the_help_of_others_is_unknown(
+    overhead_s: float,
+) -> None:
+    batches = portion(1, overhead_s).batches
     assert batches is not None
     assert math.isnan(batches.mean_overhead_s)
+
+
+def test_idle_processors_of_others_may_be_used_unless_a_community_has_a_most() -> None:
+    shared = SharedCluster(10, slots=2)
+    shared.join("a", Limits(1, 10, 5.0), wanted=8)
+    shared.join("b", Limits(1, 10, 5.0), wanted=8, community="b")
+    shared.set_quotas({"b": Quota(most=2)})
+    assert (shared.usable("a"), shared.usable("b")) == (8, 1)

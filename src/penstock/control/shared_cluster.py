@@ -98,6 +98,17 @@ class SharedCluster:
         expected_s = member.at(member.granted)
         return expected_s if expected_s > member.limits.max_latency_s else None
 
+    def usable(self, name: str) -> int:
+        """Processors that it may use: what it has, and what it wants where others leave it idle.
+
+        Communities with a most have that and no more, whoever is idle.
+        """
+        with self._lock:
+            member = self._members[name]
+            quota = self._quotas.get(member.community)
+            limited = quota is not None and quota.most is not None
+        return member.granted if limited else max(member.granted, member.wanted)
+
     def leave(self, name: str) -> None:
         """It is gone; what it had is free."""
         with self._lock:
@@ -257,12 +268,15 @@ class PortionMeasurer:
 def _on_fewer(
     batches: BatchObservation | None, measured: int, used: int
 ) -> BatchObservation | None:
-    """The same batches, whose work fewer processors shared than are on the cluster."""
+    """The same batches, whose work fewer processors shared than are on the cluster.
+
+    Where idle ones of others helped, it is not known how many, nor what was overhead.
+    """
     if batches is None or not used:
         return batches
     shared_s = (batches.mean_duration_s - batches.mean_overhead_s) * measured / used
-    left_s = float(np.maximum(0.0, batches.mean_duration_s - shared_s))  # NaN stays NaN
-    return replace(batches, mean_overhead_s=left_s)
+    left_s = batches.mean_duration_s - shared_s
+    return replace(batches, mean_overhead_s=left_s if left_s >= 0 else np.nan)
 
 
 class Portion:
