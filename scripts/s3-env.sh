@@ -5,7 +5,8 @@ set -euo pipefail
 python=$1
 sums=$(cd "$(dirname "$0")" && pwd)/s3-jars.sha256
 hadoop=3.5.0 # of pyspark's own jars
-sdk=2.35.4   # which that Hadoop is built for; its bundle of all services has 641 MB, these modules 16
+sdk=2.35.4   # which that Hadoop is built for; its bundle of all services has 641 MB, these modules 18
+accelerator=1.3.1
 moto=5.2.5
 folder=${XDG_CACHE_HOME:-$HOME/.cache}/penstock/s3-$hadoop
 
@@ -21,6 +22,7 @@ print(glob.glob(os.path.join(os.path.dirname(pyspark.__file__), "jars", "ivy-*.j
         for module in s3 s3-transfer-manager sts; do
             echo "<dependency org=\"software.amazon.awssdk\" name=\"$module\" rev=\"$sdk\" conf=\"default->default\"/>"
         done
+        echo "<dependency org=\"software.amazon.s3.analyticsaccelerator\" name=\"analyticsaccelerator-s3\" rev=\"$accelerator\" conf=\"default->default\"/>"
         echo '</dependencies></ivy-module>'
     } >"$work/ivy.xml"
     echo "s3-env: fetching hadoop-aws $hadoop, the client of S3 $sdk and moto $moto ..." >&2

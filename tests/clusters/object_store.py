@@ -27,10 +27,8 @@ def object_store(
     """One with a bucket; `answers` tries a port there. Gives its URI, and settings of Spark."""
     place = Path(os.environ[PLACE])
     folder.mkdir()
-    server = ServerProcess(
-        [*inside, str(place / "env/bin/moto_server"), "-H", address, "-p", str(PORT)],
-        folder, lambda: answers(PORT),
-    )  # fmt: skip
+    moto = [str(place / "env/bin/python"), "-m", "moto.server", "-H", address, "-p", str(PORT)]
+    server = ServerProcess([*inside, *moto], folder, lambda: answers(PORT))
     url = f"http://{address}:{PORT}"
     try:
         server.start()
