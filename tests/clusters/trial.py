@@ -43,6 +43,8 @@ OPTIONS: Mapping[str, Any] = {
     "cooldown_out_s": 2.0, "cooldown_in_s": 2.0,
     # The policy that forgets soonest: here the cluster is on trial, and not how a load is foreseen.
     "policy": "ds2", "policy_options": {"scale_down_window_s": 4.0},
+    # The little state of this query is too little to be worth a move, unless it is told otherwise.
+    "allocation_tolerance": 0.0,
 }  # fmt: skip
 
 
