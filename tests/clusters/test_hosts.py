@@ -25,7 +25,11 @@ pytestmark = [pytest.mark.spark, pytest.mark.skipif(MISSING is not None, reason=
 CUT_S = 60.0
 ALL = {"executors": (3, 3)}
 # Spark takes a host that says nothing for lost after two minutes, unless told otherwise.
-SOONER = {"spark.network.timeout": "30s", "spark.executor.heartbeatInterval": "5s"}
+SOONER = {
+    "spark.network.timeout": "30s",
+    "spark.network.timeoutInterval": "10s",
+    "spark.executor.heartbeatInterval": "5s",
+}
 LOAD_PER_S = 5 * CALM_PER_S
 
 
