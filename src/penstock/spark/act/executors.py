@@ -149,9 +149,9 @@ class SparkExecutors:
         if not self._took_over:
             stopped = handles.stop_allocation_manager(self._spark)
             self._took_over = True
-            if stopped and len(self._active()) < self._asked:
+            with suppress(Unavailable):
                 # It may have given back some since the session's start, and wants them no more.
-                with suppress(Unavailable):
+                if stopped and len(self._active()) < self._asked:
                     self._request(self._asked)
 
     def _check(self, total: int) -> None:
