@@ -43,6 +43,7 @@ test-yarn: $(STAMP) $(PREPARED) ## The trial of a cluster manager on YARN, whose
 
 test-hosts: $(STAMP) $(PREPARED) ## The same on three hosts, as network namespaces, some cut off and lost; needs root
 	PENSTOCK_HOSTS=1 PENSTOCK_YARN_JARS="$$(scripts/yarn-jars.sh $(BIN)/python || true)" \
+		PENSTOCK_S3="$$(scripts/s3-env.sh $(BIN)/python || true)" \
 		$(BIN)/pytest -s tests/clusters/test_hosts.py $(ARGS)
 
 test-kubernetes: $(STAMP) $(PREPARED) ## The trial on a real control plane of Kubernetes, built once with Go; pods run as processes

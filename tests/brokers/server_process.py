@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-START_LIMIT_S = 60.0
+START_LIMIT_S = 240.0
 
 
 class ServerProcess:

@@ -20,6 +20,7 @@ import pyspark
 from brokers.server_process import ServerProcess
 from clusters.hdfs import hdfs
 from clusters.manager import Manager
+from clusters.object_store import object_store
 
 WANTED = "PENSTOCK_HOSTS"
 NET = "10.77.32"
@@ -140,16 +141,21 @@ def cluster_of_hosts(folder: Path) -> Iterator[tuple[Manager, Hosts]]:
 
 
 @contextmanager
-def shared_files(folder: Path) -> Iterator[str]:
-    """A file system on the master's host, which others reach over the network; gives its URI."""
+def shared_files(kind: str, folder: Path) -> Iterator[tuple[str, dict[str, str]]]:
+    """A store on the master's host, which others reach over the network; URI and settings."""
 
     def answers(port: int) -> bool:
         with suppress(OSError), socket.create_connection((MASTER, port), timeout=2):
             return True
         return False
 
-    with hdfs(folder, MASTER, ("ip", "netns", "exec", _name(MASTER)), answers) as uri:
-        yield uri
+    inside = ("ip", "netns", "exec", _name(MASTER))
+    if kind == "hdfs":
+        with hdfs(folder, MASTER, inside, answers) as uri:
+            yield uri, {}
+    else:
+        with object_store(folder, MASTER, inside, answers) as running:
+            yield running
 
 
 def _server(

@@ -17,7 +17,7 @@ from penstock.control.actions import Move
 from penstock.spark import handles
 from penstock.spark.act.placement import Placement
 
-LIMIT_S = 120.0
+LIMIT_S = 300.0
 
 
 def main(directory: Path) -> None:

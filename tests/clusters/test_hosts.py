@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import penstock
-from clusters import hadoop, hosts, state_program, trial
+from clusters import hadoop, hosts, object_store, state_program, trial
 from clusters.driver import Driver
 from clusters.hosts import DRIVER, Hosts
 from clusters.manager import Manager
@@ -25,7 +25,11 @@ pytestmark = [pytest.mark.spark, pytest.mark.skipif(MISSING is not None, reason=
 CUT_S = 60.0
 ALL = {"executors": (3, 3)}
 # Spark takes a host that says nothing for lost after two minutes, unless told otherwise.
-SOONER = {"spark.network.timeout": "30s", "spark.executor.heartbeatInterval": "5s"}
+SOONER = {
+    "spark.network.timeout": "30s",
+    "spark.network.timeoutInterval": "10s",
+    "spark.executor.heartbeatInterval": "5s",
+}
 LOAD_PER_S = 5 * CALM_PER_S
 
 
@@ -36,24 +40,10 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Manager,
         yield running
 
 
-@pytest.mark.parametrize("part", [trial.attached, trial.killed, trial.topology])
+@pytest.mark.parametrize("part", [trial.attached, trial.topology])
 def test_the_trial(cluster: tuple[Manager, Hosts], tmp_path: Path, part: trial.Part) -> None:
     manager, _ = cluster
     trial.tell(manager, part, part(manager, tmp_path))
-
-
-def test_a_host_cut_off_for_a_minute_and_back(
-    cluster: tuple[Manager, Hosts], tmp_path: Path
-) -> None:
-    manager, network = cluster
-    with Followed(manager, tmp_path, ALL) as run:
-        host = spread_over_three(run)
-        network.cut(host)
-        time.sleep(CUT_S)  # the fault itself
-        network.mend(host)
-        took_s = run.settle()
-        run.driver.until("three executors", lambda: len(run.driver.executors) == 3)
-    print(f"\nhosts: rows equal {took_s:.1f} s after a host came back that was away {CUT_S:g} s")
 
 
 def test_the_driver_cut_off_from_one_worker(cluster: tuple[Manager, Hosts], tmp_path: Path) -> None:
@@ -75,29 +65,6 @@ def test_the_driver_cut_off_from_one_worker(cluster: tuple[Manager, Hosts], tmp_
     )
 
 
-def test_two_of_three_workers_lost(cluster: tuple[Manager, Hosts], tmp_path: Path) -> None:
-    manager, _ = cluster
-    with Followed(manager, tmp_path, ALL) as run:
-        kept = spread_over_three(run)
-        lost = sorted(set(run.driver.executors.values()) - {kept})
-        for host in lost:
-            manager.kill_node(host)
-        try:
-            run.driver.until(
-                "executors on one host", lambda: set(run.driver.executors.values()) == {kept}
-            )
-            run.until_results()
-            took_s = run.settle()
-        finally:
-            for host in lost:
-                manager.revive_node(host)
-        back_s = run.driver.until("all three", lambda: len(run.driver.executors) == 3)
-    print(
-        f"\nhosts: rows equal {took_s:.1f} s after the last with one worker of three; three "
-        f"executors {back_s:.1f} s after the workers are back"
-    )
-
-
 STATE_ROWS, BODY_BYTES = 50_000, 1_000  # 50 MB that cannot be compressed
 STATE = {
     "spark.sql.shuffle.partitions": "1",
@@ -109,23 +76,20 @@ STATE = {
 }
 
 
-@pytest.mark.parametrize("where", ["shared directory", "over the wire"])
+@pytest.mark.parametrize("where", ["shared directory", "hdfs", "object store"])
 def test_what_a_move_of_50_mb_costs(
     cluster: tuple[Manager, Hosts], tmp_path: Path, where: str
 ) -> None:
     manager, network = cluster
     with ExitStack() as ending:
-        checkpoint = str(tmp_path / "checkpoint")
-        if where == "over the wire":
-            if (reason := hadoop.missing()) is not None:
-                pytest.skip(reason)
-            checkpoint = f"{ending.enter_context(hosts.shared_files(tmp_path / 'hdfs'))}/checkpoint"
+        checkpoint, more = place_of_state(where, tmp_path, ending)
         asked = {"checkpoint": checkpoint, "batches": 2, "settled_s": 15, "moves": 4}
         (tmp_path / "state.json").write_text(json.dumps(asked))
         writing = ending.enter_context(written_slowly(tmp_path / "in"))
         driver = Driver(
             state_program, tmp_path, manager,
-            {**trial.PLAIN, **STATE, **penstock.session_settings((2, 2)), **manager.settings},
+            {**trial.PLAIN, **STATE, **penstock.session_settings((2, 2)), **manager.settings,
+             **more},
         )  # fmt: skip
         ending.callback(lambda: driver.end(60 if driver.ended else 0))
         driver.until("the state", lambda: driver.ready)
@@ -135,7 +99,7 @@ def test_what_a_move_of_50_mb_costs(
         crossed = (sum(map(network.received_bytes, hosts.WORKERS)) - before) / asked["moves"]
         assert writing.is_alive()
     assert [move["done"] for move in driver.moves] == [True] * asked["moves"], driver.account()
-    if where == "over the wire":
+    if where != "shared directory":
         assert crossed > 0.9 * STATE_ROWS * BODY_BYTES
     loads = [round(move["load_s"], 2) for move in driver.moves]
     delays = [round(move["delay_s"], 2) for move in driver.moves]
@@ -143,6 +107,63 @@ def test_what_a_move_of_50_mb_costs(
         f"\nhosts, 50 MB of state, {where}, {hosts.BANDWIDTH}: loaded in {loads} s, batches longer "
         f"by {delays} s, {crossed / 1e6:.1f} MB a move received by workers"
     )
+
+
+@pytest.fixture(scope="module")
+def on_each_host(
+    cluster: tuple[Manager, Hosts], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Followed]:
+    """One query for the tests that are last, as it takes tasks until they have ended."""
+    with Followed(cluster[0], tmp_path_factory.mktemp("each"), ALL) as run:
+        yield run
+
+
+def test_a_host_cut_off_for_a_minute_and_back(
+    cluster: tuple[Manager, Hosts], on_each_host: Followed
+) -> None:
+    run, (_, network) = on_each_host, cluster
+    host = spread_over_three(run)
+    network.cut(host)
+    try:
+        time.sleep(CUT_S)  # the fault itself
+    finally:
+        network.mend(host)
+    took_s = run.settle()
+    run.driver.until("three executors", lambda: len(run.driver.executors) == 3)
+    print(f"\nhosts: rows equal {took_s:.1f} s after a host came back that was away {CUT_S:g} s")
+
+
+def test_two_of_three_workers_lost(cluster: tuple[Manager, Hosts], on_each_host: Followed) -> None:
+    run, (manager, _) = on_each_host, cluster
+    kept = spread_over_three(run)
+    lost = sorted(set(run.driver.executors.values()) - {kept})
+    for host in lost:
+        manager.kill_node(host)
+    try:
+        run.driver.until(
+            "executors on one host", lambda: set(run.driver.executors.values()) == {kept}
+        )
+        run.until_results()
+        took_s = run.settle()
+    finally:
+        for host in lost:
+            manager.revive_node(host)
+    back_s = run.driver.until("all three", lambda: len(run.driver.executors) == 3)
+    print(
+        f"\nhosts: rows equal {took_s:.1f} s after the last with one worker of three; three "
+        f"executors {back_s:.1f} s after the workers are back"
+    )
+
+
+def place_of_state(where: str, folder: Path, ending: ExitStack) -> tuple[str, dict[str, str]]:
+    """The checkpoint's URI, and settings of Spark for it; skips where there is no such place."""
+    if where == "shared directory":
+        return str(folder / "checkpoint"), {}
+    store = hadoop if where == "hdfs" else object_store
+    if (reason := store.missing()) is not None:
+        pytest.skip(reason)
+    uri, settings = ending.enter_context(hosts.shared_files(where, folder / "store"))
+    return f"{uri}/checkpoint", settings
 
 
 @contextmanager

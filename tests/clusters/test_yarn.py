@@ -24,7 +24,7 @@ def manager(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Manager]:
         yield running
 
 
-@pytest.mark.parametrize("part", [trial.attached, trial.killed, trial.topology])
+@pytest.mark.parametrize("part", [trial.attached, trial.topology])
 def test_the_trial(manager: Manager, tmp_path: Path, part: trial.Part) -> None:
     trial.tell(manager, part, part(manager, tmp_path))
 

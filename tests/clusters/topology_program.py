@@ -1,10 +1,12 @@
 """A topology of ours under `promise`, as a program of its own: DIRECTORY.
 
 Its rows are generated for a minute; what a session needs for its cluster is in
-spark-defaults.conf, and `master` in master.txt. Prints a line of JSON for each batch and several
-times a second which executors there are. Ends when all rows are worked off.
+spark-defaults.conf, and `master` and how long a row takes in topology.json. Prints a line of JSON
+for each batch and several times a second which executors there are. Ends when all rows are worked
+off.
 """
 
+import json
 import sys
 import time
 from collections.abc import Iterator
@@ -23,20 +25,22 @@ from penstock.spark.run.place import Place
 from penstock.workloads.generator import Generator
 from penstock.workloads.profiles import constant
 
-ROWS = 6_000
+ROWS = 18_000
 WATERMARK_S = 1
-ROW_S = 0.015  # 100 rows a second need one and a half executors
-STREAM = Generator(constant(100.0), keys=40, skew=1.0, seed=11, rows=ROWS, lanes=6, max_rows=1_200)
+# More than three executors can do in the minute of the stream: however slow the machine, the work
+# lasts until executors came and were lost. Whoever works off the rest needs less for a row.
+ROW_S, LAST_ROW_S = 0.015, 0.001
+STREAM = Generator(constant(300.0), keys=40, skew=1.0, seed=11, rows=ROWS, lanes=6, max_rows=1_200)
 
 
-def topology(directory: Path) -> Topology:
+def topology(directory: Path, row_s: float) -> Topology:
     """Rows as they are, and counts and sums in windows of a second over two chained states."""
     made = Topology("trial", max_latency="10s")
     made.source("rows", STREAM)
 
     def slow(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
-            time.sleep(ROW_S * len(batch))
+            time.sleep(row_s * len(batch))
             yield batch
 
     @made.operator("rows")
@@ -64,13 +68,13 @@ def topology(directory: Path) -> Topology:
 
 def main(directory: Path) -> None:
     """Run until killed, or until all rows are worked off."""
-    master = (directory / "master.txt").read_text()
+    asked = json.loads((directory / "topology.json").read_text())
     settings = Settings(
         period_s=2.0, policy="promise", executors_min=1, executors_max=3, slots=1, key_groups=3,
         executor_memory_mb=512, history=str(directory / "history.sqlite"),
         allocation="milp", allocation_tolerance=0.0,
     )  # fmt: skip
-    place = Place(master, directory / "checkpoint", directory / "spark.log")
+    place = Place(asked["master"], directory / "checkpoint", directory / "spark.log")
 
     def step_line(step: Any) -> None:
         act = step.outcome
@@ -78,7 +82,7 @@ def main(directory: Path) -> None:
             "done": act.done, "detail": act.detail, "took_s": act.took_s,
         }}))  # fmt: skip
 
-    with ElasticRun(topology(directory), settings, place, on_step=step_line) as run:
+    with ElasticRun(topology(directory, asked["row_s"]), settings, place, on_step=step_line) as run:
         tell(application=run.session.sparkContext.applicationId)
         run.running.after_batch.append(lambda _, batch: tell(batch=batch))
         while not run.wait(0.5):

@@ -25,7 +25,7 @@ NODES = ("127.0.0.2", "127.0.0.3")
 CONTAINER_MB = 896  # 512 for the heap, 384 for what is beside it
 NODE_MB = 2 * CONTAINER_MB + 256
 EXECUTORS_AT_MOST = 2 * len(NODES) - 1  # one container is the application's own
-LOST_AFTER_MS = 15_000  # a node that says nothing; ten minutes unless told
+LOST_AFTER_MS = 40_000  # a node that says nothing; ten minutes unless told
 
 
 @contextmanager

@@ -13,18 +13,6 @@ pytestmark = pytest.mark.spark
 QUOTAS = f"/api/v1/namespaces/{NAMESPACE}/resourcequotas"
 
 
-@contextmanager
-def one_executor(cluster: Cluster, directory: Path) -> Iterator[Followed]:
-    """An attached query that has results; at the end it gets more executors, and rows are equal."""
-    with Followed(cluster.manager, directory) as run:
-        run.driver.until("the first executor", lambda: run.driver.executors)
-        run.feeder.rate_per_s = CALM_PER_S
-        run.until_results()
-        yield run
-        run.driver.until("more executors", lambda: len(run.driver.executors) >= 2)
-        run.settle()
-
-
 def until_refused(run: Followed, words: str) -> None:
     run.driver.until(
         f"an act that says {words!r}",
@@ -32,11 +20,19 @@ def until_refused(run: Followed, words: str) -> None:
     )
 
 
-def test_pods_that_find_no_machine(cluster: Cluster, tmp_path: Path) -> None:
-    with one_executor(cluster, tmp_path) as run:
-        cluster.cordon(True)
-        try:
+def test_a_full_quota_and_then_full_machines(cluster: Cluster, tmp_path: Path) -> None:
+    """One query, which is in want of executors all the time and gets them in the end."""
+    with Followed(cluster.manager, tmp_path) as run:
+        run.driver.until("the first executor", lambda: run.driver.executors)
+        run.feeder.rate_per_s = CALM_PER_S
+        run.until_results()
+        with full_quota(cluster, run):
             run.feeder.rate_per_s = BUSY_PER_S
+            until_refused(run, "API server refused pods")
+            run.until_results()
+            assert len(run.driver.executors) == 1
+            cluster.cordon(True)
+        try:
             run.driver.until("pods that wait", lambda: cluster.executors("Pending"))
             until_refused(run, "nodes are available")
             run.driver.until("their withdrawal", lambda: not cluster.executors("Pending"))
@@ -45,23 +41,23 @@ def test_pods_that_find_no_machine(cluster: Cluster, tmp_path: Path) -> None:
             assert len(cluster.executors("Running")) == 1
         finally:
             cluster.cordon(False)
+        run.driver.until("more executors", lambda: len(run.driver.executors) >= 2)
+        run.settle()
 
 
-def test_a_quota_that_is_full(cluster: Cluster, tmp_path: Path) -> None:
-    with one_executor(cluster, tmp_path) as run:
-        quota = {"metadata": {"name": "few"}, "spec": {"hard": {"pods": "1"}}}
-        cluster.plane.admin.post(QUOTAS, quota)
-        try:
-            run.driver.until(
-                "the quota to be in force",
-                lambda: cluster.plane.admin.get(f"{QUOTAS}/few").get("status", {}).get("hard"),
-            )
-            run.feeder.rate_per_s = BUSY_PER_S
-            until_refused(run, "API server refused pods")
-            run.until_results()
-            assert len(run.driver.executors) == 1
-        finally:
-            cluster.plane.admin.delete(f"{QUOTAS}/few")
+@contextmanager
+def full_quota(cluster: Cluster, run: Followed) -> Iterator[None]:
+    """A quota of the one pod there is."""
+    quota = {"metadata": {"name": "few"}, "spec": {"hard": {"pods": "1"}}}
+    cluster.plane.admin.post(QUOTAS, quota)
+    try:
+        run.driver.until(
+            "the quota to be in force",
+            lambda: cluster.plane.admin.get(f"{QUOTAS}/few").get("status", {}).get("hard"),
+        )
+        yield
+    finally:
+        cluster.plane.admin.delete(f"{QUOTAS}/few")
 
 
 def test_the_executor_of_a_lost_node_is_replaced(cluster: Cluster, tmp_path: Path) -> None:

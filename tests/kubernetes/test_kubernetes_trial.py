@@ -10,7 +10,7 @@ from kubernetes.cluster import Cluster
 pytestmark = pytest.mark.spark
 
 
-@pytest.mark.parametrize("part", [trial.attached, trial.killed, trial.topology])
+@pytest.mark.parametrize("part", [trial.attached, trial.topology])
 def test_the_trial(cluster: Cluster, tmp_path: Path, part: trial.Part) -> None:
     trial.tell(cluster.manager, part, part(cluster.manager, tmp_path))
     logs = [tmp_path / "stderr.txt", *tmp_path.glob("*.log")]

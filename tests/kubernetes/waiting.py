@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable
 
-LIMIT_S = 120.0
+LIMIT_S = 300.0
 
 
 def until(what: str, holds: Callable[[], object]) -> None:

@@ -76,6 +76,21 @@ def test_a_rate_of_zero_before_the_first_batch_is_no_rate() -> None:
     assert inputs.rates_per_s.tolist() == [100.0] * 4
 
 
+def test_what_waits_is_worked_off_where_nothing_arrived_since_a_batch_was_measured() -> None:
+    batches = BatchObservation(1, 20.0, 1.0, 1_200.0)
+    stopped = replace(
+        seen(0.0, processors=1), arrival_rate_per_s=0.0, backlog_rows=9_600.0, batches=batches,
+        components=(ComponentObservation("a", ("a",), 0.0, ROW_S, 1, 1_200 * ROW_S),),
+    )  # fmt: skip
+    costs = learn_costs([stopped], 0.0)
+    assert costs is not None
+    assert costs.row_s == pytest.approx(ROW_S)
+    between = replace(stopped, batches=None, latency=None)
+    window = (stopped, *(replace(between, at_s=2.0 * at) for at in range(1, 5)))
+    decision = Promise().decide(ScalingContext(window, ScalingPlan({}, 1), Limits(1, 3, 10.0)))
+    assert decision.plan.processors > 1
+
+
 def test_batches_that_vary_make_results_slower_and_serve_as_many() -> None:
     alike = Work(BatchOverhead(0.5), ROW_S)
     varied = replace(alike, stretch=1.5)

@@ -34,11 +34,24 @@ def cluster(monkeypatch: pytest.MonkeyPatch) -> Cluster:
     return made
 
 
-def test_it_is_said_and_no_more_is_asked_for_until_a_while_has_passed(cluster: Cluster) -> None:
-    settings = {"spark.executor.cores": "1", "spark.executor.instances": "1"}
+def session(instances: int) -> Any:
+    settings = {"spark.executor.cores": "1", "spark.executor.instances": str(instances)}
     conf = SimpleNamespace(get=lambda key, default=None: settings.get(key, default))
-    spark: Any = SimpleNamespace(sparkContext=SimpleNamespace(getConf=lambda: conf, master="yarn"))
-    actuator = SparkExecutors(spark, grow_limit_s=-1.0)
+    return SimpleNamespace(sparkContext=SimpleNamespace(getConf=lambda: conf, master="yarn"))
+
+
+def test_executors_that_dynamic_allocation_gave_back_before_it_was_stopped_are_asked_for(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(acting.handles, "stop_allocation_manager", lambda _: True)
+    actuator = SparkExecutors(session(instances=2))
+    assert len(cluster.executors(None)) == 1
+    actuator.take_over()
+    assert actuator.executors() == len(cluster.executors(None)) == 2
+
+
+def test_it_is_said_and_no_more_is_asked_for_until_a_while_has_passed(cluster: Cluster) -> None:
+    actuator = SparkExecutors(session(instances=1), grow_limit_s=-1.0)
 
     short = actuator.act(SetExecutors(5))
     assert not short.done

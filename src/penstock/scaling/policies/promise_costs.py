@@ -37,6 +37,8 @@ def learn_costs(window: Sequence[Observation], interval_s: float) -> Work | None
     contention = learn_contention(settled(window[-_SIZES_OF:], warm_s))
     row_s = row_cost_s(recent or window[-_RECENT:], own_s, contention)
     if math.isnan(row_s):
+        row_s = _batch_row_cost_s(window[-_RECENT:])
+    if math.isnan(row_s):
         return None
     overhead = replace(learn_overhead(recent, USUAL_OVERHEAD)[0], work_s=own_s)
     return Work(overhead, row_s, interval_s, _stretch(recent), contention)
@@ -77,6 +79,19 @@ def row_cost_s(window: Sequence[Observation], own_s: float, contention: float) -
         if seen == _ROWS_OF:
             break
     return work_s / rows if rows else math.nan
+
+
+def _batch_row_cost_s(window: Sequence[Observation]) -> float:
+    """The same by the rows of batches that ended: also where nothing has arrived since the first.
+
+    What waits then has to be worked off, however little arrives.
+    """
+    rows = work_s = 0.0
+    for one in window:
+        if one.batches is not None and one.batches.count * one.batches.mean_rows > 0:
+            rows += one.batches.count * one.batches.mean_rows
+            work_s += sum(component.busy_s for component in one.components)
+    return work_s / rows if rows and work_s > 0 else math.nan
 
 
 def _stretch(window: Sequence[Observation]) -> float:

@@ -147,8 +147,12 @@ class SparkExecutors:
     def take_over(self) -> None:
         """From here on Spark's own dynamic allocation, if it is on, changes nothing any more."""
         if not self._took_over:
-            handles.stop_allocation_manager(self._spark)
+            stopped = handles.stop_allocation_manager(self._spark)
             self._took_over = True
+            with suppress(Unavailable):
+                # It may have given back some since the session's start, and wants them no more.
+                if stopped and len(self._active()) < self._asked:
+                    self._request(self._asked)
 
     def _check(self, total: int) -> None:
         if self._unavailable:
