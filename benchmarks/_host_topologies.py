@@ -10,7 +10,7 @@ from pathlib import Path
 WARM_UP_S = 40.0  # until the first rush: five topologies start beside each other, or one alone
 COURSE_S = 140.0
 RUSH_S = 20.0
-QUIET_PER_S, RUSH_PER_S = 20.0, 160.0
+QUIET_PER_S, RUSH_PER_S = 20.0, 300.0  # a rush takes three processors, the rest a fifth of one
 WAIT_S = 0.01
 BOUND_S = 12.0
 

@@ -28,7 +28,7 @@ from penstock.errors import Unavailable
 from penstock.spark.host.client import Host, connect
 
 SLOTS, EXECUTORS = 2, 5
-SHARE = 1  # executors of a fixed run: the fewest with the slots that its rush needs
+SHARE = 2  # executors of a fixed run: the fewest with the slots that its rush needs
 LIMIT_S = 600.0
 POLL_S = 0.5
 COMMON = "common"
@@ -66,7 +66,7 @@ def _out_of_phase(folder: Path) -> Iterator[dict[str, Any]]:
         _check(one)
     conditions = (
         f"five topologies, {COURSE_S:g} s each, bound {BOUND_S:g} s; baseline: each by itself on "
-        f"{SHARE} executor(s) of {SLOTS} slots, one after the other; within the bound, host and "
+        f"{SHARE} executors of {SLOTS} slots, one after the other; within the bound, host and "
         "fixed: "
         + ", ".join(
             f"{name} {_in_time(ours[name])} and {_in_time(fixed[name])}" for name in sorted(ours)
