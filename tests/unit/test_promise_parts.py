@@ -387,6 +387,7 @@ def test_contention_is_learnt_from_the_processors_a_run_has_had() -> None:
         0
     )
     assert learn_contention([seen(2, 0.01)] * 50) == 0
+    assert learn_contention([replace(one, part_of_cluster=True) for one in window]) == 0
 
 
 def test_start_up_is_measured_from_the_request_to_the_first_sight() -> None:

@@ -261,7 +261,7 @@ class PortionMeasurer:
             left -= slots
             if slots:
                 nodes.append(replace(node, slots=slots))
-        mine = replace(seen, nodes=tuple(nodes))
+        mine = replace(seen, nodes=tuple(nodes), part_of_cluster=True)
         return replace(mine, batches=_on_fewer(seen.batches, seen.processors, mine.processors))
 
 

@@ -284,6 +284,8 @@ class Observation:
     foreseen: bool = False  # rates are those expected soon; all else is what was measured
     # How long before `at_s` the time ended that the rate is of: a batch shows it when it is over.
     rate_age_s: float = 0.0
+    # Whether `nodes` are a part of a cluster on which others work too.
+    part_of_cluster: bool = False
 
     @cached_property
     def columns(self) -> ComponentColumns:

@@ -6,7 +6,8 @@ so that K processors serve K / (row_s(1) (1 + contention (K - 1))) rows a second
 growing where slots share cores, disks or a lock (Amdahl's law; Gunther's universal law without the
 term of coherence). Fitted over the numbers of processors that a run has had, together with what a
 batch costs before its first row: small batches are dear by the row, and a run that has many
-processors when little comes would else be taken for one in which they hinder each other.
+processors when little comes would else be taken for one in which they hinder each other. A part of
+a cluster shows nothing of it: there it depends on what the others do.
 """
 
 import math
@@ -45,7 +46,7 @@ def learn_contention(window: Iterable[Observation]) -> float:
 def _batch(seen: Observation) -> tuple[float, float, float] | None:
     """Processors, rows and task seconds of a batch; of the whole period where none is known."""
     rate, load, batches = seen.arrival_rate_per_s, seen.offered_load, seen.batches
-    if not (rate > 0 and load > 0 and math.isfinite(load) and seen.processors > 0):
+    if seen.part_of_cluster or not (rate > 0 and 0 < load < math.inf and seen.processors > 0):
         return None
     known = batches is not None and batches.count > 0 and batches.mean_rows > 0
     rows = batches.mean_rows if batches is not None and known else rate * seen.period_s
