@@ -55,4 +55,6 @@ def test_idle_processors_of_others_may_be_used_unless_a_community_has_a_most() -
     shared.join("a", Limits(1, 10, 5.0), wanted=8)
     shared.join("b", Limits(1, 10, 5.0), wanted=8, community="b")
     shared.set_quotas({"b": Quota(most=2)})
-    assert (shared.usable("a"), shared.usable("b")) == (8, 1)
+    assert (shared.usable("a", 1), shared.usable("b", 1)) == (8, 1)
+    shared.leave("a")
+    assert shared.usable("a", 1) == 1

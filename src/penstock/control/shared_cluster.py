@@ -98,16 +98,18 @@ class SharedCluster:
         expected_s = member.at(member.granted)
         return expected_s if expected_s > member.limits.max_latency_s else None
 
-    def usable(self, name: str) -> int:
+    def usable(self, name: str, granted: int) -> int:
         """Processors that it may use: what it has, and what it wants where others leave it idle.
 
-        Communities with a most have that and no more, whoever is idle.
+        Communities with a most have that and no more, whoever is idle. One that has left meanwhile
+        wants nothing.
         """
         with self._lock:
-            member = self._members[name]
-            quota = self._quotas.get(member.community)
-            limited = quota is not None and quota.most is not None
-        return member.granted if limited else max(member.granted, member.wanted)
+            member = self._members.get(name)
+            quota = self._quotas.get(member.community) if member is not None else None
+        if member is None or (quota is not None and quota.most is not None):
+            return granted
+        return max(granted, member.wanted)
 
     def leave(self, name: str) -> None:
         """It is gone; what it had is free."""

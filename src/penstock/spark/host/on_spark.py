@@ -172,7 +172,7 @@ class SparkRunner:
             if name in runs:
                 try:
                     handles.set_pool(self._session, name, processors)
-                    runs[name].run.running.send_parallelism(self.shared.usable(name))
+                    runs[name].run.running.send_parallelism(self.shared.usable(name, processors))
                 except PenstockError as error:
                     log.warning("%s keeps the pool it has: %s", name, error)
         if self._elastic and runs:
