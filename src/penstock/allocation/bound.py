@@ -91,18 +91,21 @@ class _Relaxation:
         self._highest = self._highest + self._free_load
         # A node cannot give more key groups than it has.
         self._possible = (np.arange(most + 1)[None, :] <= sizes[:, None])[:, :, None]
-        self._given = np.arange(most + 1)[:, None]
-        self._taken = np.arange(taken + 1)[None, :]
+        self._given = np.arange(most + 1)[None, :]
 
     def _least_moves(self, low: Floats, high: Floats) -> float:
         reaches = (self._lowest <= high[:, None, None]) & (self._highest >= low[:, None, None])
-        flat = (reaches & self._possible).reshape(len(low), -1)
-        if not flat.any(axis=1).all():
+        reaches &= self._possible
+        # No price is negative, so of all b that go with an a only the smallest counts.
+        taken = np.where(reaches.any(axis=2), reaches.argmax(axis=2), np.inf)
+        if not np.isfinite(taken).any(axis=1).all():
             return math.inf
         best = 0.0
-        for weight in LAMBDAS:
-            price = ((0.5 + weight) * self._given + (0.5 - weight) * self._taken).ravel()
-            best = max(best, float(np.where(flat, price, np.inf).min(axis=1).sum()))
+        for weight in LAMBDAS[:-1]:
+            price = (0.5 + weight) * self._given + (0.5 - weight) * taken
+            best = max(best, float(price.min(axis=1).sum()))
+        given = np.where(np.isfinite(taken), self._given, np.inf)  # at 1/2, where b has no price
+        best = max(best, float(given.min(axis=1).sum()))
         return math.ceil(best - 1e-6)
 
     def _least_cost(self, low: Floats, high: Floats) -> float:

@@ -19,11 +19,14 @@ def flux(problem: AllocationProblem) -> Ints:
     placement = settle(problem)
     totals = problem.totals(placement)
     left = problem.max_migration_cost - problem.cost(placement)
+    at_home = _by_home(problem)
     moved = not problem.all_draining
     while moved and left > TOLERANCE:
         moved = False
         for giver, taker in _pairs(problem, totals):
-            group = _biggest_suitable(problem, placement, totals, giver, taker, left)
+            group = _biggest_suitable(
+                problem, placement, at_home[giver], totals, giver, taker, left
+            )
             if group == NOWHERE:
                 continue
             placement[group] = taker
@@ -45,15 +48,28 @@ def _pairs(problem: AllocationProblem, totals: Floats) -> list[tuple[int, int]]:
     return [(giver, taker) for giver, taker in pairs if loads[giver] > loads[taker] or holds[giver]]
 
 
+def _by_home(problem: AllocationProblem) -> list[Ints]:
+    """The key groups that live on each node and may leave it."""
+    free = np.flatnonzero((problem.pinned == NOWHERE) & (problem.home != NOWHERE))
+    order = free[np.argsort(problem.home[free], kind="stable")]
+    sizes = np.bincount(problem.home[order], minlength=len(problem.capacity))
+    return np.split(order, np.cumsum(sizes)[:-1])
+
+
 def _biggest_suitable(
-    problem: AllocationProblem, placement: Ints, totals: Floats, giver: int, taker: int, left: float
+    problem: AllocationProblem,
+    placement: Ints,
+    members: Ints,
+    totals: Floats,
+    giver: int,
+    taker: int,
+    left: float,
 ) -> int:
+    """Of the giver's own key groups; one that came today does not go on."""
     if giver == taker:
         return NOWHERE
-    groups = np.flatnonzero(
-        (placement == giver) & (problem.pinned == NOWHERE) & (placement == problem.home)
-        & (problem.move_cost <= left + TOLERANCE)
-    )  # fmt: skip
+    affordable = problem.move_cost[members] <= left + TOLERANCE
+    groups = members[(placement[members] == giver) & affordable]
     groups = groups[fits(problem, placement, groups, taker)]
     load = problem.load[groups]
     if problem.open[giver]:

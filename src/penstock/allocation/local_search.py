@@ -109,10 +109,9 @@ class LocalSearch:
             if harm[node] <= 0:
                 return
             others, partners = self._candidates(state, node)
-            self._budget.spend(
-                FIXED_WORK + len(others) * (1 + len(state.placement) / len(state.totals))
-            )
             weighed = candidates(state, node, others, partners, self._movable)
+            members = len(state.placement) / len(state.totals)
+            self._budget.spend(FIXED_WORK + len(weighed.where) * (1 + members))
             found = best_exchange(state, window, weighed, self._may_receive, noise, self._rng)
             if found is None:
                 stuck[node] = True

@@ -168,10 +168,9 @@ class Allocating:
         surplus = max(0, len(usable) - wanted)
         leaving = [name for name in self._leaving if name in usable][:surplus]
         cost_s = self.cost.seconds(table.state_bytes)
-        held = dict.fromkeys(usable, 0.0)
-        for group, node in enumerate(table.home.tolist()):
-            if node != NOWHERE and table.nodes[node].name in held:
-                held[table.nodes[node].name] += float(cost_s[group])
+        settled = table.home != NOWHERE
+        on_node = np.bincount(table.home[settled], cost_s[settled], len(table.nodes)).tolist()
+        held = {node.name: on_node[place] for place, node in enumerate(table.nodes)}
         # Of equals the youngest goes, as it does where nobody chooses.
         order = sorted(range(len(usable)), key=lambda n: (held[usable[n]], -n))
         leaving += [name for name in (usable[n] for n in order) if name not in leaving][
@@ -238,7 +237,7 @@ class Allocating:
 
     def _emptied(self, table: KeyGroupTable) -> set[str]:
         """Nodes that the framework gives back before it plans."""
-        used = {table.nodes[node].name for node in table.home.tolist() if node != NOWHERE}
+        used = {table.nodes[n].name for n in np.unique(table.home).tolist() if n != NOWHERE}
         going = {node.name for node in table.nodes if node.draining or node.name in self._leaving}
         emptied = going - used
         return emptied if len(emptied) < len(table.nodes) else set()
@@ -303,17 +302,19 @@ def _memory(table: KeyGroupTable) -> tuple[Resource, ...]:
 
 def _moves(table: KeyGroupTable, adapted: Adaptation) -> tuple[Move, ...]:
     """What has to move to nodes that are there; nodes still to come are planned for again then."""
-    nodes = adapted.cluster.nodes
-    present = {node.name for node in table.nodes if not node.draining}
-    home = ["" if h == NOWHERE else table.nodes[h].name for h in table.home.tolist()]
+    nodes, placement = adapted.cluster.nodes, adapted.plan.placement
+    position = {node.name: place for place, node in enumerate(table.nodes) if not node.draining}
+    to = np.array([position.get(name, NOWHERE) for name in nodes], dtype=np.int64)[placement]
+    moved = np.flatnonzero((to != table.home) & (to != NOWHERE))
     return tuple(
-        Move(table.component[group], int(table.key_group[group]), nodes[node])
-        for group, node in enumerate(adapted.plan.placement.tolist())
-        if nodes[node] != home[group] and nodes[node] in present
+        Move(table.component[group], int(table.key_group[group]), nodes[placement[group]])
+        for group in moved.tolist()
     )
 
 
 def _planned_collocation(table: KeyGroupTable, moves: tuple[Move, ...]) -> float:
+    if not moves:
+        return table.collocation
     position = {node.name: index for index, node in enumerate(table.nodes)}
     to = {(move.component, move.key_group): position[move.node] for move in moves}
     pairs = zip(table.component, table.key_group.tolist(), table.home.tolist(), strict=True)
@@ -324,12 +325,9 @@ def _planned_collocation(table: KeyGroupTable, moves: tuple[Move, ...]) -> float
 def _left(table: KeyGroupTable, leaving: tuple[str, ...], moves: tuple[Move, ...]) -> int:
     """Key groups that are still on nodes to be removed when the moves are done."""
     going = {(move.component, move.key_group) for move in moves}
-    return sum(
-        home != NOWHERE and table.nodes[home].name in leaving and (component, group) not in going
-        for component, group, home in zip(
-            table.component, table.key_group.tolist(), table.home.tolist(), strict=True
-        )
-    )
+    nodes = [place for place, node in enumerate(table.nodes) if node.name in leaving]
+    staying = np.flatnonzero(np.isin(table.home, nodes)).tolist()
+    return sum((table.component[one], int(table.key_group[one])) not in going for one in staying)
 
 
 def waits_for(record: AllocationRecord | None, moved: Outcome | None, change: int) -> str | None:

@@ -78,7 +78,7 @@ def key_group_table(observation: Observation) -> KeyGroupTable:
         group.append(np.arange(count, dtype=np.int64))
         load.append(np.nan_to_num(held.load_s) / observation.period_s * 100.0)
         size.append(np.nan_to_num(held.state_bytes))
-        home += [position.get(str(node), NOWHERE) for node in held.node]
+        home += [position.get(node, NOWHERE) for node in held.node.tolist()]
     loads = np.concatenate(load) if load else np.empty(0)
     homes = np.array(home, dtype=np.int64)
     return KeyGroupTable(
