@@ -46,6 +46,10 @@ def test_the_trial(cluster: tuple[Manager, Hosts], tmp_path: Path, part: trial.P
     trial.tell(manager, part, part(manager, tmp_path))
 
 
+def test_the_doctor_says_what_works(cluster: tuple[Manager, Hosts], tmp_path: Path) -> None:
+    assert trial.doctor(cluster[0], tmp_path) in hosts.WORKERS
+
+
 def test_the_driver_cut_off_from_one_worker(cluster: tuple[Manager, Hosts], tmp_path: Path) -> None:
     manager, network = cluster
     with Followed(manager, tmp_path, ALL, SOONER) as run:

@@ -4,12 +4,15 @@
                                     and the driver killed -9
     topology(manager, directory)    ours under `promise`: out, an executor and the driver killed -9
     fewer(manager, directory, n)    a plain query on a cluster that has room for n executors only
+    doctor(manager, directory)      `penstock doctor` there: what works, actuator by actuator
 
 Each returns what it took, in seconds, to be printed. `Followed` is for what else a cluster may go
 through.
 """
 
 import json
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -17,7 +20,7 @@ from typing import Any, Self
 
 import penstock
 from clusters import attached_program, topology_program
-from clusters.driver import Driver
+from clusters.driver import Driver, driver_environment
 from clusters.feeding import Feeder, written
 from clusters.manager import Manager, executor_processes, kill_executor
 from spark.recomputed import compare
@@ -215,3 +218,20 @@ def topology(manager: Manager, directory: Path) -> dict[str, float]:
         driver.end(60 if driver.ended else 0)
     compare(directory, topology_program.STREAM, topology_program.WATERMARK_S)
     return took
+
+
+def doctor(manager: Manager, directory: Path) -> str:
+    """Both actuators work there, and executors have the driver's Python; where one came."""
+    words = ["-m", "penstock", "doctor", "--master", manager.settings["spark.master"], "--json"]
+    done = subprocess.run(
+        [*manager.inside, sys.executable, *words], env=driver_environment(directory, manager),
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.stdout, done.stderr
+    found = {one["name"]: one for one in json.loads(done.stdout)}
+    assert found["act: the number of executors"]["found"] == "works", found
+    assert found["act: where state lives"]["found"] == "works", found
+    assert found["python of executors"]["ok"], found
+    came: str = found["executor"]["found"]
+    assert came.startswith("came on "), found
+    return came.removeprefix("came on ")

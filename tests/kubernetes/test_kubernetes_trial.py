@@ -16,3 +16,7 @@ def test_the_trial(cluster: Cluster, tmp_path: Path, part: trial.Part) -> None:
     logs = [tmp_path / "stderr.txt", *tmp_path.glob("*.log")]
     said = "".join(one.read_text(errors="replace") for one in logs if one.exists())
     assert "Forbidden" not in said, "the role of deploy/kubernetes lacks something"
+
+
+def test_the_doctor_says_what_works(cluster: Cluster, tmp_path: Path) -> None:
+    assert cluster.agent.node_at(trial.doctor(cluster.manager, tmp_path))

@@ -17,6 +17,7 @@ from penstock.spark.cluster import doctor
 from penstock.spark.cluster.doctor import Check
 from penstock.spark.handles import Family
 from penstock.spark.run.actuators import ACTUATORS, examine_master, examined
+from penstock.spark.run.shared_folder import hosts_without
 
 ALL = ["python", "java", "pyspark", "import", "ports", "memory", "disk"]
 
@@ -154,3 +155,10 @@ def test_the_command_fails_with_the_remedy_when_something_is_wrong(
     answer = CliRunner().invoke(command(), ["doctor", "--json"])
     assert {check["name"]: check["ok"] for check in json.loads(answer.stdout)}["java"] is False
     assert answer.exit_code == 1
+
+
+@pytest.mark.spark
+def test_executors_say_whether_they_see_a_file(spark: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "there").touch()
+    files = [tmp_path / "there", tmp_path / "elsewhere"]
+    assert hosts_without(spark, files, 2) == [[], [socket.gethostname()]]

@@ -59,27 +59,61 @@ def test_the_time_of_gathered_key_groups_is_divided_evenly() -> None:
     assert found.executor.tolist() == ["a"] * 4
 
 
-def test_jobs_that_send_a_table_to_executors_are_not_taken_for_the_batch(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+PARTS = (
+    StagePart(("n",), stateful=(0,), reported=(0,), key_groups=2),
+    StagePart((), reads_source=True, downstream=0, exchange_rdd=11, shuffle=0),
+)
+
+
+@pytest.fixture
+def jobs(monkeypatch: pytest.MonkeyPatch) -> list[JobInfo]:
+    """The jobs that Spark tells of: one that sends a table to executors, and batch 5."""
+
     def stage(number: int, rdd: int) -> StageInfo:
         return StageInfo(number, 0, "", "COMPLETE", 2, 10, 0, 0, 0, 0, 1, frozenset({rdd}))
 
     stages = {number: stage(number, 10 + number) for number in range(3)}
     tasks = {0: (["x"], [9000]), 1: (["a"], [100]), 2: (["a", "b"], [2000, 1000])}
-    looked_up, batch = (JobInfo(n, 5, "DONE", ids, 1) for n, ids in ((0, (0,)), (1, (1, 2))))
+    told = [JobInfo(n, 5, "DONE", ids, 1) for n, ids in ((0, (0,)), (1, (1, 2)))]
     monkeypatch.setattr(batch_work, "handles", SimpleNamespace(
         why_unavailable=lambda *_: "",
-        jobs_of_group=lambda *_: (looked_up, batch),
+        jobs_of_group=lambda _, __, after: tuple(job for job in told if job.id > after),
         stages=lambda _, ids: tuple(stages[number] for number in ids),
         stage_tasks=lambda _, number, __: tasks_of(*tasks[number]),
     ))  # fmt: skip
-    parts = (
-        StagePart(("n",), stateful=(0,), reported=(0,), key_groups=2),
-        StagePart((), reads_source=True, downstream=0, exchange_rdd=11, shuffle=0),
-    )
+    return told
+
+
+def test_work_that_is_read_before_its_plan_waits_for_it(jobs: list[JobInfo]) -> None:
+    """A batch goes on after its jobs; the loop may come in between, and every time."""
     reader = batch_work.WorkReader(Mock(), Mock(), None)
-    reader.look(5, Mock(stage_parts=lambda: parts))
+    assert reader.take() is None
+    assert reader.take() is None
+    reader.look(5, Mock(stage_parts=lambda: PARTS))
+    found = reader.take()
+    assert found is not None
+    assert found.batches == {5}
+    jobs.append(JobInfo(2, 6, "DONE", (1, 2), 1))
+    again = reader.take()
+    assert again is not None, "of a form that is known, the plan of each batch is not needed"
+    assert again.batches == {6}
+
+
+def test_work_whose_plan_nobody_saw_does_not_hold_up_what_follows(jobs: list[JobInfo]) -> None:
+    reader = batch_work.WorkReader(Mock(), Mock(), None)
+    assert reader.take() is None
+    jobs.append(JobInfo(2, 6, "DONE", (1, 2), 1))
+    reader.look(6, Mock(stage_parts=lambda: PARTS))
+    found = reader.take()
+    assert found is not None
+    assert found.batches == {5, 6}
+
+
+def test_jobs_that_send_a_table_to_executors_are_not_taken_for_the_batch(
+    jobs: list[JobInfo],
+) -> None:
+    reader = batch_work.WorkReader(Mock(), Mock(), None)
+    reader.look(5, Mock(stage_parts=lambda: PARTS))
     found = reader.take()
     assert found is not None
     assert [(one.component, one.tasks, one.reported) for one in found.stages] == [

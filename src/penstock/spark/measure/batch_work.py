@@ -118,6 +118,7 @@ class WorkReader:
             log.warning("the work of components is not measured: %s", self._unavailable)
         self._curious = not self._unavailable
         self._seen: tuple[int, list[OwnedPart]] | None = None  # a batch, and its plan
+        self._looked = -1  # the newest batch that ended while somebody was there to look
         # A query's plan has one shape, so what the n-th of so many stages does is learnt once.
         self._by_rank: dict[int, list[list[OwnedPart]]] = {}
         self._groups: dict[str, GroupLoad] = {}
@@ -130,7 +131,7 @@ class WorkReader:
     def follow(self, query: StreamingQuery) -> None:
         """Go on with a query that took the place of the former."""
         self._query = query
-        self._seen = None
+        self._seen, self._looked = None, -1
 
     def take(self) -> QueryWork | None:
         """The work since the last call; None when no batch ended or its plan is not known."""
@@ -141,6 +142,7 @@ class WorkReader:
         self._learn(jobs, stages)
         known = _first_jobs(job for job in jobs if len(stages[job.id]) in self._by_rank)
         self._curious = not (self._by_rank and len(known) == len(_first_jobs(jobs)))
+        jobs = self._without_unseen(jobs, known)
         if not known:
             return None
         newest = known[-1]
@@ -158,6 +160,19 @@ class WorkReader:
         if kept:
             self._last_job = kept[-1].id
         return [job for job in kept if job.batch_id is not None]
+
+    def _without_unseen(self, jobs: list[JobInfo], known: Sequence[JobInfo]) -> list[JobInfo]:
+        """The jobs, but for those of the newest batch if its plan is still to come.
+
+        A batch goes on for a while after its jobs, and its plan is looked at in the end. Where the
+        next batch has jobs as well, nobody will look any more.
+        """
+        newest = jobs[-1].batch_id if jobs else None
+        if newest is None or newest <= self._looked or newest in {job.batch_id for job in known}:
+            return jobs
+        first = next(place for place, job in enumerate(jobs) if job.batch_id == newest)
+        self._last_job = jobs[first].id - 1
+        return jobs[:first]
 
     def _learn(self, jobs: list[JobInfo], stages: dict[int, tuple[StageInfo, ...]]) -> None:
         """Match the parts of a plan with the stages of the batch it was seen in.
@@ -184,6 +199,7 @@ class WorkReader:
             execution = execution or handles.last_execution(self._query)
             if execution is not None:
                 self._seen = (batch_id, self.parts(execution))
+        self._looked = batch_id
 
     def parts(self, execution: BatchExecution) -> list[OwnedPart]:
         """The parts of the plan of a batch that has ended, each with its component."""

@@ -34,6 +34,7 @@ from penstock.spark.run.before_start import (
 )
 from penstock.spark.run.history import begin_history
 from penstock.spark.run.place import Place, check_apart, choose_plan, open_session
+from penstock.spark.run.shared_folder import folders_of, refuse_what_is_not_shared
 from penstock.spark.run.slow_loop import SlowLoop, carried_out, foretold_of
 from penstock.spark.run.together import Pace, RunningTopology
 from penstock.spark.run.warm_up import warm_up
@@ -107,6 +108,7 @@ class ElasticRun:
             self.place.plan, self.place.apply, store, self.topology.name, checkpoint
         )
         self.session = self._session(checkpoint)
+        refuse_what_is_not_shared(self.session, folders_of(self.topology, checkpoint))
         choice, proposed = self._warmed(choice, checkpoint)
         self.running = self._resources.enter_context(self._queries(checkpoint, choice))
         subject = self._controlled()
