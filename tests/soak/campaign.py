@@ -14,6 +14,7 @@ import signal
 import sys
 import tempfile
 import time
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ from soak.leg import Leg
 FAULTS_A_LEG = 50
 LEG_S = 300.0  # at most, until its last fault; its streams last a while longer
 REST_S = 40.0  # of a leg, to work off what is left and compare
+LEAST_S = 120.0  # of a leg with all of that, if it is not the only one
 SPREAD_S = 2.0
 
 
@@ -40,12 +42,16 @@ def main() -> int:
     print(f"seed {seed}: make soak SEED={seed}; {done} faults so far, in {kept}", flush=True)
     began_s = time.monotonic()
     failed = False
-    while done < given.faults and time.monotonic() - began_s < 60 * given.minutes:
+    while done < given.faults:
         number = len(document["legs"])
-        most = min(FAULTS_A_LEG, given.faults - done)
         left_s = 60 * given.minutes - (time.monotonic() - began_s)
-        share_s = 60 * given.minutes / len(given.forms) - REST_S  # so that each form has its turn
-        leg = _leg(seed, number, given.forms, given.kinds, most, min(LEG_S, share_s, left_s))
+        length_s = length_of_leg(left_s, number, len(given.forms))
+        if length_s is None:
+            break
+        most = min(FAULTS_A_LEG, given.faults - done)
+        # Without the kill at each leg's end, which goes on in another way.
+        had = Counter(fault["kind"] for leg in document["legs"] for fault in leg["faults"][:-1])
+        leg = _leg(seed, number, given.forms, given.kinds, most, length_s, had)
         document["legs"].append(leg)
         done += len(leg["faults"])
         failed |= bool(leg["wrong"])
@@ -53,16 +59,33 @@ def main() -> int:
         scratch = kept.with_suffix(".new")
         scratch.write_text(json.dumps(document, indent=1), encoding="utf-8")
         scratch.replace(kept)
-    print(report.as_text(report.table(document["legs"])))
+    print(
+        report.as_text(report.table(document["legs"])), report.summary(document["legs"]), sep="\n"
+    )
     wrong = [one for leg in document["legs"] for one in leg["wrong"]]
     verdict = "; ".join(["FAILED", *wrong]) if wrong else "nothing lost, nothing twice, no leak"
     print(f"{done} faults in {len(document['legs'])} legs; seed {seed}; {verdict}")
     return 1 if failed else 0
 
 
+def length_of_leg(left_s: float, number: int, forms_in_all: int) -> float | None:
+    """How long there are faults in the leg of a number; None if no time is left for one.
+
+    In the first round each form has its turn, and what one leaves is shared by those after it; then
+    there are as many more as there is time for.
+    """
+    turns, least_s = forms_in_all - number % forms_in_all, 1.0
+    if number >= forms_in_all:
+        turns, least_s = min(turns, max(1, int(left_s / LEAST_S))), LEAST_S
+    if left_s < least_s:
+        return None
+    return min(LEG_S, max(1.0, left_s / turns - REST_S))
+
+
 def _leg(
-    seed: int, number: int, among: list[str], kinds: list[str] | None, most: int, length_s: float
-) -> dict[str, Any]:
+    seed: int, number: int, among: list[str], kinds: list[str] | None, most: int, length_s: float,
+    had: Counter[str],
+) -> dict[str, Any]:  # fmt: skip
     moments = random.Random(f"{seed} {number // len(among)}")
     form = moments.sample(among, len(among))[number % len(among)]
     own = random.Random(f"{seed} {number}").randrange(2**31)
@@ -71,7 +94,7 @@ def _leg(
     leg = Leg(room, form, own, length_s, lambda line: print(line, flush=True))
     rows, wrong = 0, list[str]()
     try:
-        verdict = leg.run(most, SPREAD_S, kinds)
+        verdict = leg.run(most, SPREAD_S, kinds, had)
         rows, wrong = verdict.rows, [*verdict.faults, *leg.leaks]
         print(f"{leg.now_s():6.0f} s  {form}: {verdict.line()}", flush=True)
     except (RuntimeError, TimeoutError, AssertionError) as failure:

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from soak.leg import Leg
 
 LONGEST_STOP_S = 5.0
-MOMENT_LIMIT_S = 30.0
 REFUSAL_LIMIT_S = 120.0
 ROOM_FOR_MEMORY = 8 << 20  # bytes that a worker may still take before there are no more
 
@@ -43,6 +42,8 @@ class Fault:
     possible: Callable[["Leg"], bool] = lambda leg: True
     ends: bool = False
     slow: bool = False  # the run has to start again for it
+    moment: str | None = None  # what the run has to tell of first; else it is `otherwise`
+    otherwise: str = ""
 
     @property
     def alone(self) -> bool:
@@ -122,18 +123,9 @@ def _driver(leg: "Leg", _: random.Random) -> None:
     leg.start()
 
 
-def _driver_at(word: str) -> Inject:
-    """When it tells of something, or after a while without that."""
-
-    def inject(leg: "Leg", moments: random.Random) -> None:
-        seen = leg.program.told[word]
-        with suppress(TimeoutError):
-            await_true(word, lambda: leg.program.told[word] > seen, MOMENT_LIMIT_S, 0.02)
-            leg.met[word] += 1
-        time.sleep(moments.uniform(0.0, 1.0))
-        _driver(leg, moments)
-
-    return inject
+def _driver_soon(leg: "Leg", moments: random.Random) -> None:
+    time.sleep(moments.uniform(0.0, 1.0))
+    _driver(leg, moments)
 
 
 def _damage(leg: "Leg", moments: random.Random) -> None:
@@ -214,11 +206,12 @@ FAULTS: dict[str, Fault] = {
     "broker hangs": Fault("SIGSTOP, SIGCONT", _broker_stopped, _broker),
     "driver killed": Fault("SIGKILL; its cluster goes with it", _driver, slow=True),
     "driver killed in a scale-in": Fault(
-        "SIGKILL within a second of the first executor drained", _driver_at("scale-in"),
-        _restless, slow=True,
+        "SIGKILL within a second of the first executor drained", _driver_soon, _restless,
+        slow=True, moment="scale-in", otherwise="driver killed",
     ),
     "driver killed in a move": Fault(
-        "SIGKILL within a second of key groups moving", _driver_at("move"), _restless, slow=True
+        "SIGKILL within a second of key groups moving", _driver_soon, _restless,
+        slow=True, moment="move", otherwise="driver killed",
     ),
     "damaged byte": Fault(
         "one byte of a file below checkpoint/penstock, while the driver is down", _damage, slow=True

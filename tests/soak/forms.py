@@ -7,16 +7,15 @@ and fused on a cluster of two hosts between which the network can be cut.
 are numbered by whoever writes them, and are to come out in order.
 """
 
-import sys
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
-from typing import Any
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
 from pyspark.cloudpickle import register_pickle_by_value
 
 from brokers import broker_run
-from examples import patterns
-from penstock import window_aggregate
 from penstock.config import Settings
 from penstock.model.plan_document import Group
 from penstock.model.route import Route
@@ -26,6 +25,9 @@ from penstock.spark.run.place import Place
 from penstock.workloads.profiles import constant
 from soak import load
 
+if TYPE_CHECKING:
+    from examples.patterns import Tweets
+
 WATERMARK_S, WINDOW_S, SLIDE_S = 1, 2, 1
 PLAN = (Group(("by_key", "by_window"), ("bucket",)),)
 ON_HOSTS, HOSTS = "hosts", 2
@@ -33,9 +35,22 @@ GENERATED = ("fused", "plain", "apart", "windowed", "joined", ON_HOSTS)
 WRITTEN = ("files", "redis", "kafka")
 FORMS = (*GENERATED, "loop", *WRITTEN)
 
-TWEETS = patterns.Tweets(items=20, window=300)
 TWEETS_PER_S, THRESHOLD = 20.0, 12
-register_pickle_by_value(sys.modules[patterns.__name__])  # workers cannot import examples
+
+
+@cache
+def patterns() -> ModuleType:
+    """The topology of the loop, which brings pandas along; the other forms start without it."""
+    from examples import patterns as found
+
+    register_pickle_by_value(found)  # workers cannot import examples
+    return found
+
+
+def all_tweets() -> "Tweets":
+    """What the loop reads."""
+    made: Tweets = patterns().Tweets(items=20, window=300)
+    return made
 
 
 def tweets(length_s: float) -> int:
@@ -51,10 +66,11 @@ def topology(
         admission = broker_run.AT_LAST if once else broker_run.ADMISSION
         return broker_run.topology(directory, admission, directory.parent)
     if form == "loop":
-        return patterns.frequent_patterns(
-            constant(TWEETS_PER_S), Files(str(directory / "patterns")), tweets=TWEETS,
+        made: Topology = patterns().frequent_patterns(
+            constant(TWEETS_PER_S), Files(str(directory / "patterns")), tweets=all_tweets(),
             rows=tweets(length_s), threshold=THRESHOLD, max_rows=250, max_latency="20s",
         )  # fmt: skip
+        return made
     made = Topology("soaked", max_latency="10s")
     streams = load.streams(seed, length_s, mean_per_s)
     declared = directory / "streams.toml"
@@ -96,6 +112,8 @@ def _aggregated(made: Topology) -> None:
 
 
 def _windowed(made: Topology) -> None:
+    from penstock import window_aggregate  # brings pandas along
+
     @made.operator("placed")
     def by_window(placed: Any) -> Any:
         found = window_aggregate(

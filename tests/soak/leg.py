@@ -13,7 +13,7 @@ import subprocess
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass
@@ -32,12 +32,14 @@ from soak.verify import Verdict, verify
 from soak.written import Writing, writing
 from spark.killed_program import processes_below
 
-START_LIMIT_S, RECOVERY_LIMIT_S = 300.0, 300.0
-FINISH_LIMIT_S = 400.0
+START_LIMIT_S, RECOVERY_LIMIT_S = 600.0, 300.0
+FINISH_LIMIT_S = 900.0
 GONE_LIMIT_S = 120.0
 DISK_MB = 384
 VOLLEY = (4, 8)  # faults at least, where there are as many left in a round, and at most
+NONE_YET: Mapping[str, int] = {}
 SLOW_A_LEG = 1  # kinds for which the run has to start again, besides the kill at the end
+MOMENT_S, LAST_MOMENT_S = 4.0, 20.0  # waited for a moment between two volleys, and after the last
 
 
 @dataclass(frozen=True)
@@ -100,11 +102,14 @@ class Leg:
         self._page: Page | None = None
         self._began_s = time.monotonic()
 
-    def run(self, faults: int, spread_s: float, kinds: Collection[str] | None = None) -> Verdict:
+    def run(
+        self, faults: int, spread_s: float, kinds: Collection[str] | None = None,
+        had: Mapping[str, int] = NONE_YET,
+    ) -> Verdict:  # fmt: skip
         """So many faults, of some kinds if they are named, while there is time and are rows.
 
         Those of a volley begin within `spread_s`. The last is a kill of the driver, whose restart
-        works off the rest.
+        works off the rest. Of slow kinds, those come that were `had` least often.
         """
         with ExitStack() as resources:
             self.small_disk = resources.enter_context(small_disk(self.directory))
@@ -114,23 +119,31 @@ class Leg:
             if self.form in forms.WRITTEN:
                 self._writer = resources.enter_context(writing(self.form, self.room))
                 self.broker = self._writer.broker
-            self._disturb(self._volleys(faults - 1, kinds), spread_s)
+            self._disturb(self._volleys(faults - 1, kinds, had), spread_s)
             if self._writer is not None:
                 self._writer.stop()
             self._join_rest()
-            self._finish()
+            try:
+                self._finish()
+            finally:
+                if self.program.alive:  # it took too long
+                    self.kill_driver()
             self._look_for_leaks()
             counts = self._writer.counts if self._writer is not None else {}
             return verify(self.form, self.directory, self._streams, self.length_s, counts)
 
-    def _volleys(self, faults: int, among: Collection[str] | None) -> Iterator[list[str]]:
+    def _volleys(
+        self, faults: int, among: Collection[str] | None, had: Mapping[str, int] = NONE_YET
+    ) -> Iterator[list[str]]:
         """Rounds of every kind that is possible, in random order, in volleys of random size."""
         possible = [kind for kind, fault in FAULTS.items() if fault.possible(self)]
         some = [kind for kind in possible if among is None or kind in among]
         slow = [kind for kind in some if FAULTS[kind].slow]
         quick = [kind for kind in some if not FAULTS[kind].alone]
         once = [kind for kind in some if FAULTS[kind].ends]
-        once += self.moments.sample(slow, min(SLOW_A_LEG, len(slow)))
+        once += sorted(self.moments.sample(slow, len(slow)), key=lambda one: had.get(one, 0))[
+            :SLOW_A_LEG
+        ]
         while faults > 0 and (quick or once):
             for volley in self._parted([*quick, *once]):
                 if self.now_s() > self.length_s or faults <= 0:
@@ -156,7 +169,7 @@ class Leg:
             self._recovered(0, ends=False, limit_s=START_LIMIT_S)
             self._page = Page(self.directory / "history.sqlite")
             before = self._held()
-            for volley in volleys:
+            for volley in self._in_their_moments(volleys):
                 if not self.program.alive and self.program.told["finished"]:
                     break  # its streams are at their end
                 self._injected(volley, spread_s)
@@ -168,25 +181,51 @@ class Leg:
                 self._page.kill()
             self.kill_driver()
 
+    def _in_their_moments(self, volleys: Iterable[list[str]]) -> Iterator[list[str]]:
+        """Volleys in turn; one whose moment does not come waits until after the next."""
+        waiting: list[str] = []
+        for volley in volleys:
+            if FAULTS[volley[0]].moment is None:
+                yield volley
+            else:
+                waiting = volley
+            if waiting and self._comes(waiting[0], MOMENT_S):
+                yield waiting
+                waiting = []
+        if waiting:
+            came = self._comes(waiting[0], LAST_MOMENT_S)
+            yield waiting if came else [FAULTS[waiting[0]].otherwise]
+
+    def _comes(self, kind: str, limit_s: float) -> bool:
+        """Whether the run tells in time of what a fault is waiting for."""
+        moment = FAULTS[kind].moment
+        assert moment is not None
+        told, seen = self.program.told, self.program.told[moment]
+        with suppress(TimeoutError):
+            await_true(moment, lambda: told[moment] > seen, limit_s, 0.02)
+        self.met[f"{moment} missed" if told[moment] == seen else moment] += 1
+        return told[moment] > seen
+
     def _injected(self, volley: list[str], spread_s: float) -> None:
         with ThreadPoolExecutor(len(volley)) as together:
             own = [random.Random(self.moments.random()) for _ in volley]
             begun = [
-                together.submit(self._inject, kind, moments, moments.uniform(0.0, spread_s))
-                for kind, moments in zip(volley, own, strict=True)
+                together.submit(self._inject, kind, one, one.uniform(0.0, spread_s))
+                for kind, one in zip(volley, own, strict=True)
             ]
         for one in begun:
             one.result()
 
     def _inject(self, kind: str, moments: random.Random, after_s: float) -> None:
-        time.sleep(after_s)  # the random moment itself
         fault = FAULTS[kind]
+        if fault.moment is None:
+            time.sleep(after_s)  # the random moment itself
         fault.inject(self, moments)
         over_s, periods = time.monotonic(), self._periods()
         if kind.startswith("driver killed"):
             over_s = self._killed_s
         restarted = self._recovered(self.program.batches, fault.ends)
-        if kind in ("loop ended", "driver killed"):
+        if kind.startswith(("loop ended", "driver killed")):
             self._await_period(periods)
         if kind == "page killed":
             assert self._page is not None
@@ -354,8 +393,9 @@ class Leg:
         began_s = time.monotonic()
         self.start("local[2]", "once")
         await_true(
-            "a batch", lambda: bool(self.program.batches or not self.program.alive), FINISH_LIMIT_S
-        )
+            "batches", lambda: self.program.batches >= self._batches or not self.program.alive,
+            FINISH_LIMIT_S,
+        )  # fmt: skip
         took_s = time.monotonic() - began_s
         self.injected.append(Injected("driver killed", round(self.now_s(), 1), round(took_s, 2)))
         await_true("the end", lambda: not self.program.alive, FINISH_LIMIT_S)

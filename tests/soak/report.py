@@ -2,8 +2,8 @@
 
 import json
 import sys
-from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ import numpy as np
 from soak.faults import FAULTS
 
 Document = dict[str, Any]
+ASKED_S = (15.0, 30.0)  # of 99% of recoveries, and of all of them
 
 
 def table(legs: Iterable[Mapping[str, Any]]) -> list[Document]:
@@ -61,8 +62,27 @@ def as_text(rows: list[Document]) -> str:
     return "\n".join(lines)
 
 
+def summary(legs: Sequence[Mapping[str, Any]]) -> str:
+    """What the whole of it comes to, beside what was asked for."""
+    took_s = [fault["recovery_s"] for leg in legs for fault in leg["faults"]]
+    within = {limit_s: sum(one < limit_s for one in took_s) for limit_s in ASKED_S}
+    met = sum((Counter(leg["met"]) for leg in legs), Counter[str]())
+    minutes, rows = sum(leg["seconds"] for leg in legs) / 60, sum(leg["rows"] for leg in legs)
+    wrong = sum(bool(leg["wrong"]) for leg in legs)
+    lines = [
+        f"{len(took_s)} faults in {len(legs)} legs and {minutes:.0f} minutes; {rows:,} rows; "
+        f"{wrong} legs with something wrong",
+        "; ".join(
+            f"recovered within {limit_s:g} s: {count / max(1, len(took_s)):.1%}"
+            for limit_s, count in within.items()
+        ),
+        f"forms: {', '.join(sorted({leg['form'] for leg in legs}))}",
+    ]
+    if met:
+        lines.append("; ".join(f"{what}: {count}" for what, count in sorted(met.items())))
+    return "\n".join(lines)
+
+
 if __name__ == "__main__":  # files of `make soak`: the table of all their legs
     kept = [leg for file in sys.argv[1:] for leg in json.loads(Path(file).read_text())["legs"]]
-    print(as_markdown(table(kept)))
-    print(f"\n{len(kept)} legs; {sum(leg['rows'] for leg in kept):,} rows; forms: "
-          f"{', '.join(sorted({leg['form'] for leg in kept}))}")  # fmt: skip
+    print(as_markdown(table(kept)), summary(kept), sep="\n\n")

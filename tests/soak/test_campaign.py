@@ -4,16 +4,19 @@ import os
 import subprocess
 import sys
 import time
+from collections import Counter
 from pathlib import Path
 
 import pandas as pd
 import pytest
 
 from soak import forms, report, verify
+from soak.campaign import LEG_S, REST_S, length_of_leg
 from soak.faults import FAULTS
 from soak.leg import SLOW_A_LEG, Leg
 from soak.processes import INSIDE
 
+IN_A_MOVE = "driver killed in a move"
 FORMS_HERE = [form for form in forms.FORMS if form not in forms.WRITTEN]
 
 
@@ -36,6 +39,55 @@ def test_a_seed_gives_the_same_faults_and_every_kind_comes(tmp_path: Path, form:
     for volley in given:
         assert len(volley) == len(set(volley))
         assert len(volley) == 1 or not any(FAULTS[kind].alone for kind in volley)
+
+
+def test_kinds_that_were_had_least_often_come(tmp_path: Path) -> None:
+    had = Counter[str]()
+    for form in ["plain", "fused", "joined", "windowed"]:
+        leg = Leg(tmp_path, form, seed=5, length_s=1e4)
+        had.update(kind for volley in leg._volleys(60, None, had) for kind in volley)
+    slow = {kind for kind, fault in FAULTS.items() if fault.slow}
+    assert {had[kind] for kind in slow} == {1}
+
+
+class Telling:
+    """A run that tells of a move once it was asked for it some times."""
+
+    def __init__(self, after: int) -> None:
+        self.told, self._left = Counter[str](), after
+
+    def __call__(self, kind: str, limit_s: float) -> bool:
+        self._left -= 1
+        return self._left < 0
+
+
+@pytest.mark.parametrize(
+    ("after", "order"),
+    [
+        (0, ["slow disk", IN_A_MOVE, "page killed", "clock step"]),
+        (2, ["slow disk", "page killed", "clock step", IN_A_MOVE]),
+        (9, ["slow disk", "page killed", "clock step", "driver killed"]),
+    ],
+)
+def test_a_fault_waits_for_its_moment_while_others_come(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, after: int, order: list[str]
+) -> None:
+    leg = Leg(tmp_path, "plain", seed=5, length_s=1e4)
+    monkeypatch.setattr(leg, "_comes", Telling(after))
+    given = [["slow disk"], [IN_A_MOVE], ["page killed"], ["clock step"]]
+    assert [volley[0] for volley in leg._in_their_moments(given)] == order
+
+
+def test_each_form_has_its_turn_and_time_that_is_left_is_used() -> None:
+    left_s, lengths = 1800.0, list[float]()
+    while (length_s := length_of_leg(left_s, len(lengths), 10)) is not None:
+        lengths.append(length_s)
+        left_s -= length_s / 2 + REST_S  # quicker than it might be
+    assert len(lengths) > 12
+    assert min(lengths) >= 60.0
+    assert left_s > -60.0
+    assert length_of_leg(30.0, 0, 1) == 1.0  # however little there is
+    assert length_of_leg(60 * 1e9, 3, 10) == LEG_S
 
 
 def test_a_process_sees_its_clock_stepped_and_its_disk_slow(tmp_path: Path) -> None:
@@ -67,6 +119,15 @@ def test_the_table_has_a_row_for_each_kind_and_one_for_all() -> None:
     assert "| slow disk | each sync" in report.as_markdown(rows)
 
 
+def test_the_summary_says_how_many_recoveries_kept_what_was_asked() -> None:
+    faults = [{"kind": "slow disk", "recovery_s": took_s} for took_s in (1.0, 14.9, 15.0, 40.0)]
+    leg = {"form": "plain", "rows": 1000, "seconds": 60, "met": {"move": 1}, "wrong": []}
+    said = report.summary([{**leg, "faults": faults[:3]}, {**leg, "faults": faults[3:]}])
+    assert "4 faults in 2 legs and 2 minutes; 2,000 rows; 0 legs with something wrong" in said
+    assert "within 15 s: 50.0%; recovered within 30 s: 75.0%" in said
+    assert said.endswith("forms: plain\nmove: 2")
+
+
 def publish(folder: Path, batches: list[dict[str, list[object]]]) -> None:
     for number, columns in enumerate(batches):
         (folder / f"batch={number}").mkdir(parents=True)
@@ -74,7 +135,7 @@ def publish(folder: Path, batches: list[dict[str, list[object]]]) -> None:
 
 
 def test_what_came_twice_does_not_cancel_in_the_loop(tmp_path: Path) -> None:
-    wanted = sorted(verify.maximal_patterns(forms.TWEETS, 2_000, forms.THRESHOLD))
+    wanted = sorted(verify.maximal_patterns(forms.all_tweets(), 2_000, forms.THRESHOLD))
     right = {"itemset": wanted, "delta": [1] * len(wanted)}
     more = {"itemset": ["x", "x"], "delta": [1, -1]}
     publish(tmp_path / "right", [more, right])

@@ -65,7 +65,7 @@ def _loop(out: Path, count: int) -> Verdict:
         net[itemset] = net.get(itemset, 0) + delta
         if net[itemset] not in (0, 1):
             faults.append(f"{itemset} became maximal or ceased to be twice")
-    wanted = maximal_patterns(forms.TWEETS, count, forms.THRESHOLD)
+    wanted = maximal_patterns(forms.all_tweets(), count, forms.THRESHOLD)
     last = {itemset for itemset, value in net.items() if value}
     faults += [f"{len(wanted - last)} patterns lost"] if wanted - last else []
     faults += [f"{len(last - wanted)} patterns too many"] if last - wanted else []

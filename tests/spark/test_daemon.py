@@ -44,11 +44,11 @@ START = Path(without_copies.__code__.co_filename).with_name("python_start")
 ARCHIVE = Path(pyspark.__file__).parent / "python/lib/pyspark.zip"
 
 
-def said_by_a_process(code: str, *path: Path | str) -> str:
+def said_by_a_process(code: str, *path: Path | str, arguments: tuple[str, ...] = ()) -> str:
     """Of a Python process with so much first in its path."""
     searched = os.pathsep.join([*map(str, path), *sys.path])
     done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True,
+        [sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=True,
         env={**os.environ, "PYTHONPATH": searched},
     )  # fmt: skip
     assert done.stderr == ""
@@ -72,6 +72,26 @@ def test_a_process_of_a_source_imports_only_what_it_needs() -> None:
     sources = "penstock.spark.sources.reader, penstock.spark.sources.generator_source"
     code = f"import sys, {sources}; print(*({{'pandas', 'jsonschema'}} & sys.modules.keys()))"
     assert said_by_a_process(code).strip() == ""
+
+
+PLANNING = "pyspark.sql.worker.plan_data_source_read"
+SOURCE = "penstock.spark.sources.reader"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "imported"),
+    [
+        (("pyspark.daemon", PLANNING), [PLANNING, SOURCE]),
+        (("pyspark.daemon", "pyspark.worker"), []),  # that of tasks, which has a daemon of ours
+        (("pyspark.daemon", "pyspark.sql.worker.none"), []),
+        ((), []),
+    ],
+)
+def test_what_planning_asks_of_sources_is_imported_before_forking(
+    arguments: tuple[str, ...], imported: list[str]
+) -> None:
+    code = f"import sys; print(*[name for name in {[PLANNING, SOURCE]} if name in sys.modules])"
+    assert said_by_a_process(code, ARCHIVE, START, arguments=arguments).split() == imported
 
 
 @pytest.mark.spark

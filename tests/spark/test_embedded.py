@@ -109,7 +109,10 @@ def test_kill_9_of_the_program_ends_everything(
     program: Callable[..., tuple["subprocess.Popen[str]", str]],
 ) -> None:
     process, directory = program("session")
-    assert executors_of(directory), "an executor has to be there to be left behind"
+    executors = executors_of(directory)
+    assert executors, "an executor has to be there to be left behind"
+    for command_line in executors:  # what it unpacks would be left behind elsewhere
+        assert f"-Djava.io.tmpdir={directory}/" in command_line
     process.kill()
     until(lambda: not processes_of(directory))
     until(lambda: not Path(directory).exists())

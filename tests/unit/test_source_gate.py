@@ -150,6 +150,28 @@ def test_nothing_is_forgotten_whichever_call_finds_the_backend_away(
     assert {name: start for name, (start, _) in admitted.items()} == {"a": 0, "b": 0}
 
 
+def test_stream_that_joins_as_the_backend_goes_away_is_waited_for(
+    tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = World(tmp_path, clock)
+    world.shelf.rows = {"a": 5}
+    world.admit()
+    clock.now_s += 10.0
+    world.shelf.rows = {"a": 9}
+    assert world.admit() == {"a": (5, 9)}  # its rate is known now, and that of no other stream
+
+    def away(*_: object, **__: object) -> None:
+        raise Unavailable("the shelf is away.")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(world.shelf, "latest", away)
+        world.program.add("b")
+        assert world.admit() == {}
+    clock.now_s += 60.0
+    world.shelf.rows = {"a": 9, "b": 3}
+    assert world.admit() == {"b": (0, 3)}
+
+
 def test_backend_that_is_away_is_waited_for(tmp_path: Path, clock: Clock) -> None:
     world = World(tmp_path, clock)
     world.shelf.rows, world.shelf.away = {"a": 5}, True

@@ -155,7 +155,9 @@ def session_settings(
 ) -> Mapping[str, str]:
     """Settings of a session that uses a cluster of ours; see start_driver_jvm for the secret."""
     jar = class_archive.jar()
-    java = [launch.log_option(Path(state.directory)), class_archive.java_options()]
+    directory = Path(state.directory)
+    java = [launch.log_option(directory), *launch.scratch_option(directory)]
+    java.append(class_archive.java_options())
     return {
         "spark.master": state.master_url,
         "spark.authenticate": "true",
@@ -192,6 +194,7 @@ def start_driver_jvm(settings: Mapping[str, str]) -> None:
     # A driver that is for executors elsewhere has to listen where they can reach it.
     if settings.get("spark.driver.host") == "127.0.0.1":
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    os.environ.setdefault("SPARK_LAUNCHER_OPTS", launch.QUICK_LAUNCH)
     prepared = {"spark.driver.defaultJavaOptions": class_archive.java_options()}
     found = {**local_files.class_path(), **prepared, **settings}
     with _python_start():

@@ -20,6 +20,9 @@ START_LIMIT_S = 90.0
 STOP_LIMIT_S = 30.0
 SECRET = "spark.authenticate.secret"
 PAGE_FILTER = "org.apache.spark.ui.JWSFilter"
+# Spark's scripts start a JVM that does nothing but print the command of the one that is wanted.
+QUICK_LAUNCH = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+LONGEST_SCRATCH = 60  # of 107 for the path of a socket, whose name takes 42
 MB_PER_SLOT = 1024  # offered, not reserved: what is used is up to spark.executor.memory
 
 _LOG_SETTINGS = """\
@@ -121,6 +124,7 @@ def environment(directory: Path) -> dict[str, str]:
         "SPARK_LOCAL_DIRS": str(directory / "local"),
         "SPARK_LOCAL_IP": "127.0.0.1",
         "SPARK_DAEMON_MEMORY": "512m",
+        "SPARK_LAUNCHER_OPTS": QUICK_LAUNCH,
         # The directory is named on the command line so that the processes can be told apart.
         "SPARK_DAEMON_JAVA_OPTS": " ".join([
             "-XX:+UseSerialGC -XX:TieredStopAtLevel=1", f'"-Dpenstock.cluster={directory}"',
@@ -133,6 +137,16 @@ def environment(directory: Path) -> dict[str, str]:
 def log_option(directory: Path) -> str:
     """What makes a JVM of the cluster log as the others do."""
     return f'"-Dlog4j2.configurationFile={directory}/conf/log4j2.properties"'
+
+
+def scratch_option(directory: Path) -> list[str]:
+    """What makes a JVM unpack its libraries where they go with the cluster.
+
+    One that is killed leaves them: 15 MB of RocksDB. Its sockets are beside them, and their whole
+    path has to be short.
+    """
+    scratch = directory / "local"
+    return [f'"-Djava.io.tmpdir={scratch}"'] if len(str(scratch)) <= LONGEST_SCRATCH else []
 
 
 def supervisor_command(directory: Path, state: Path, slots: int, memory_mb: int) -> list[str]:

@@ -54,6 +54,10 @@ class _Ended(Exception):
     """Someone wants the cluster to end, or it fell over."""
 
 
+class _Orphaned(_Ended):
+    """Nobody uses the cluster any more, nor waits for anything it could still do."""
+
+
 def process_started(pid: int) -> int | None:
     """Start time of a live process in clock ticks since boot; None when there is none."""
     try:
@@ -102,19 +106,20 @@ class Supervisor:
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
         _prctl(_PR_SET_CHILD_SUBREAPER, 1)
-        started = False
+        started, at_once = False, False
         try:
             self._start()
             started = True
             while True:
                 self._watch(_POLL_S * 5)
         except _Ended as reason:
+            at_once = isinstance(reason, _Orphaned)
             if not started:
                 self._publish(failure=str(reason))
             return 0 if started else 1
         finally:
             signal.signal(signal.SIGTERM, signal.SIG_IGN)
-            self._end_all()
+            self._end_all(at_once)
             if started:  # otherwise whoever asked for the cluster may want to see the logs
                 self._state_path.unlink(missing_ok=True)
                 shutil.rmtree(self._directory, ignore_errors=True)
@@ -174,7 +179,7 @@ class Supervisor:
             readable, _, _ = select.select([0], [], [], timeout_s)
             # A fork of the parent may hold the pipe open after it, so its pid is watched as well.
             if (readable and not os.read(0, 1)) or os.getppid() != self._parent:
-                raise _Ended("The program that started the cluster is gone.")
+                raise _Orphaned("The program that started the cluster is gone.")
         self._reap()
         for name, pid in self._children.items():
             if pid in self._gone:
@@ -184,14 +189,15 @@ class Supervisor:
                 )
         self._gone.clear()  # executors that came to us and ended; a pid may be used again
 
-    def _end_all(self) -> None:
-        for name in ("worker", "master"):  # the worker's own shutdown ends its executors
+    def _end_all(self, at_once: bool) -> None:
+        """By signals; `at_once` leaves nobody time, as whoever starts again would wait for that."""
+        for name in () if at_once else ("worker", "master"):  # a worker ends its executors
             pid = self._children.get(name)
             if pid is not None and pid not in self._gone:
                 _signal(pid, signal.SIGTERM)
                 self._until_gone({pid}, _GRACE_S)
         while left := _children_of(os.getpid()):
-            for pid in left:
+            for pid in left | _below(left):
                 _signal(pid, signal.SIGKILL)
             self._until_gone(left, _GRACE_S)
 
@@ -236,13 +242,26 @@ def _signal(pid: int, number: signal.Signals) -> None:
 
 def _children_of(parent: int) -> set[int]:
     """Pids of a process's children, dead ones not counted (empty where there is no /proc)."""
-    children = set()
+    return {pid for pid, above in _parents().items() if above == parent}
+
+
+def _below(above: set[int]) -> set[int]:
+    """Pids of all that processes have started, and those in turn."""
+    parents, found = _parents(), set(above)
+    while more := {pid for pid, parent in parents.items() if parent in found} - found:
+        found |= more
+    return found - above
+
+
+def _parents() -> dict[int, int]:
+    """The parent of each process that lives."""
+    parents = {}
     for entry in Path("/proc").glob("[0-9]*/stat"):
         with contextlib.suppress(OSError, IndexError):
             fields = entry.read_text(encoding="ascii", errors="replace").rpartition(")")[2].split()
-            if int(fields[1]) == parent and fields[0] not in "ZX":
-                children.add(int(entry.parent.name))
-    return children
+            if fields[0] not in "ZX":
+                parents[int(entry.parent.name)] = int(fields[1])
+    return parents
 
 
 def main() -> int:

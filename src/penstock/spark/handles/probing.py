@@ -114,7 +114,7 @@ PROBES: Mapping[Family, Probe] = {
             queries.checkpoint_of,
             queries.last_batch,
             queries.trigger_interval_s,
-            queries.failure_cause,
+            queries.failure_causes,
             queries.follow_progress,
         ),
     ),

@@ -34,16 +34,16 @@ def trigger_interval_s(query: StreamingQuery) -> float:
         return float(trigger.intervalMs()) / 1e3
 
 
-def failure_cause(query: StreamingQuery) -> str | None:
-    """Class and message of what ended a query, from the innermost cause; None if nothing did."""
+def failure_causes(query: StreamingQuery) -> list[str]:
+    """Class and message of what ended a query and of what caused that; none if nothing did."""
     with asking("say why a query ended"):
         found = query._jsq.exception()
-        if found.isEmpty():
-            return None
-        cause = found.get()
-        while cause.getCause() is not None:
+        cause = None if found.isEmpty() else found.get()
+        said = []
+        while cause is not None:
+            said.append(f"{cause.getClass().getName()}: {cause.getMessage()}")
             cause = cause.getCause()
-        return f"{cause.getClass().getName()}: {cause.getMessage()}"
+        return said
 
 
 def follow_progress(spark: SparkSession, heard: Callable[[str], None]) -> Callable[[], None]:

@@ -22,6 +22,7 @@ from penstock.spark import handles
 from penstock.spark.checkpoint.layout import Checkpoint
 from penstock.spark.checkpoint.operators import operators_record
 from penstock.spark.checkpoint.plan_agreement import agree_on_plan, identity, recorded_plan
+from penstock.spark.checkpoint.room import has_room
 from penstock.spark.compile.builder import BuiltQuery, BuiltTopology, build
 from penstock.spark.compile.fused import PlanChoice, ShapeGuard, possible_part, relaxed
 from penstock.spark.compile.inspection import Reading
@@ -104,7 +105,9 @@ class RunningTopology:
         self.pool: str | None = None  # of the scheduler, where others share the session
         self._reports: Reports | None = None
         self._unfollow: Callable[[], None] = lambda: None
-        self._restarts = QueryRestarts(lambda: self.queries, self._restart)
+        self._restarts = QueryRestarts(
+            lambda: self.queries, self._restart, lambda: has_room(self._checkpoint.directory)
+        )
         self.when_built: list[Callable[[BuiltTopology], None]] = []  # may refuse; nothing runs yet
         self.after_restart: list[Callable[[int], None]] = []  # called with the query's place
         self.before_batch: list[Callable[[str, int], None]] = []  # called by the query's thread
@@ -297,6 +300,7 @@ class RunningTopology:
         with self._ending:
             if self._reports is None:
                 return False
+            self._writers[place].failure = None  # what ends it next is another one
             self.queries[place] = self._start_query(self.built.queries[place], self._writers[place])
         for look in self.after_restart:
             look(place)

@@ -63,8 +63,9 @@ class StreamRates:
         return self._rates[rows]
 
     def newest(self, rows: Ints) -> Floats:
-        """Rates of streams in the last period; NaN where unknown."""
-        if not self.measured:
-            return np.full(len(rows), np.nan)
-        newest: Floats = self._rates[rows, -1]
+        """Rates of streams in the last period; NaN where unknown, as for one never looked at."""
+        newest = np.full(len(rows), np.nan)
+        if self.measured:
+            known = rows < len(self._rates)
+            newest[known] = self._rates[rows[known], -1]
         return newest

@@ -3,6 +3,9 @@
 Spark puts archives of its Python files first in the path. What is imported from there is compiled
 anew in each process: half a second of a core for each source of each query, before it has read a
 row. Python imports this at its start, as its folder is on the PYTHONPATH of the JVM.
+
+What a query's plan asks of its sources is asked in processes that one of these forks. It imports
+what they need once, before it forks, and not each of them by itself.
 """
 
 import sys
@@ -20,3 +23,8 @@ try:
     import_module("sitecustomize")  # whoever else has one
 except ModuleNotFoundError:
     sys.modules["sitecustomize"] = _ours
+_forks, _what = (["", "", *sys.orig_argv])[-2:]
+if _forks == "pyspark.daemon" and _what.startswith("pyspark.sql.worker."):
+    with suppress(ImportError):
+        for _name in (_what, "penstock.spark.sources.reader", "penstock.spark.channels.source"):
+            import_module(_name)

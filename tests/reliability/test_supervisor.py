@@ -1,0 +1,94 @@
+"""How a cluster ends, with scripts in the place of master and worker."""
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from penstock.spark.cluster import launch, supervisor
+from penstock.spark.cluster.supervisor import ClusterState, process_started
+
+LIMIT_S = 120.0
+# Each has a child, notes it when it is asked to end, and does not end.
+SPARK_CLASS = """#!/bin/bash
+trap 'touch "{noted}/asked"' TERM
+sleep 3600 &
+echo "$!" > "{noted}/child-of-$1"
+case "$1" in
+*Master)
+    echo "Bound MasterWebUI to 127.0.0.1, and started at http://127.0.0.1:1"
+    echo "Starting Spark master at spark://127.0.0.1:7" ;;
+*Worker) echo "Successfully registered with master" ;;
+esac
+while true; do wait; done
+"""
+
+
+class Cluster:
+    """A supervisor and what it started."""
+
+    def __init__(self, room: Path) -> None:
+        self.directory, self.noted = room / "cluster", room
+        for folder in (self.directory / "logs", self.directory / "conf", room / "home/bin"):
+            folder.mkdir(parents=True)
+        script = room / "home/bin/spark-class"
+        script.write_text(SPARK_CLASS.format(noted=room))
+        script.chmod(0o700)
+        self.state = self.directory / "state.json"
+        self.process = subprocess.Popen(
+            [sys.executable, "-I", str(supervisor.__file__), "--directory", str(self.directory),
+             "--spark-home", str(room / "home"), "--slots", "1", "--memory-mb", "512",
+             "--state", str(self.state)],
+            stdin=subprocess.PIPE,
+        )  # fmt: skip
+
+    def up(self) -> ClusterState:
+        return launch.await_state(
+            self.state, LIMIT_S, lambda: self.process.poll() is None, self.directory / "none"
+        )
+
+    def pids(self) -> list[int]:
+        """Of master and worker's children."""
+        return [int(file.read_text()) for file in self.noted.glob("child-of-*")]
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[Cluster]:
+    made = Cluster(tmp_path)
+    yield made
+    made.process.kill()
+    made.process.communicate()
+    for pid in made.pids():
+        if process_started(pid) is not None:
+            os.kill(pid, 9)
+
+
+def until(holds: Callable[[], bool]) -> None:
+    deadline_s = time.monotonic() + LIMIT_S
+    while not holds():
+        assert time.monotonic() < deadline_s
+        time.sleep(0.02)
+
+
+def test_a_program_that_is_gone_takes_all_of_its_cluster_along_at_once(cluster: Cluster) -> None:
+    assert cluster.up().master_url == "spark://127.0.0.1:7"
+    until(lambda: len(cluster.pids()) == 2)
+    assert cluster.process.stdin is not None
+    cluster.process.stdin.close()
+    assert cluster.process.wait(LIMIT_S) == 0
+    assert [pid for pid in cluster.pids() if process_started(pid) is not None] == []
+    assert not (cluster.noted / "asked").exists(), "nobody waits for what they would still do"
+    assert not cluster.directory.exists()
+
+
+def test_a_cluster_that_is_to_end_is_asked_first(cluster: Cluster) -> None:
+    cluster.up()
+    until(lambda: len(cluster.pids()) == 2)
+    cluster.process.terminate()
+    cluster.process.wait(LIMIT_S)
+    assert (cluster.noted / "asked").exists()
+    assert [pid for pid in cluster.pids() if process_started(pid) is not None] == []
