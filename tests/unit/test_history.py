@@ -90,6 +90,7 @@ def test_another_form_of_the_history_is_refused(tmp_path: Path) -> None:
 FORM_4 = """
 ALTER TABLE penstock_room_decisions DROP COLUMN plan;
 ALTER TABLE penstock_observations DROP COLUMN rate_age_s;
+ALTER TABLE penstock_observations DROP COLUMN part_of_cluster;
 UPDATE penstock_history SET version = 4;
 """
 OLD_PROPOSAL = RoomDecision(5.0, "fusion", "plan proposal", "fuse a + b by (k)", {"x": 0.5})

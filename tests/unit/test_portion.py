@@ -58,3 +58,15 @@ def test_idle_processors_of_others_may_be_used_unless_a_community_has_a_most() -
     assert (shared.usable("a", 1), shared.usable("b", 1)) == (8, 1)
     shared.leave("a")
     assert shared.usable("a", 1) == 1
+
+
+def test_in_a_shortage_what_is_left_goes_by_what_is_expected_and_not_by_what_is_feared() -> None:
+    """Both promises are kept with four; one fears a load five times as high as it expects."""
+    shared = SharedCluster(12)
+    tight = {k: 20.0 / k for k in range(1, 13)}
+    calm = {k: 8.0 / k for k in range(1, 13)}
+    shared.join("fearful", Limits(1, 12, 5.0), wanted=12, expected_s=calm)
+    shared.join("busy", Limits(1, 12, 5.0), wanted=8, expected_s=tight)
+    given = shared.settle().plan.processors
+    assert given == {"fearful": 4, "busy": 8}  # 7 and 5 where what is wanted decided
+    assert shared.settle().plan.processors == given

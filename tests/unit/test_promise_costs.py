@@ -85,8 +85,13 @@ def test_what_waits_is_worked_off_where_nothing_arrived_since_a_batch_was_measur
     costs = learn_costs([stopped], 0.0)
     assert costs is not None
     assert costs.row_s == pytest.approx(ROW_S)
-    between = replace(stopped, batches=None, latency=None)
+    idle = (replace(stopped.components[0], busy_s=0.0),)
+    between = replace(stopped, batches=None, latency=None, components=idle)
     window = (stopped, *(replace(between, at_s=2.0 * at) for at in range(1, 5)))
+    early = replace(stopped, batches=None, latency=None, at_s=-2.0)
+    apart = learn_costs([early, replace(stopped, components=idle)], 0.0)
+    assert apart is not None, "work may be seen a period before the rows it was done for"
+    assert apart.row_s == pytest.approx(ROW_S)
     decision = Promise().decide(ScalingContext(window, ScalingPlan({}, 1), Limits(1, 3, 10.0)))
     assert decision.plan.processors > 1
 

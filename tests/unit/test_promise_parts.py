@@ -368,7 +368,7 @@ def test_the_level_of_the_load_follows_how_many_were_late() -> None:
     assert planned_level([], 0.99) == pytest.approx(0.99)
     assert planned_level(served(1.0, 6), 0.99) == pytest.approx(0.99, abs=0.005)
     assert planned_level(served(1.0, 60), 0.99) > 0.95
-    assert planned_level(served(1.0, 9000), 0.99) == pytest.approx(0.7, abs=0.02)
+    assert planned_level(served(1.0, 20_000), 0.99) == pytest.approx(0.7, abs=0.02)
     assert planned_level(served(0.99, 2000), 0.99) == pytest.approx(0.99)
     assert planned_level(served(0.9, 2000), 0.99) == pytest.approx(0.995)
     assert planned_level(served(1.0, 2000), 0.8) == 0.5
@@ -478,3 +478,19 @@ def test_one_of_few_executors_that_is_not_needed_goes_and_one_of_many_stays(
 
     needed = decided(200, act_price=0.0)
     assert (decided(needed + 1) == needed) is goes
+
+
+def test_what_is_behind_is_load_that_a_shared_cluster_is_asked_for() -> None:
+    """100 rows/s and 3,000 that wait: two processors keep up with the first alone."""
+    calm = tuple(seen(2, 0.01, 5.0 * at) for at in range(30))
+    late = (*calm[:-1], replace(calm[-1], backlog_rows=3000.0))
+    limits, price = Limits(1, 8, 5.0), ActPrice(15.0)
+    expected = [
+        Promise()
+        .decide(ScalingContext(window, ScalingPlan({"a": 2}, 2), limits, act_price=price))
+        .expected_s
+        for window in (calm, late)
+    ]
+    assert expected[0][2] < 5.0
+    assert expected[1][2] == math.inf
+    assert expected[1][4] < 5.0

@@ -50,3 +50,43 @@ def test_a_trend_lasts_as_long_again_as_it_was_looked_at() -> None:
 def test_a_step_is_no_trend_whatever_its_height(step: float) -> None:
     series = np.where(np.arange(40) < 20, 100.0, 100.0 + step)
     assert Trend(5).paths(series, np.array([1, 4]))[:, 1].tolist() == series.tolist()
+
+
+RISES = [[300.0], [200, 300], [140, 220, 300], [130, 190, 250, 300]]
+
+
+@pytest.mark.parametrize("rise", RISES)
+@pytest.mark.parametrize("before", [60, 300])
+def test_what_has_just_come_is_expected_to_stay_before_any_forecast_of_it_is_over(
+    rise: list[float], before: int
+) -> None:
+    """After a long calm the mean had the best record; by it, 105 were expected for 20 s."""
+    rates = np.concatenate([np.full(before, 100.0), rise, np.full(8, 300.0)])
+    series = rates + np.random.default_rng(1).normal(0.0, 4.0, len(rates))
+    for now in range(before, len(series)):
+        ahead = load_ahead(series[: now + 1], STEPS, 0.9, USUAL_FORECASTERS, 4)
+        assert ahead.expected_per_s[3] > 0.9 * series[now]
+        assert ahead.upper_per_s(0.9)[:4].max() < 600
+
+
+def test_a_rise_that_is_over_is_no_trend_any_more() -> None:
+    rises = np.array([100.0, 100, 160, 240, 300, 300, 300])
+    assert Trend(5).paths(rises, np.array([4]))[-1] == pytest.approx([300])
+    assert Trend(5).paths(rises[:-2], np.array([1]))[-1] == pytest.approx([360])
+
+
+def test_only_a_load_far_above_all_that_forecasters_knew_of_is_a_surprise() -> None:
+    def surprised(*newest: float) -> bool:
+        calm = 100 + np.random.default_rng(2).normal(0.0, 4.0, 40)
+        series = np.concatenate([calm, newest])
+        return load_ahead(series, STEPS, 0.9, USUAL_FORECASTERS, 4).surprised
+
+    assert not surprised()
+    assert not surprised(110.0)
+    assert surprised(160.0)
+    assert not surprised(160.0, 160.0)  # it stays as it is, which one of them said
+    assert not surprised(20.0)
+    nearly_still = np.concatenate([100 + 0.5 * (np.arange(40) % 2), [103.0]])
+    first_of_all = np.concatenate([np.zeros(40), [150.0]])  # of a load nothing was known before
+    for series in (nearly_still, first_of_all):
+        assert not load_ahead(series, STEPS, 0.9, USUAL_FORECASTERS, 4).surprised

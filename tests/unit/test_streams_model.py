@@ -65,4 +65,4 @@ def test_a_backend_of_ones_own_is_named_by_where_it_is() -> None:
 def test_a_source_that_is_refused_names_the_page_that_helps() -> None:
     with pytest.raises(InvalidInput) as refused:
         Streams()
-    assert notes_of(refused.value) == ("See docs/source.md.",)
+    assert notes_of(refused.value) == ("See penstock docs source.",)

@@ -17,7 +17,7 @@ from penstock.control.ports import Actuator, Measurer
 from penstock.control.step import Step
 from penstock.model.decision import Decision, Limits
 from penstock.model.observation import BatchObservation, Observation
-from penstock.sharing.arbiter import Cluster
+from penstock.sharing.arbiter import MARGIN, Cluster
 from penstock.sharing.claims import Claims, Division
 from penstock.sharing.quotas import Quota, divide_by_quotas
 
@@ -221,15 +221,13 @@ class SharedCluster:
         )
 
     def _topped_up(self, given: dict[str, int]) -> dict[str, int]:
-        """What no promise needs: for those that had it, then for who misses the largest part."""
+        """What no promise needs, one by one for whose promise is nearest to its bound at the
+        expected load; promises that are missed anyway come last.
+
+        What one wants is for a load that may come: by that, who foresees least would have most.
+        """
         members = self._members
-        spare = self.processors - sum(given.values())
-        for name, member in members.items():
-            wanted = min(member.granted, member.wanted)
-            while spare > 0 and given[name] < wanted and self._has_room(name, given):
-                given[name] += 1
-                spare -= 1
-        for _ in range(spare):
+        for _ in range(self.processors - sum(given.values())):
             short = [
                 name
                 for name in given
@@ -237,8 +235,18 @@ class SharedCluster:
             ]
             if not short:
                 break
-            given[min(short, key=lambda name: given[name] / members[name].wanted)] += 1
+            given[max(short, key=lambda name: self._pressed(name, given[name]))] += 1
         return given
+
+    def _pressed(self, name: str, processors: int) -> tuple[bool, float, float]:
+        """Whether its promise can be kept with so many, and how late it is expected to be.
+
+        A little more where it had more before. Who is late already would be late with one more too.
+        """
+        member = self._members[name]
+        held = 1 + MARGIN * (processors < member.granted)
+        lateness = member.curve(processors)[-1] / member.limits.max_latency_s
+        return lateness <= 1, held * lateness, held * member.wanted / max(processors, 1)
 
     def _has_room(self, name: str, given: Mapping[str, int]) -> bool:
         """Whether its community may have another processor."""

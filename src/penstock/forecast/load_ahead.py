@@ -10,16 +10,20 @@ second, too little would be kept ready at high loads.
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from penstock.forecast.paths import PathForecaster
+from penstock.forecast.paths import PathForecaster, Trend
 from penstock.model.observation import Floats
 
 HALF_LIFE = 480  # steps after which an error weighs half
 FEW = 12  # errors; with fewer the width is partly a guess
 FIRST_WIDTH = 0.3  # of the rate: the guess, before any error is known
+_LEAST_KNOWN = 4  # errors, before any other is far above them
+_FAR = 2.0  # times the largest error so far: what a forecaster did not know of
+_LEAST_RISE = 0.1  # of what is expected: less is nothing to be surprised by
+_RISES = Trend(2, newest=1)  # where all forecasters are refuted
 _GUESS_STEPS = 4  # after which the guess is no wider
 
 
@@ -29,6 +33,7 @@ class LoadAhead:
 
     forecaster: str
     recurs: bool  # whether that one knows when a load will come again
+    surprised: bool  # whether the present is far above what any forecaster knew of
     steps: tuple[int, ...]
     expected_per_s: Floats
     _errors: Floats  # (moments, near steps), over `_spread`; NaN where a step is yet to come
@@ -57,15 +62,25 @@ def load_ahead(
     then = np.arange(len(series) - 1)[:, None] + np.array(near)
     came = np.where(then < len(series), series[np.minimum(then, len(series) - 1)], np.nan)
     found: tuple[float, LoadAhead] | None = None
+    surprised = True
     for forecaster in forecasters:
         paths = forecaster.paths(series, np.array(steps))
         if not np.isfinite(paths[-1]).all():
             continue  # it has nothing to say now
         record, spread = _record(series, paths, came, forecaster, steps)
+        if _refuted(record, judged_at):
+            continue
         loss = _loss(record, level, spread) / forecaster.trust
+        surprised = False
         if found is None or loss < found[0]:
             found = loss, record
-    assert found is not None, "one forecaster at least must always expect something"
+    if surprised:  # by a step or by a ramp: nobody knows yet, so it may rise on for two periods
+        record, _ = _record(series, _RISES.paths(series, np.array(steps)), came, _RISES, steps)
+        # What it rises by is in what is expected already, so not in the errors once more.
+        old = slice(0, max(0, len(record._errors) - judged_at))
+        errors, weights = record._errors[old], record._weights[old]
+        return replace(record, surprised=True, _errors=errors, _weights=weights)
+    assert found is not None
     return found[1]
 
 
@@ -83,7 +98,7 @@ def _record(
     part = FIRST_WIDTH * np.minimum(1.0, np.sqrt(np.array(steps[:near]) / _GUESS_STEPS))
     now = np.sqrt(np.maximum(paths[-1], floor))
     return LoadAhead(
-        by.name, by.recurs, steps, paths[-1], errors, weights, now, part * now[:near]
+        by.name, by.recurs, False, steps, paths[-1], errors, weights, now, part * now[:near]
     ), spread
 
 
@@ -96,6 +111,22 @@ def _width(errors: Floats, weights: Floats, level: float, guess: Floats) -> Floa
     doubt = FEW / (FEW + counts)
     width: Floats = known + doubt * np.maximum(0.0, guess - known)
     return width
+
+
+def _refuted(record: LoadAhead, judged_at: int) -> bool:
+    """Whether what came just now is far above anything that its errors knew of.
+
+    Its loss tells so only once the step it is judged at has come. Until then, one that expects a
+    load to go back to what it was would be believed, whatever there is now.
+    """
+    errors = record._errors[:, 0]
+    before = errors[:-judged_at]
+    if np.isfinite(before).sum() < _LEAST_KNOWN or not np.isfinite(errors[-1]):
+        return False
+    largest = float(np.nanmax(np.abs(before)))
+    if largest == 0:
+        return False  # before any load came, nothing was known
+    return bool(errors[-1] > max(_FAR * largest, _LEAST_RISE * float(record._spread[0])))
 
 
 def _loss(record: LoadAhead, level: float, spread: Floats) -> float:

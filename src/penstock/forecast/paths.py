@@ -62,12 +62,15 @@ class LastValue:
 class Trend:
     """On as in most of the last `changes`, for as long again.
 
-        forecast of step h = now + d min(h, changes),   d = median of the last changes
+        forecast of step h = now + d min(h, changes)
+        d = median of the last changes, no steeper than the steepest of the `newest`
 
-    One step of the load is one change among several, so no trend, however high it is.
+    One step of the load is one change among several, so no trend, however high it is; and a rise
+    over a few periods that is over is none any more.
     """
 
     changes: int
+    newest: int = 2
 
     recurs: ClassVar[bool] = False
     trust: ClassVar[float] = 1.0
@@ -79,7 +82,13 @@ class Trend:
     def paths(self, series: Floats, steps: Ints) -> Floats:
         """The value of each moment and its trend, never below zero; before the first, no change."""
         changes = np.concatenate([np.zeros(self.changes), np.diff(series)])
-        trend: Floats = np.median(sliding_window_view(changes, self.changes), axis=1)
+        looked_at = sliding_window_view(changes, self.changes)
+        newest = looked_at[:, -self.newest :]
+        trend: Floats = np.clip(
+            np.median(looked_at, axis=1),
+            np.minimum(0.0, newest.min(axis=1)),
+            np.maximum(0.0, newest.max(axis=1)),
+        )
         ahead = np.minimum(steps, self.changes)
         expected: Floats = np.maximum(0.0, series[:, None] + trend[:, None] * ahead)
         return expected

@@ -75,6 +75,13 @@ class Promise:
                 context, f"no scale-in while not measured: {', '.join(gaps)}",
                 infeasible=needs.infeasible,
             )  # fmt: skip
+        if plan.processors < context.current.processors and inputs.ahead.surprised:
+            return hold(
+                context,
+                f"no scale-in: {inputs.rate_per_s:.4g} rows/s are far above what was expected, "
+                "and nobody knows yet how far the load rises",
+                infeasible=needs.infeasible,
+            )
         numbers = self._numbers(context, inputs, needs, plan)
         because = self._because(context, inputs, needs, numbers)
         line = change("processors", context.current.processors, plan.processors, because)

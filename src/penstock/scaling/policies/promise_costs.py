@@ -84,14 +84,12 @@ def row_cost_s(window: Sequence[Observation], own_s: float, contention: float) -
 def _batch_row_cost_s(window: Sequence[Observation]) -> float:
     """The same by the rows of batches that ended: also where nothing has arrived since the first.
 
-    What waits then has to be worked off, however little arrives.
+    What waits then has to be worked off, however little arrives. The work of a batch may be seen in
+    the period before the one in which its rows are.
     """
-    rows = work_s = 0.0
-    for one in window:
-        if one.batches is not None and one.batches.count * one.batches.mean_rows > 0:
-            rows += one.batches.count * one.batches.mean_rows
-            work_s += sum(component.busy_s for component in one.components)
-    return work_s / rows if rows and work_s > 0 else math.nan
+    rows = sum(one.batches.count * one.batches.mean_rows for one in window if one.batches)
+    work_s = sum(part.busy_s for one in window for part in one.components if part.busy_s > 0)
+    return work_s / rows if rows > 0 and work_s > 0 else math.nan
 
 
 def _stretch(window: Sequence[Observation]) -> float:

@@ -19,6 +19,7 @@ from penstock.scaling.policies.promise_costs import learn_costs
 _RECENT = 60  # observations that say how long periods are
 _MOST_MISSED = 30.0  # loads above what was planned for, over results that may be late
 _LEAST_LEVEL = 0.5
+_PRIOR = 2 * HALF_LIFE  # periods of just as many late as may be, before the first
 _CLOCK = 0.1  # of a period, by which what is seen once a period may be off
 
 
@@ -115,7 +116,7 @@ def planned_level(window: Sequence[Observation], share: float) -> float:
     late = np.array([1 - one.in_time_share for one in seen])
     # As if so many periods had been just as late as they may be: a few in time prove nothing, and
     # a level that falls sooner than errors are forgotten takes the only rise so far for chance.
-    before = HALF_LIFE * float(rows.mean()) if seen else 1.0
+    before = _PRIOR * float(rows.mean()) if seen else 1.0
     late_share = (float((rows * late).sum()) + before * allowed) / (float(rows.sum()) + before)
     spare = max(-1.0, 1 - late_share / allowed)
     factor = 1 + (_MOST_MISSED - 1) * spare if spare >= 0 else 1 / (1 - spare)

@@ -47,8 +47,13 @@ class Needs:
         return float(self._worst_s[near])
 
     def steady_s(self, inputs: PromiseInputs) -> dict[int, float]:
-        """The same for each number of processors, were the load to stay as it is expected."""
+        """The same for each number of processors, were the load to stay as it is expected.
+
+        What is behind is load too: it is to be worked off while a new executor would start.
+        """
         rate_per_s = inputs.ahead.expected_per_s[: inputs.lead].max(keepdims=True)
+        if inputs.behind:
+            rate_per_s = rate_per_s + inputs.waiting_rows / inputs.start_up_s
         worst_s = steady_worst_s(inputs.work, rate_per_s, self._processors)
         numbers = self._processors.astype(np.int64)
         return dict(zip(numbers.tolist(), worst_s.tolist(), strict=True))
