@@ -50,7 +50,7 @@ test-kubernetes: $(STAMP) $(PREPARED) ## The trial on a real control plane of Ku
 	PENSTOCK_KUBERNETES="$$(scripts/kubernetes-control-plane.sh || true)" $(BIN)/pytest -s tests/kubernetes $(ARGS)
 
 soak: $(STAMP) $(PREPARED) ## Faults at random for MINUTES (30) or so many FAULTS, compared after each leg; SEED=n to repeat or go on
-	@PENSTOCK_KAFKA_JARS="$$(ls -d $${XDG_CACHE_HOME:-$$HOME/.cache}/penstock/kafka-* 2>/dev/null | tail -1)" \
+	@PENSTOCK_KAFKA_JARS="$$(scripts/kafka-jars.sh $(BIN)/python || true)" \
 		PYTHONPATH="tests:.:$${PYTHONPATH:-}" $(BIN)/python -m soak.campaign $(if $(FAULTS),--faults $(FAULTS)) \
 		$(if $(MINUTES)$(FAULTS),$(if $(MINUTES),--minutes $(MINUTES)),--minutes 30) $(if $(SEED),--seed $(SEED)) \
 		$(if $(FORMS),--forms "$(FORMS)") $(if $(KINDS),--kinds "$(KINDS)") $(ARGS)
@@ -86,7 +86,7 @@ docs: $(STAMP) ## Make the pages that are made from code
 	$(BIN)/python scripts/licences.py
 	$(BIN)/python scripts/reference.py
 
-readme-figures: $(STAMP) ## Renew README's figures and pictures by runs of this version (40 minutes; PARTS="demo elastic")
+readme-figures: $(STAMP) ## Renew README's figures and pictures by runs of this version (30 minutes; PARTS="demo elastic flink" for some)
 	$(BIN)/python -m scripts.readme_figures $(PARTS)
 
 site: ## Build docs/ as a site, in an environment of its own; dead links fail

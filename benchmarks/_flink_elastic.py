@@ -59,11 +59,7 @@ class OnFlink:
 def run(python: str, folder: Path) -> Iterator[dict[str, Any]]:
     """Share in time and slot-seconds, Flink's as baseline."""
     whole = course(LOAD)
-    found = {}
-    for way in WAYS:
-        _say(f"{way}: about {whole.profile.duration_s + AFTER_S + 30:.0f} s ...")
-        found[way] = _on_flink(python, folder / way, whole, reactive=way == "reactive")
-        _say(f"{way}: {found[way]}")
+    found = on_flink(python, folder)
     _say(f"{OURS}: about {whole.profile.duration_s + AFTER_S + 30:.0f} s ...")
     ours = measure(OURS, whole, folder / "ours")
     _say(f"{OURS}: {ours}")
@@ -85,6 +81,16 @@ def run(python: str, folder: Path) -> Iterator[dict[str, Any]]:
             "ours": round(load.executor_s * SLOTS, 1), "unit": "slot-seconds",
             "ratio": round(one.slot_s / (load.executor_s * SLOTS), 3), "conditions": conditions,
         }  # fmt: skip
+
+
+def on_flink(python: str, folder: Path) -> dict[str, OnFlink]:
+    """What each way came to, with nothing of Spark beside it."""
+    whole, found = course(LOAD), dict[str, OnFlink]()
+    for way in WAYS:
+        _say(f"{way}: about {whole.profile.duration_s + AFTER_S + 30:.0f} s ...")
+        found[way] = _on_flink(python, folder / way, whole, reactive=way == "reactive")
+        _say(f"{way}: {found[way]}")
+    return found
 
 
 def _on_flink(python: str, folder: Path, whole: Course, reactive: bool) -> OnFlink:

@@ -31,12 +31,12 @@ def run() -> Iterator[dict[str, Any]]:
 
 
 def _against_the_plain_loop(per_lane: int) -> Iterator[dict[str, Any]]:
-    small = _problem(PLAIN_STREAMS, min(per_lane, PLAIN_STREAMS // 10), seed=0)
+    small = problem_of(PLAIN_STREAMS, min(per_lane, PLAIN_STREAMS // 10), seed=0)
     for name in STRATEGIES:
         belief = STRATEGIES[name].believe(small)
         plain_s = _best_of(lambda: _plain(small, name, belief), 1) / PLAIN_STREAMS  # noqa: B023
         for streams in (PLAIN_STREAMS, *SIZES):
-            problem = _problem(streams, per_lane, seed=0)
+            problem = problem_of(streams, per_lane, seed=0)
             strategy = STRATEGIES[name]
             ours_s = _best_of(lambda: decide_admission(problem, strategy))  # noqa: B023
             plan = decide_admission(problem, strategy).plan
@@ -65,7 +65,7 @@ def _kept(streams: int, took_s: float) -> str:
 
 
 def _forecast() -> Iterator[dict[str, Any]]:
-    history = _problem(SIZES[-1], 1000, seed=1).rates_per_s
+    history = problem_of(SIZES[-1], 1000, seed=1).rates_per_s
     sample = history[:PLAIN_STREAMS]
     pairs = [(a, g) for a in Holt().level_weights for g in Holt().trend_weights]
     plain_s = _best_of(lambda: [_plain_holt(rates, pairs) for rates in sample.tolist()], 1)
@@ -80,7 +80,7 @@ def _forecast() -> Iterator[dict[str, Any]]:
     }
 
 
-def _problem(streams: int, per_lane: int, seed: int) -> AdmissionProblem:
+def problem_of(streams: int, per_lane: int, seed: int) -> AdmissionProblem:
     """Lanes filled to 99% on average, rates with a trend of up to 1% a period and some noise."""
     rng = np.random.default_rng(seed)
     lanes = streams // per_lane

@@ -114,7 +114,7 @@ def _minimum_large() -> dict[str, Any]:
 
 
 def _decide(operators: int, allowed_ms: float) -> dict[str, Any]:
-    context, policy = _window(operators, 60), Drs()
+    context, policy = window_of(operators, 60), Drs()
     ours, _ = _best_of(lambda: policy.decide(context), 30 if operators > 100 else 300)
     conditions = (
         f"a whole decision over 60 observations of {operators} operators in a chain, from the "
@@ -127,7 +127,7 @@ def _decide(operators: int, allowed_ms: float) -> dict[str, Any]:
 
 def _decide_in_batches(operators: int, allowed_ms: float) -> dict[str, Any]:
     """As on Spark apart, where the model `hops` is taken."""
-    context, policy = _window(operators, 60), Drs()
+    context, policy = window_of(operators, 60), Drs()
     seen = tuple(
         replace(
             one,
@@ -144,7 +144,7 @@ def _decide_in_batches(operators: int, allowed_ms: float) -> dict[str, Any]:
     return _row(f"drs_decide_in_batches_{operators}", allowed_ms, ours * 1e3, "ms", conditions)
 
 
-def _window(operators: int, periods: int) -> ScalingContext:
+def window_of(operators: int, periods: int) -> ScalingContext:
     """Operators that keep two of their four processors busy."""
     rng = np.random.default_rng(1)
     names = [f"op{i:04}" for i in range(operators)]

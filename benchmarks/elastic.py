@@ -7,8 +7,9 @@ in which every mode is cold, belong to none of the loads. Each mode also runs in
 which takes its costs from the attached run: how far it is off says what the arena is worth.
 
 Run: make bench-elastic; `python -m benchmarks elastic:ramp` for one of the loads, `elastic:goal`
-for four executors and `promise` alone, and with `short` half a minute of load and two of the modes,
-which shows that it works and nothing else.
+for four executors and `promise` alone, `elastic:instead` with dynamic allocation beside them (what
+the README shows), and with `short` half a minute of load and two of the modes, which shows that it
+works and nothing else.
 """
 
 import os
@@ -41,7 +42,8 @@ AFTER_S = 15.0  # for what waits when the load ends
 POLL_S = 0.25
 START_S = 20.0  # until a script has its first executor, about
 GOAL = "goal"  # all loads, but only what the goal compares: ours, and four executors
-CASES = (*ALL, GOAL, SHORT)
+INSTEAD = "instead"  # all loads: ours, and what people use instead; nothing is simulated
+CASES = (*ALL, GOAL, INSTEAD, SHORT)
 OURS = "attached, promise"
 KEPT = Path("runs/elastic")  # histories of the newest run
 
@@ -72,6 +74,11 @@ MODES: dict[str, Mode] = {
     OURS: Mode("attached_stream.py", executor_settings(1, MOST, SLOTS), "promise"),
     "attached, drs": Mode("attached_stream.py", executor_settings(1, MOST, SLOTS), "drs"),
 }  # fmt: skip
+
+SOME_MODES = {
+    GOAL: ("static-4", OURS),
+    INSTEAD: ("static-4", "dynamic allocation", OURS),
+}
 
 
 @dataclass(frozen=True)
@@ -105,8 +112,8 @@ class Measured:
 
 def run(case: str = "") -> Iterator[dict[str, Any]]:
     """For each load and mode: results in time and executor-seconds, and the simulator's error."""
-    whole, found = course("" if case == GOAL else case), dict[str, Measured]()
-    modes = {SHORT: ("static-1", OURS), GOAL: ("static-4", OURS)}.get(case, tuple(MODES))
+    whole, found = course("" if case in SOME_MODES else case), dict[str, Measured]()
+    modes = SOME_MODES.get(case, ("static-1", OURS) if case == SHORT else tuple(MODES))
     with tempfile.TemporaryDirectory(prefix="penstock-elastic-") as folder:
         for number, mode in enumerate(modes, 1):
             about_s = whole.profile.duration_s + AFTER_S + START_S
@@ -117,7 +124,7 @@ def run(case: str = "") -> Iterator[dict[str, Any]]:
         assert history is not None
         for part in whole.parts:
             yield from _compared(part.name, found)
-            if case != SHORT:
+            if case not in (SHORT, INSTEAD):
                 yield from _simulated(part, found, history, whole)
 
 

@@ -37,7 +37,7 @@ def run() -> Iterator[dict[str, Any]]:
     yield _pricing()
 
 
-def _graph(operators: int) -> OperatorGraph:
+def graph_of(operators: int) -> OperatorGraph:
     rng = np.random.default_rng(7)
     topology = random_topology(rng, operators, DEGREE)
     return measured_graph(rng, topology, group_shares(rng, MINUTES, GROUPS, True), 1)
@@ -65,7 +65,7 @@ def _timed(work: Callable[[], Any]) -> tuple[float, Any]:
 
 def _greedy_time() -> dict[str, Any]:
     """Algorithm 1 as printed prices every admissible move in every round."""
-    small, large = _graph(60), _graph(1_000)
+    small, large = graph_of(60), graph_of(1_000)
     plain_s, plain = _timed(lambda: _plain_greedy(Costs(small)))
     ours_s, ours = _timed(lambda: greedy(Costs(small), FusionLimits()))
     costs = Costs(small)
@@ -98,7 +98,7 @@ def _plain_greedy(costs: Costs) -> list[Members]:
 
 
 def _exact_cost() -> dict[str, Any]:
-    graph = _graph(180)
+    graph = graph_of(180)
     seconds, decision = _timed(lambda: decide_fusion(Costs(graph), "mwsc"))
     plain = decide_fusion(Costs(graph), "greedy").plan.cost
     return _row(
@@ -109,7 +109,7 @@ def _exact_cost() -> dict[str, Any]:
 
 
 def _exact_cost_within_size() -> dict[str, Any]:
-    graph = _graph(180)
+    graph = graph_of(180)
     limits = FusionLimits(max_component_size=4)
     seconds, decision = _timed(lambda: decide_fusion(Costs(graph), "mwsc", limits))
     plain = decide_fusion(Costs(graph), "greedy", limits).plan.cost
@@ -121,7 +121,7 @@ def _exact_cost_within_size() -> dict[str, Any]:
 
 
 def _greedy_cost() -> dict[str, Any]:
-    costs = Costs(_graph(1_000))
+    costs = Costs(graph_of(1_000))
     cut = decide_fusion(costs, "sparse-cut").plan.cost
     seconds, decision = _timed(lambda: decide_fusion(costs, "mwsc-greedy"))
     ours = decide_fusion(costs, "greedy").plan.cost
@@ -133,7 +133,7 @@ def _greedy_cost() -> dict[str, Any]:
 
 
 def _enumeration() -> dict[str, Any]:
-    graph = _graph(180)
+    graph = graph_of(180)
     size = 3
     baseline_s, every = _timed(
         lambda: [
@@ -152,7 +152,7 @@ def _enumeration() -> dict[str, Any]:
 
 
 def _pricing() -> dict[str, Any]:
-    graph = _graph(180)
+    graph = graph_of(180)
     rule = Costs(graph).rule
     rng = np.random.default_rng(1)
     sets = [rng.choice(180, 30, replace=False) for _ in range(1_000)]

@@ -9,6 +9,7 @@ ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "src" / "penstock"
 DATA = ("py.typed", "dashboard/grafana.json", "dashboard/alerts.yaml")
 FOLDERS = ("dashboard/assets", "cli/starter")
+PAGES = ("attach", "options", "how-to/one-hot-key")  # of the documentation, some of many
 OWN_DIRECTORIES = ("penstock/", "penstock-")
 
 
@@ -24,9 +25,18 @@ def complaints(wheel: Path) -> list[str]:
     wanted |= {path for folder in FOLDERS for path in (PACKAGE / folder).iterdir()}
     missing = [path for path in wanted if path.relative_to(PACKAGE.parent).as_posix() not in names]
     found = [f"{path.relative_to(ROOT)} is missing" for path in sorted(missing) if path.is_file()]
+    found += [f"the page {page} is missing" for page in PAGES
+              if f"penstock/docs/{page}.md" not in names]  # fmt: skip
     found += [f"{name} does not belong" for name in sorted(names)
               if not name.startswith(OWN_DIRECTORIES) or "__pycache__" in name]  # fmt: skip
-    for field in ("Name", "Version", "Summary", "License-Expression", "Requires-Python"):
+    for field in (
+        "Name",
+        "Version",
+        "Summary",
+        "License-Expression",
+        "Requires-Python",
+        "Classifier",
+    ):
         if not metadata.get(field):
             found.append(f"the metadata lack {field}")
     if "Penstock" not in str(metadata.get_payload()):

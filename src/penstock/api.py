@@ -154,7 +154,7 @@ def attach(
             f"attach(max_latency) is a bound for each query, but attach(target) is "
             f"{type(target).__name__}; give the session."
         )
-    with documented("docs/attach.md"):
+    with documented("attach"):
         if isinstance(max_latency, Mapping):
             return AttachedSeveral(target, bounds_s, settings)
         return Attached(target, bounds_s[""], settings)

@@ -40,7 +40,7 @@ def documented(page: str) -> Iterator[None]:
         yield
     except PenstockError as error:
         if not notes_of(error):
-            error.add_note(f"See {page}.")
+            error.add_note(f"See penstock docs {page}.")
         raise
 
 

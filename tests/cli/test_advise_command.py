@@ -150,5 +150,5 @@ def test_a_refused_document_names_the_page_and_the_schema(kind: str, tmp_path: P
     (tmp_path / "empty.json").write_text("{}", encoding="utf-8")
     result = CliRunner().invoke(app, ["advise", kind, str(tmp_path / "empty.json")])
     assert result.exit_code == 2
-    assert result.stderr.endswith(f" See docs/{kind}.md and penstock schema {kind}.\n")
+    assert result.stderr.endswith(f" See penstock docs {kind} and penstock schema {kind}.\n")
     assert (Path(__file__).parents[2] / "docs" / f"{kind}.md").is_file()

@@ -6,7 +6,6 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -41,7 +40,7 @@ def raising(error: BaseException) -> Callable[[], None]:
     [
         (InvalidInput("field is 3;\nit must be 4."), 2, "penstock: field is 3; it must be 4.\n"),
         (Unavailable("no Java."), 1, "penstock: no Java.\n"),
-        (typer.BadParameter("not that"), 2, "not that. See penstock --help.\n"),
+        (typer.BadParameter("not that"), 2, "not that. See root act --help.\n"),
         (KeyboardInterrupt(), 130, ""),
         (typer.Exit(3), 3, ""),
         (OSError(28, "No space left on device"), 1, "No space left on device.\n"),
@@ -74,15 +73,19 @@ def test_debug_shows_where_wherever_it_stands(arguments: list[str]) -> None:
 
 
 @pytest.mark.parametrize(
-    "arguments",
-    [["nonsense"], ["advise"], ["advise", "scaling"], ["history", "--run", "x"], ["--nonsense"],
-     ["history", "--show", "secrets"], ["simulate", "x.toml", "--seed", "-1"]],
+    ("command", "arguments"),
+    [("", ["nonsense"]), ("advise ", ["advise"]), ("advise ", ["advise", "scaling"]),
+     ("history ", ["history", "--run", "x"]), ("", ["--nonsense"]),
+     ("history ", ["history", "--show", "secrets"]),
+     ("simulate ", ["simulate", "x.toml", "--seed", "-1"])],
 )  # fmt: skip
-def test_wrong_usage_is_one_line_and_exit_code_2(arguments: list[str]) -> None:
+def test_wrong_usage_is_one_line_with_whose_help_to_read(
+    command: str, arguments: list[str]
+) -> None:
     result = CliRunner().invoke(app, arguments)
     assert result.exit_code == 2
     assert result.stderr.count("\n") == 1
-    assert result.stderr.endswith(". See penstock --help.\n")
+    assert result.stderr.endswith(f". See penstock {command}--help.\n")
 
 
 def test_without_a_command_the_help_is_shown() -> None:
@@ -107,21 +110,20 @@ def test_every_help_ends_with_an_example_that_names_the_command(command: str) ->
 
 
 def test_an_error_names_the_page_that_helps() -> None:
-    root = Path(__file__).parents[2]
     for words, page in (
-        (["history", "--history", ""], "docs/options.md"),
-        (["simulate", "x.toml", "--policy-option", "nonsense=1"], "docs/scaling.md"),
+        (["history", "--history", ""], "options"),
+        (["simulate", "x.toml", "--policy-option", "nonsense=1"], "scaling"),
     ):
         result = CliRunner().invoke(app, words)
         assert result.exit_code == 2
-        assert result.stderr.endswith(f" See {page}.\n")
-        assert (root / page).is_file()
+        assert result.stderr.endswith(f" See penstock docs {page}.\n")
+        assert CliRunner().invoke(app, ["docs", page]).stdout.startswith("# ")
 
 
 def test_a_note_does_not_change_the_sentence() -> None:
-    with pytest.raises(InvalidInput) as caught, documented("docs/b.md"), documented("docs/a.md"):
+    with pytest.raises(InvalidInput) as caught, documented("b"), documented("a"):
         raise InvalidInput("x is 3.")
-    assert (str(caught.value), notes_of(caught.value)) == ("x is 3.", ("See docs/a.md.",))
+    assert (str(caught.value), notes_of(caught.value)) == ("x is 3.", ("See penstock docs a.",))
 
 
 @pytest.mark.parametrize("arguments", [["--quiet", "act"], ["act", "--quiet"], ["act"]])

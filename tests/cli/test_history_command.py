@@ -149,3 +149,15 @@ def test_a_terminal_gets_a_table(database: str) -> None:
     assert "what and why" in text
     assert "│ did     │ executors -> 2: done in 0.5 s, 1 new" in text
     assert "\x1b[31m" not in text  # an escape that a failure's message tried to send
+
+
+def test_old_periods_can_be_forgotten(database: str) -> None:
+    refused = invoke("prune", "--history", database)
+    assert refused.exit_code != 0
+    with HistoryStore(database) as store:
+        assert len(store.runs()) == 2
+    gone = invoke("prune", "--history", database, "--age", "1d", "--json")
+    assert gone.exit_code == 0
+    assert json.loads(gone.stdout) == {"periods": 2, "runs": 2}
+    with HistoryStore(database) as store:
+        assert store.runs() == {}

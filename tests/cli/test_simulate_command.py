@@ -80,7 +80,8 @@ def test_options_come_from_the_file_the_environment_and_the_command_line(
     other.write_text("[penstock]\nstep-out = 0", encoding="utf-8")
     refused = invoke(scenario, "--config", str(other))
     assert refused.stderr == (
-        f"penstock: step-out in {other} is 0; allowed: 1 to 10000, or off. See docs/options.md.\n"
+        f"penstock: step-out in {other} is 0; allowed: 1 to 10000, or off. "
+        "See penstock docs options.\n"
     )
 
 

@@ -172,6 +172,7 @@ def rich_observation(at_s: float = 1000.0) -> Observation:
         period_s=4.999999999999999,
         arrival_rate_per_s=0.1 + 0.2,
         rate_age_s=1 / 3,
+        part_of_cluster=True,
         backlog_rows=nan,
         operators=(OperatorObservation("b", 1 / 3, nan), OperatorObservation("a", 0.0, inf)),
         components=(

@@ -1,10 +1,11 @@
-"""The alert rules: Prometheus reads them, and they fire when they should."""
+"""The alert rules and the Grafana dashboard, read by Prometheus itself and by Grafana's types."""
 
+import copy
+import importlib
 import json
-import os
 import re
-import shutil
 import subprocess
+from collections.abc import Callable, Iterator
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -12,14 +13,12 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+from dashboard.promtool import promtool_program
 from penstock.cli import app
 from penstock.dashboard.metrics import FAMILIES
 
-PROMTOOL = os.environ.get("PENSTOCK_PROMTOOL") or shutil.which("promtool")
-needs_promtool = pytest.mark.skipif(
-    PROMTOOL is None, reason="no promtool (apt-get install prometheus, or set PENSTOCK_PROMTOOL)"
-)
 RULES = (files("penstock.dashboard") / "alerts.yaml").read_text(encoding="utf-8")
+DASHBOARD = json.loads((files("penstock.dashboard") / "grafana.json").read_text(encoding="utf-8"))
 RUN = '{run="1", topology="road"}'
 
 
@@ -36,18 +35,71 @@ def test_the_rules_name_only_metrics_and_pages_there_are() -> None:
     assert CliRunner().invoke(app, ["dashboard", "--alerts", "--grafana"]).exit_code == 2
 
 
-def promtool(folder: Path, *words: str) -> None:
-    assert PROMTOOL is not None
-    done = subprocess.run(
-        [PROMTOOL, *words], cwd=folder, capture_output=True, text=True, timeout=60, check=False
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
+Promtool = Callable[..., None]
 
 
-@needs_promtool
-def test_prometheus_reads_the_rules(tmp_path: Path) -> None:
+@pytest.fixture
+def promtool(tmp_path: Path, request: pytest.FixtureRequest) -> Promtool:
+    """promtool in a folder; what it refuses fails the test."""
+    cache = request.config.cache
+    assert cache is not None
+    program = promtool_program(cache.mkdir("promtool"))
+
+    def run(*words: str) -> None:
+        done = subprocess.run(
+            [program, *words], cwd=tmp_path, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+
+    return run
+
+
+def test_prometheus_reads_the_rules(tmp_path: Path, promtool: Promtool) -> None:
     (tmp_path / "alerts.yaml").write_text(RULES, encoding="utf-8")
-    promtool(tmp_path, "check", "rules", "alerts.yaml")
+    promtool("check", "rules", "alerts.yaml")
+
+
+def test_prometheus_reads_every_query_of_the_dashboard(tmp_path: Path, promtool: Promtool) -> None:
+    queries = [
+        target["expr"].replace("$run", "1")
+        for panel in DASHBOARD["panels"]
+        for target in panel.get("targets", [])
+    ]
+    assert len(queries) > 20
+    rules = [{"record": f"query:{number}", "expr": text} for number, text in enumerate(queries)]
+    document = {"groups": [{"name": "dashboard", "rules": rules}]}
+    (tmp_path / "queries.yaml").write_text(json.dumps(document), encoding="utf-8")
+    promtool("check", "rules", "--lint=none", "queries.yaml")
+
+
+def test_grafanas_own_types_lose_nothing_of_the_dashboard() -> None:
+    sdk = pytest.importorskip("grafana_foundation_sdk.models.dashboard")
+    plugins = importlib.import_module("grafana_foundation_sdk.cog.plugins")
+    encoder = importlib.import_module("grafana_foundation_sdk.cog.encoder")
+    plugins.register_default_plugins()
+    read = sdk.Dashboard.from_json(copy.deepcopy(DASHBOARD))
+    assert list(lost(DASHBOARD, json.loads(encoder.JSONEncoder().encode(read)))) == []
+
+
+def lost(written: Any, read: Any, path: str = "") -> Iterator[str]:
+    """What Grafana's types do not know or take for something else; they may add defaults."""
+    if isinstance(written, dict):
+        for key, value in written.items():
+            if not isinstance(read, dict) or key not in read:
+                yield f"{path}/{key}"
+            else:
+                yield from lost(value, read[key], f"{path}/{key}")
+    elif isinstance(written, list):
+        for number, (one, other) in enumerate(zip(written, read, strict=True)):
+            yield from lost(one, other, f"{path}/{number}")
+    elif written != read:
+        yield f"{path}: {written!r} became {read!r}"
+
+
+def test_what_grafanas_types_do_not_know_would_be_found() -> None:
+    assert list(lost({"a": [1, {"b": 2, "c": 3}]}, {"a": [1, {"b": 5}]})) == [
+        "/a/1/b: 2 became 5", "/a/1/c",
+    ]  # fmt: skip
 
 
 def series(name: str, values: str) -> dict[str, str]:
@@ -85,8 +137,9 @@ CASES: dict[str, list[dict[str, str]]] = {
 }  # fmt: skip
 
 
-@needs_promtool
-def test_each_alert_fires_when_it_should_and_none_when_all_is_well(tmp_path: Path) -> None:
+def test_each_alert_fires_when_it_should_and_none_when_all_is_well(
+    tmp_path: Path, promtool: Promtool
+) -> None:
     (tmp_path / "alerts.yaml").write_text(RULES, encoding="utf-8")
     calm = [
         series("results_in_time_ratio", "1x40"), series("latency_p95_seconds", "3x40"),
@@ -100,7 +153,7 @@ def test_each_alert_fires_when_it_should_and_none_when_all_is_well(tmp_path: Pat
     tests.append(_case(calm, dict.fromkeys(CASES, False)))
     document = {"rule_files": ["alerts.yaml"], "evaluation_interval": "1m", "tests": tests}
     (tmp_path / "tests.yaml").write_text(json.dumps(document), encoding="utf-8")  # JSON is YAML
-    promtool(tmp_path, "test", "rules", "tests.yaml")
+    promtool("test", "rules", "tests.yaml")
 
 
 def _case(inputs: list[dict[str, str]], fires: dict[str, bool]) -> dict[str, Any]:

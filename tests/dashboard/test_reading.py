@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 
@@ -101,25 +102,55 @@ def test_two_runs_are_drawn_from_one_start_with_their_totals(
         assert page.locator("path.other").count() == 0
 
 
-def saved(page: Page, chart: str) -> list[dict[str, str]]:
+def saved(page: Page, chart: str, form: str) -> str:
     with page.expect_download() as waiting:
-        page.click(f"#{chart} figcaption button")
-    text = Path(waiting.value.path()).read_text(encoding="utf-8")
-    return list(csv.DictReader(io.StringIO(text)))
+        page.click(f"#{chart} [data-form={form}]")
+    assert waiting.value.suggested_filename.endswith(f".{form}")
+    return Path(waiting.value.path()).read_text(encoding="utf-8")
+
+
+def saved_rows(page: Page, chart: str) -> list[dict[str, str]]:
+    return list(csv.DictReader(io.StringIO(saved(page, chart, "csv"))))
 
 
 def test_the_data_of_a_chart_is_saved_as_csv(browser: Browser, tmp_path: Path) -> None:
     store, _ = make(tmp_path)
     with store, Dashboard(store) as site, opened(browser, site.url) as page:
-        rows = saved(page, "chart-latency")
+        rows = saved_rows(page, "chart-latency")
         assert [float(row["unix_s"]) for row in rows][:3] == [START_S + 5 * n for n in (1, 2, 3)]
         assert [row["mean"] for row in rows[:3]] == ["0.825", "0.95", "1.075"]
         assert {row["bound"] for row in rows} == {"2"}
         assert rows[0]["time"] == "2025-06-15T15:06:45.000Z"
-        foreseen = {row["unix_s"]: row["foreseen"] for row in saved(page, "chart-rate")}
+        foreseen = {row["unix_s"]: row["foreseen"] for row in saved_rows(page, "chart-rate")}
         assert foreseen[str(int(START_S + 25))] == "123.25"  # at the time it was foreseen for
-        shadows = saved(page, "chart-shadows")
+        shadows = saved_rows(page, "chart-shadows")
         assert {row["ds2"] for row in shadows} == {"4"}
+
+
+def test_the_picture_of_a_chart_stands_by_itself(browser: Browser, tmp_path: Path) -> None:
+    store, _ = make(tmp_path)
+    with store, Dashboard(store) as site, opened(browser, site.url) as page:
+        text = saved(page, "chart-latency", "svg")
+    drawn = ElementTree.fromstring(text)  # well-formed, with its name space
+    parts = [part.attrib for part in drawn.iter("{http://www.w3.org/2000/svg}path")]
+    assert len(parts) == 3
+    assert {part["stroke"] for part in parts}.isdisjoint({"", "none"})
+    assert {part["fill"] for part in parts} == {"none"}
+    words = [part.text for part in drawn.iter("{http://www.w3.org/2000/svg}text")]
+    assert words[0] == "Latency"
+    assert {"mean", "95%", "worst", "bound"} <= set(words)
+
+
+def test_times_are_those_of_the_viewers_zone(browser: Browser, tmp_path: Path) -> None:
+    store, _ = make(tmp_path)
+    zones = {"Asia/Tokyo": "00:06:50", "America/New_York": "11:06:50", "UTC": "15:06:50"}
+    with store, Dashboard(store) as site:
+        for zone, clock in zones.items():
+            with opened(browser, site.url, timezone_id=zone) as page:
+                page.locator("#chart-rate svg.chart").focus()
+                page.keyboard.press("End")
+                page.keyboard.press("ArrowLeft")
+                assert page.inner_text("#chart-rate .readout").startswith(clock)
 
 
 # What is dark differs in its colours alone.

@@ -34,7 +34,8 @@ def test_every_paper_cited_by_its_section_is_listed() -> None:
 def test_only_the_package_is_installed_with_its_types() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     wheel = project["tool"]["hatch"]["build"]["targets"]["wheel"]
-    assert wheel == {"packages": ["src/penstock"]}
+    assert wheel["only-include"] == ["src/penstock", "docs"]  # `penstock docs` reads the pages
+    assert wheel["sources"] == {"src/penstock": "penstock", "docs": "penstock/docs"}
     assert (Path(penstock.__file__).parent / "py.typed").is_file()
 
 

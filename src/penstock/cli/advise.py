@@ -54,7 +54,7 @@ def advise(
         document = parse_document(content, "stdin")
     else:
         document = read_document(Path(file))
-    with documented(f"docs/{kind}.md and penstock schema {kind}"):
+    with documented(f"{kind} and penstock schema {kind}"):
         check_document(document, room.SCHEMA)
         answer = room.advise(document)
     if plot is not None:

@@ -5,8 +5,9 @@ imported inside its function, never at the top of the file.
 """
 
 import sys
+from collections.abc import Callable
 from importlib.metadata import version
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 import typer
 
@@ -16,6 +17,7 @@ from penstock.cli.cluster import cluster
 from penstock.cli.completion import completion
 from penstock.cli.dashboard import dashboard
 from penstock.cli.demo import demo
+from penstock.cli.docs import docs
 from penstock.cli.doctor import doctor
 from penstock.cli.exit_codes import ExitCodeGroup, with_exit_codes
 from penstock.cli.history import app as history
@@ -38,7 +40,7 @@ app: Final = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
-    epilog="Example: penstock advise scaling load.json",
+    epilog="Example: penstock demo. The documentation: penstock docs.",
 )
 
 
@@ -56,7 +58,7 @@ def penstock(
     _quiet: Annotated[
         bool,
         typer.Option(
-            "--quiet", help="Only the answer and errors, no progress; may come anywhere too."
+            "--quiet", help="Print the answer and errors only, no progress; may come anywhere."
         ),
     ] = False,
     _shown: Annotated[
@@ -66,38 +68,57 @@ def penstock(
         ),
     ] = False,
 ) -> None:
-    """Keep a latency promise on Apache Spark streams with as few executors as possible."""
+    """Keep PySpark streams within a latency bound, with as few executors as that takes."""
 
 
-app.command(epilog="Example: penstock demo --out runs/demo")(demo)
-app.command(epilog="Example: penstock init my-stream")(init)
-app.command(epilog="Example: penstock run road.py:road --master embedded --for 2m")(run)
-app.command(epilog="Example: penstock advise scaling load.json")(advise)
-app.command(epilog="Example: penstock schema scaling > scaling.schema.json")(schema)
-app.command(epilog="Example: penstock dashboard --history runs/demo/history.sqlite")(dashboard)
-app.command(epilog="Example: penstock simulate road.toml --policy incremental --seed 7")(simulate)
-app.command(epilog="Example: penstock train road.toml --for road --history history.db")(train)
-app.command(epilog="Example: penstock arena road.toml --policies promise,ds2 --plot a.png")(arena)
-app.command(epilog="Example: penstock plan --history runs/demo/history.sqlite --rate x2")(plan)
-app.command(epilog="Example: penstock plan-graph road.py:road --plan auto --out road.svg")(
-    plan_graph
-)
-app.command("key-groups", epilog="Example: penstock key-groups runs/road/checkpoint 32")(key_groups)
-app.command(epilog="Example: penstock why --at 14:05:30 --history runs/demo/history.sqlite")(why)
-app.command(epilog="Example: penstock top --history runs/demo/history.sqlite")(top)
-app.command(epilog="Example: penstock doctor --spark")(doctor)
-app.command(epilog="Example: penstock prepare --anew")(prepare)
-app.command(epilog="Example: penstock completion bash >> ~/.bashrc")(completion)
-app.command(epilog="Example: penstock host --executors-max 4")(host)
-app.command(epilog="Example: penstock submit road.py:road --max-latency 5s --weight 2")(submit)
-app.command(epilog="Example: penstock ps --json")(ps)
-app.command(epilog="Example: penstock stop road")(stop)
-app.command(epilog="Example: penstock restart road")(restart)
-app.command(epilog="Example: penstock logs road")(logs)
-app.command(epilog="Example: penstock results road --rows 5")(results)
-app.command(epilog="Example: penstock community finance --least 1 --most 4 --add ada")(community)
-app.add_typer(history)
-app.add_typer(cluster)
+BEGIN, LOOK, TRY, HOST, CARE = (
+    "Begin", "Look at a run", "Try decisions without Spark", "Many topologies on one cluster",
+    "Machine and state",
+)  # fmt: skip
+COMMANDS: Final[dict[str, tuple[tuple[Callable[..., Any], str], ...]]] = {
+    BEGIN: (
+        (demo, "demo --out runs/demo"),
+        (init, "init my-stream"),
+        (run, "run road.py:road --master embedded --for 2m"),
+        (docs, "docs attach"),
+        (doctor, "doctor --spark"),
+    ),
+    LOOK: (
+        (why, "why --at 14:05:30 --history runs/demo/history.sqlite"),
+        (top, "top --history runs/demo/history.sqlite"),
+        (dashboard, "dashboard --history runs/demo/history.sqlite"),
+        (plan, "plan --history runs/demo/history.sqlite --rate x2"),
+    ),
+    TRY: (
+        (simulate, "simulate road.toml --policy incremental --seed 7"),
+        (arena, "arena road.toml --policies promise,ds2 --plot a.png"),
+        (train, "train road.toml --for road --history history.db"),
+        (advise, "advise scaling load.json"),
+        (schema, "schema scaling > scaling.schema.json"),
+        (plan_graph, "plan-graph road.py:road --plan auto --out road.svg"),
+    ),
+    HOST: (
+        (host, "host --executors-max 4"),
+        (submit, "submit road.py:road --max-latency 5s --weight 2"),
+        (ps, "ps --json"),
+        (stop, "stop road"),
+        (restart, "restart road"),
+        (logs, "logs road"),
+        (results, "results road --rows 5"),
+        (community, "community finance --least 1 --most 4 --add ada"),
+    ),
+    CARE: (
+        (key_groups, "key-groups runs/road/checkpoint 32"),
+        (prepare, "prepare --anew"),
+        (completion, "completion bash >> ~/.bashrc"),
+    ),
+}
+app.add_typer(history, rich_help_panel=LOOK)
+app.add_typer(cluster, rich_help_panel=CARE)
+for panel, commands in COMMANDS.items():
+    for function, example in commands:
+        name = example.split()[0]
+        app.command(name, epilog=f"Example: penstock {example}", rich_help_panel=panel)(function)
 with_exit_codes(app)
 
 

@@ -35,7 +35,7 @@ LEFT_OUT = (
 def arena(
     scenarios: Annotated[
         list[Path],
-        typer.Argument(metavar="SCENARIO.toml", help="Scenarios (docs/simulator.md)."),
+        typer.Argument(metavar="SCENARIO.toml", help="Scenarios (penstock docs simulator)."),
     ],
     policies: Annotated[
         str, typer.Option("--policies", metavar="all|NAME,...", help="Policies to run.")
@@ -59,7 +59,7 @@ def arena(
     *,
     settings: Settings,
 ) -> None:
-    """Compare policies over scenarios with what one who knows the load would need.
+    """Compare policies with the least that would do for somebody who knew the load beforehand.
 
     Each policy is simulated on each scenario, beside the clairvoyant minimum and fixed sizes.
     """

@@ -2,6 +2,7 @@
 
 import inspect
 import os
+import re
 import sys
 import traceback
 from collections.abc import Sequence
@@ -77,7 +78,9 @@ def with_exit_codes(app: typer.Typer) -> None:
 
 
 def _explain_codes(info: Any) -> None:
-    info.help = f"{inspect.getdoc(info.callback) or ''}\n\n{MEANINGS}"
+    text = inspect.getdoc(info.callback) or ""
+    unbroken = re.sub(r"(?<!\n)\n(?!\n)", " ", text)  # a terminal breaks lines where it ends
+    info.help = f"{unbroken}\n\n{MEANINGS}"
 
 
 def _reported(error: Exception, debug: bool) -> int:
@@ -88,7 +91,8 @@ def _reported(error: Exception, debug: bool) -> int:
     usage = getattr(error, "format_message", None)  # typer does not export UsageError
     if usage is not None:
         said = str(usage()).rstrip(".")  # empty when the help was printed instead
-        return _say(f"{said}. See penstock --help.", WRONG_USAGE) if said else WRONG_USAGE
+        where = getattr(getattr(error, "ctx", None), "command_path", "penstock")
+        return _say(f"{said}. See {where} --help.", WRONG_USAGE) if said else WRONG_USAGE
     if isinstance(error, OSError):
         return _say(f"{error}.", FAILED)
     hint = "" if debug else " (use --debug to see where)"

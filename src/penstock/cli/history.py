@@ -292,8 +292,13 @@ def _failure_line(f: FailureRecord) -> str:
     return f"{f.stage}: {f.message}"
 
 
+SIMULATED_BELOW_S = 1e8  # a simulated run begins at 0, a real one later than 1973
+
+
 def date_time(at_s: float) -> str:
-    """A moment by the local clock."""
+    """A moment by the local clock; of a simulated run, as seconds into it."""
     from datetime import UTC, datetime
 
+    if at_s < SIMULATED_BELOW_S:
+        return f"simulated {at_s:.0f}s"
     return datetime.fromtimestamp(at_s, tz=UTC).astimezone().strftime("%Y-%m-%d %H:%M:%S")

@@ -146,7 +146,7 @@ def submit(
     ] = False,
     as_json: Annotated[bool, JsonFlag] = False,
 ) -> None:
-    """Let the host run a topology; the file is sent with what it imports from its folder."""
+    """Have the host run a topology; the file is sent with what it imports from its folder."""
     from penstock.spark.host.client import connect, submission_of
 
     submission = submission_of(specs, name, max_latency, share, weight, community)
@@ -217,7 +217,7 @@ def restart(name: Name, as_json: Annotated[bool, JsonFlag] = False) -> None:
 
 
 def logs(name: Name, as_json: Annotated[bool, JsonFlag] = False) -> None:
-    """Show what became of a topology of the host."""
+    """Show what happened to a topology of the host."""
     from penstock.spark.host.client import connect
 
     lines = connect().logs(name)

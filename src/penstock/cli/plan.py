@@ -80,7 +80,7 @@ def plan(
         str | None,
         typer.Option(
             "--skip", metavar="DURATION",
-            help="Leave out so much of the run's beginning, 0s for nothing. Default: its start-up.",
+            help="How much of the beginning to leave out, 0s for none. Default: its start-up.",
         ),
     ] = None,
     tolerance: Annotated[

@@ -14,7 +14,7 @@ from penstock.config.sources import from_command_line
 from penstock.control.resolved_settings import known_options, resolved_settings
 
 POLICY_TABLE = "policy-options"
-PANEL = "Options of the run (docs/options.md)"
+PANEL = "Options of the run (penstock docs options)"
 HISTORY_HELP = "A history: a file or an SQLAlchemy URL. Default: the option history."
 
 
@@ -85,7 +85,7 @@ _POLICY_OPTION = Annotated[
     typer.Option(
         "--policy-option",
         metavar="NAME=VALUE",
-        help="An option of the policy itself (docs/scaling.md); may be repeated.",
+        help="An option of the policy itself (penstock docs scaling); may be repeated.",
         rich_help_panel=PANEL,
     ),
 ]

@@ -30,7 +30,7 @@ def simulate(
         list[Path],
         typer.Argument(
             metavar="SCENARIO.toml",
-            help="The scenario (docs/simulator.md); several share one cluster.",
+            help="The scenario (penstock docs simulator); several share one cluster.",
         ),
     ],
     executors: Annotated[

@@ -13,7 +13,7 @@ from penstock.model.number_text import share_text
 def train(
     scenarios: Annotated[
         list[Path],
-        typer.Argument(metavar="SCENARIO.toml", help="Scenarios (docs/simulator.md)."),
+        typer.Argument(metavar="SCENARIO.toml", help="Scenarios (penstock docs simulator)."),
     ],
     name: Annotated[
         str | None,
@@ -24,7 +24,7 @@ def train(
     history: Annotated[str | None, typer.Option("--history", help=HISTORY_HELP)] = None,
     as_json: Annotated[bool, JsonFlag] = False,
 ) -> None:
-    """Simulate scenarios at fixed sizes; runs with --policy rlearn begin with what that taught."""
+    """Simulate scenarios at fixed sizes, for runs with --policy rlearn to start from."""
     from penstock.control.history.store import HistoryStore
     from penstock.sim.scenario_file import load_scenario
     from penstock.sim.training import train as trained

@@ -102,8 +102,9 @@ def _print(number: int, moment: Moment, found: Why, changed_s: float | None) -> 
     for note in found.notes:
         print(one_line(f"note: {note}"))
     if changed_s is not None and changed_s < made.at_s:
-        print(f"Executors were last changed at {date_time(changed_s)}: penstock why {number} "
-              f"--at {date_time(changed_s).replace(' ', 'T')}")  # fmt: skip
+        when = date_time(changed_s)
+        at = when.removeprefix("simulated ").replace(" ", "T")
+        print(f"Executors were last changed at {when}: penstock why {number} --at {at}")
 
 
 def _row(one: Alternative, moment: Moment) -> tuple[str, ...]:

@@ -44,12 +44,12 @@ def resolved_settings(
     the caller's own, by field, below every source. `only` names the options that are read at all.
     Without a file given, `penstock.toml` in the working directory is read if there is one.
     """
-    with documented("docs/options.md"):
+    with documented("options"):
         layers = (from_file(file), from_environment(environment), explicit or Layer())
         found = merged(layers, known_options(), defaults, only)
         check_together(found.values, found.called)
     concerned = names() if only is not None and "policy" not in only else _concerned(found.values)
-    with documented("docs/scaling.md"):
+    with documented("scaling"):
         options = _read_policy_options(found.policy_options, concerned)
         settings = Settings(**{**found.values, "policy_options": options})
         for name in concerned:  # refuses options that a policy cannot have together

@@ -141,7 +141,7 @@ class Streams:
     options: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        with documented("docs/source.md"):
+        with documented("source"):
             self._check()
 
     def _check(self) -> None:

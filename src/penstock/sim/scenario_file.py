@@ -137,7 +137,7 @@ def load_scenario(path: Path) -> Scenario:
         raise InvalidInput(f"{path} is not UTF-8 text (byte {error.start}).") from error
     except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise InvalidInput(f"{path} is not TOML: {error}.") from error
-    with documented("docs/simulator.md"):
+    with documented("simulator"):
         try:
             return scenario_of(document, path.parent)
         except InvalidInput as error:

@@ -48,6 +48,19 @@ def _json_number(value: float) -> float | str | None:
     return plain if plain is None or math.isfinite(plain) else str(plain)
 
 
+def _plain_values(found: Any) -> list[Any]:
+    """The values of an array: at once, as there may be one for each of very many key groups."""
+    if found.dtype.kind in "iuU":
+        return list(found.tolist())
+    if found.dtype.kind != "f":
+        return [v if isinstance(v, str) else _json_number(v) for v in found.tolist()]
+    odd = np.flatnonzero(~np.isfinite(found))
+    plain = list(found.tolist())
+    for index in odd.tolist():
+        plain[index] = _json_number(plain[index])
+    return plain
+
+
 def _is_array(kind: Any) -> bool:
     return kind is np.ndarray or get_origin(kind) is np.ndarray
 
@@ -68,10 +81,7 @@ def _converter(number: Any) -> Converter:
     made.register_unstructure_hook(bool, bool)
     # PostgreSQL refuses NUL in text; messages from outside may hold one.
     made.register_unstructure_hook(str, lambda text: str(text).replace("\0", "\\0"))
-    made.register_unstructure_hook_func(
-        _is_array,
-        lambda found: [v if isinstance(v, str) else _json_number(v) for v in found.tolist()],
-    )
+    made.register_unstructure_hook_func(_is_array, _plain_values)
     made.register_unstructure_hook(
         Move, lambda move: [move.component, int(move.key_group), move.node]
     )
@@ -103,6 +113,7 @@ def observation_rows(observation: Observation, run_id: int, seq: int) -> Rows:
     """The rows of one observation, parent first."""
     o, key = observation, {"run_id": run_id, "seq": seq}
     parent = {**key, "missing": list(o.missing), "sources": _json.unstructure(o.sources)}
+    parent["part_of_cluster"] = o.part_of_cluster
     parent["sinks"] = _json.unstructure(o.sinks) or None
     for name in ("at_s", "period_s", "arrival_rate_per_s", "backlog_rows", "rate_age_s"):
         parent[name] = _column_number(getattr(o, name))

@@ -44,11 +44,11 @@ from sqlalchemy.schema import CreateColumn
 from penstock.errors import InvalidInput, Unavailable
 from penstock.masking import masked_url
 
-SCHEMA_VERSION = 7
+SCHEMA_VERSION = 8
 # Forms that are read as they are, and become ours when they are opened to be written: form 4 has
-# no plans of room decisions, form 5 neither numbers of decisions nor sinks, and form 6 does not say
-# how old a rate is.
-OLDER_VERSIONS = (4, 5, 6)
+# no plans of room decisions, form 5 neither numbers of decisions nor sinks, form 6 does not say how
+# old a rate is, and form 7 not whether others worked on the same cluster.
+OLDER_VERSIONS = (4, 5, 6, 7)
 SQLITE_BUSY_S = 5.0  # readers never block in WAL mode; this is for a second writer
 
 CREATION_ATTEMPTS = 12  # several programs may find the same database empty at once
@@ -97,6 +97,7 @@ observations = Table(
     Column("sources", JSON, nullable=False),
     Column("sinks", JSON(none_as_null=True)),  # latency at each, where there are several
     _float("rate_age_s"),
+    Column("part_of_cluster", Boolean),  # NULL: written before this was known
     Index(_PREFIX + "observations_by_time", "run_id", "at_s"),
 )  # fmt: skip
 
@@ -203,6 +204,7 @@ failures = _event(
 # Columns that older forms lack.
 LATER_COLUMNS = (
     room_decisions.c.plan, decisions.c.numbers, observations.c.sinks, observations.c.rate_age_s,
+    observations.c.part_of_cluster,
 )  # fmt: skip
 PARENTS_FIRST = tuple(metadata.sorted_tables)  # the order in which rows can be written
 

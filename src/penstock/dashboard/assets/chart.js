@@ -1,9 +1,9 @@
 // A line chart over time, in SVG. Drag to choose a span of time; point, or use the arrow keys, to
 // read values; click, or press Enter, to go to the decision that held at that moment.
 
-import { saveCsv } from "./csv.js";
 import { el, put, svg } from "./dom.js";
 import { known, moment } from "./format.js";
+import { save } from "./save.js";
 
 const LEFT = 46, RIGHT = 8, TOP = 8, BOTTOM = 20, HEIGHT = 170;
 
@@ -14,11 +14,18 @@ export class Chart {
     this.drawing = svg("svg", { class: "chart", role: "img", tabindex: 0, "aria-describedby": this.readout.id,
       "aria-label": `${title} over time. Arrow keys read values${onMoment ? ", Enter shows the decision of that moment" : ""}.` });
     this.keys = el("span", { class: "keys" });
-    const save = el("button", { type: "button", class: "small", "aria-label": `Save the data of ${title} as CSV` }, "CSV");
-    save.addEventListener("click", () => saveCsv(this));
-    put(place, el("figcaption", {}, el("b", {}, title), this.keys, save), this.drawing, this.readout);
+    put(place, el("figcaption", {}, el("b", {}, title), this.keys, this.saves()), this.drawing, this.readout);
     this.listen();
     new ResizeObserver(() => this.redraw()).observe(place);
+  }
+
+  saves() {
+    return el("span", { class: "saves" }, ...[["csv", "data"], ["svg", "picture"]].map(([form, what]) => {
+      const button = el("button", { type: "button", class: "small", "data-form": form,
+        "aria-label": `Save the ${what} of ${this.title} as ${form.toUpperCase()}` }, form.toUpperCase());
+      button.addEventListener("click", () => save(this, form));
+      return button;
+    }));
   }
 
   listen() {

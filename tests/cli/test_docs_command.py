@@ -1,0 +1,32 @@
+"""`penstock docs`: the pages that errors name can be read where the package is installed."""
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from penstock.cli import app
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_every_page_is_listed_with_its_title() -> None:
+    listed = json.loads(CliRunner().invoke(app, ["docs", "--json"]).stdout)
+    assert listed["attach"] == "Attached queries"
+    assert len(listed) == len(list((ROOT / "docs").rglob("*.md"))) - 1  # the API is for the site
+    lines = CliRunner().invoke(app, ["docs"]).stdout.splitlines()
+    assert "how-to/one-hot-key  One key is hot" in lines
+
+
+@pytest.mark.parametrize("name", ["attach", "attach.md", "docs/attach.md"])
+def test_a_page_is_printed_as_it_is_written(name: str) -> None:
+    printed = CliRunner().invoke(app, ["docs", name]).stdout
+    assert printed == (ROOT / "docs/attach.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("name", ["nonsense", "../README", "/etc/passwd"])
+def test_what_is_no_page_is_refused(name: str) -> None:
+    done = CliRunner().invoke(app, ["docs", name])
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert done.stderr == f"penstock: there is no page '{name}'; `penstock docs` lists them.\n"
