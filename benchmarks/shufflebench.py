@@ -1,6 +1,6 @@
-"""ShuffleBench's job: plain Spark with its defaults, tuned as our sessions are, and a topology.
+"""ShuffleBench's job: plain Spark with its defaults, tuned, in a session of ours, and a topology.
 
-Run: make bench NAME=shufflebench. All three call the same two functions over the same files, with
+Run: make bench NAME=shufflebench. All of them call the same two functions over the same files, with
 two slots, each in a process of its own; what comes out must be equal.
 """
 

@@ -1,8 +1,8 @@
-"""Nexmark: plain Spark with its defaults, plain Spark tuned as our sessions are, and a topology.
+"""Nexmark: plain Spark with its defaults, tuned, in a session of ours, and as a topology.
 
 Run: make bench NAME=nexmark (all queries as one topology), or NAME=nexmark:q5 for one of them;
 NAME=nexmark:each runs every query alone, NAME=nexmark:longer all of them over three times as many
-batches, without Spark's defaults, which take most of an hour. The same files, two slots, each side
+batches, both without Spark's defaults, which take most of an hour. The same files, two slots, each side
 in a process of its own; how many rows differ is said.
 """
 
@@ -21,7 +21,7 @@ from pyspark.sql import SparkSession
 from benchmarks.nexmark.events import Events
 from benchmarks.nexmark.programs import results
 from benchmarks.nexmark.queries import BY_NAME
-from benchmarks.nexmark.worker import MODES
+from benchmarks.nexmark.worker import MODES, OURS
 
 PER_S = 10_000.0
 TOGETHER = ("q1", "q2", "q3", "q5", "q7", "q8", "q11", "q17")
@@ -46,9 +46,12 @@ class Size:
         )
 
 
+SIZES = {EACH: Size(modes=MODES[1:]), LONGER: Size(3_000_000, 30, MODES[1:])}
+
+
 def run(case: str = "") -> Iterator[dict[str, Any]]:
     """Seconds of plain queries over those of Penstock, for all together or for each."""
-    size = Size(3_000_000, 30, MODES[1:]) if case == LONGER else Size()
+    size = SIZES.get(case, Size())
     with tempfile.TemporaryDirectory(prefix="penstock-nexmark-") as folder:
         events = Path(folder) / "events"
         Events(per_s=PER_S).write(events, size.events, size.files)
@@ -78,7 +81,7 @@ def _compared(
         + "; ".join(f"{mode}: {size.figures(one)}" for mode, one in took.items())
     )
     for mode in size.modes[:-1]:
-        baseline, ours = took[mode]["seconds"], took["penstock"]["seconds"]
+        baseline, ours = took[mode]["seconds"], took[OURS]["seconds"]
         yield {
             "name": f"nexmark/{label}/{mode}", "baseline": round(baseline, 1),
             "ours": round(ours, 1), "unit": "s", "ratio": round(baseline / ours, 2),
