@@ -68,6 +68,11 @@ class Checkpoint:
             os.close(self._lock)
             self._lock = None
 
+    @property
+    def driver_lock(self) -> Path:
+        """What the driver's JVM holds, as the other lock goes with its Python."""
+        return self._ours / "lock-of-driver"
+
     def query(self, name: str) -> str:
         """Where Spark keeps the checkpoint of a query."""
         return self.query_folder(name).as_uri()

@@ -25,6 +25,7 @@ from penstock.spark.handles.driver import (
     start_driver,
 )
 from penstock.spark.handles.grouped_tasks import in_tasks
+from penstock.spark.handles.held_files import hold_file
 from penstock.spark.handles.plans import planned_shape, streaming_refusal
 from penstock.spark.handles.pods import PodTrouble, pod_trouble
 from penstock.spark.handles.pools import POOL, pool_slots, set_pool

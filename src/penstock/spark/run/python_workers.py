@@ -1,19 +1,16 @@
 """Python on executors, started before the first batch needs it.
 
 The process that workers are forked from imports pandas and Arrow, and on a cluster an executor has
-to start first: that takes as long as to analyse a topology, and both can go on at once.
+to start first: that takes as long as to analyse a topology and start its queries, and can go on
+beside both.
 """
 
 import logging
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 from pyspark.sql import SparkSession
 
 log = logging.getLogger(__name__)
-
-LIMIT_S = 60.0
 
 
 def start_python_workers(session: SparkSession) -> None:
@@ -25,18 +22,12 @@ def start_python_workers(session: SparkSession) -> None:
     session.range(1).mapInArrow(lambda batches: batches, "id BIGINT").collect()
 
 
-@contextmanager
-def python_workers_beside(session: SparkSession) -> Iterator[None]:
-    """The same while a block runs, where executors are processes of their own."""
-    if str(session.sparkContext.master).startswith("local"):
-        yield
-        return
-    beside = threading.Thread(
-        target=_start_safely, args=(session,), name="penstock-python-workers", daemon=True
-    )
-    beside.start()
-    yield
-    beside.join(LIMIT_S)
+def start_python_workers_beside(session: SparkSession) -> None:
+    """The same where executors are processes of their own; nobody waits for it."""
+    if not str(session.sparkContext.master).startswith("local"):
+        threading.Thread(
+            target=_start_safely, args=(session,), name="penstock-python-workers", daemon=True
+        ).start()
 
 
 def _start_safely(session: SparkSession) -> None:

@@ -35,7 +35,8 @@ from penstock.spark.measure.progress import Reports
 from penstock.spark.routes.exchange import RouteExchange
 from penstock.spark.routes.frames import announce
 from penstock.spark.routes.table_versions import RouteTableVersions
-from penstock.spark.run.python_workers import python_workers_beside
+from penstock.spark.run.driver_lock import held_by_driver
+from penstock.spark.run.python_workers import start_python_workers_beside
 from penstock.spark.run.query_restarts import QueryRestarts, query_failure
 from penstock.spark.sinks.batch_writer import (
     BatchCalls,
@@ -116,6 +117,7 @@ class RunningTopology:
     def __enter__(self) -> Self:
         self._checkpoint.__enter__()
         try:
+            self._held.enter_context(held_by_driver(self.session, self._checkpoint))
             self._start()
         except BaseException:
             self.stop()
@@ -138,13 +140,13 @@ class RunningTopology:
         if self.pool is not None:
             self.send_parallelism(1)  # until it is given more: others run already
         reading = Reading(self.epoch_s, self._measured, self.controls)
-        with python_workers_beside(self.session):
-            try:
-                self._plan(reading)
-            except InvalidTopology as reason:
-                if not self._choice.if_possible:
-                    raise
-                self._plan_in_part(reading, reason)
+        start_python_workers_beside(self.session)
+        try:
+            self._plan(reading)
+        except InvalidTopology as reason:
+            if not self._choice.if_possible:
+                raise
+            self._plan_in_part(reading, reason)
         for looks in self.when_built:
             looks(self.built)
         self._deal_inside()
