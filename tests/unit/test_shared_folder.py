@@ -85,6 +85,18 @@ def test_a_sink_that_is_not_shared_is_refused_by_its_name(
     assert not list(tmp_path.rglob(".seen-*")), "nothing is left behind"
 
 
+def test_a_remote_store_is_shared_and_a_file_url_is_the_directory_it_names(tmp_path: Path) -> None:
+    road = Topology("road", max_latency="5s")
+    road.source("cars", lambda session: session)
+    road.sink("bucket", "cars", Files("s3a://bucket/tolls"))
+    road.sink("name_node", "cars", Files("hdfs://far:8020/tolls"))
+    road.sink("tolls", "cars", Files(f"file://{tmp_path}/some%20tolls"))
+    folders = folders_of(road, tmp_path / "checkpoint")
+    assert folders == {
+        "checkpoint": tmp_path / "checkpoint", "sink 'tolls'": tmp_path / "some tolls",
+    }  # fmt: skip
+
+
 def test_a_directory_that_cannot_be_written_is_named(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, asked: list[Path]
 ) -> None:

@@ -15,14 +15,19 @@ from penstock.errors import InvalidInput, Unavailable
 from penstock.model.sinks import Files, ToChannel
 from penstock.model.topology import Topology
 from penstock.spark import handles
+from penstock.spark.sinks.places import local_path
 
 
 def folders_of(topology: Topology, checkpoint: Path) -> dict[str, Path]:
-    """The directories that the driver and executors write of a run, by what each is."""
+    """The directories that the driver and executors write of a run, by what each is.
+
+    A remote store is the same one from everywhere.
+    """
     sinks = {
-        f"sink {binding.name!r}": Path(binding.sink.path)
+        f"sink {binding.name!r}": folder
         for binding in topology.sinks
         if isinstance(binding.sink, Files | ToChannel)
+        and (folder := local_path(binding.sink.path)) is not None
     }
     return {"checkpoint": checkpoint, **sinks}
 

@@ -97,6 +97,11 @@ def is_url(path: str) -> bool:
     return "://" in path or path.startswith("file:")
 
 
+def local_path(path: str) -> Path | None:
+    """Where a path or `file:` URL is on this machine; None for a remote store."""
+    return None if is_url(path) and not path.startswith("file:") else _local(path)
+
+
 @lru_cache(maxsize=64)
 def _found(path: str) -> tuple[fs.FileSystem, str]:
     system, inner = fs.FileSystem.from_uri(path)
