@@ -22,7 +22,7 @@ from penstock.spark import handles
 from penstock.spark.checkpoint.layout import Checkpoint
 from penstock.spark.checkpoint.operators import operators_record
 from penstock.spark.checkpoint.plan_agreement import agree_on_plan, identity, recorded_plan
-from penstock.spark.checkpoint.room import has_room
+from penstock.spark.checkpoint.room import have_room
 from penstock.spark.compile.builder import BuiltQuery, BuiltTopology, build
 from penstock.spark.compile.fused import PlanChoice, ShapeGuard, possible_part, relaxed
 from penstock.spark.compile.inspection import Reading
@@ -37,6 +37,7 @@ from penstock.spark.routes.frames import announce
 from penstock.spark.routes.table_versions import RouteTableVersions
 from penstock.spark.run.python_workers import python_workers_beside
 from penstock.spark.run.query_restarts import QueryRestarts, query_failure
+from penstock.spark.run.shared_folder import folders_of
 from penstock.spark.sinks.batch_writer import (
     BatchCalls,
     BatchWriter,
@@ -106,7 +107,9 @@ class RunningTopology:
         self._reports: Reports | None = None
         self._unfollow: Callable[[], None] = lambda: None
         self._restarts = QueryRestarts(
-            lambda: self.queries, self._restart, lambda: has_room(self._checkpoint.directory)
+            lambda: self.queries,
+            self._restart,
+            lambda: have_room(folders_of(topology, self._checkpoint.directory).values()),
         )
         self.when_built: list[Callable[[BuiltTopology], None]] = []  # may refuse; nothing runs yet
         self.after_restart: list[Callable[[int], None]] = []  # called with the query's place
@@ -300,8 +303,13 @@ class RunningTopology:
         with self._ending:
             if self._reports is None:
                 return False
-            self._writers[place].failure = None  # what ends it next is another one
-            self.queries[place] = self._start_query(self.built.queries[place], self._writers[place])
+            writer = self._writers[place]
+            failed, writer.failure = writer.failure, None  # what ends it next is another one
+            try:
+                self.queries[place] = self._start_query(self.built.queries[place], writer)
+            except BaseException:
+                writer.failure = failed  # it is still what ended the query
+                raise
         for look in self.after_restart:
             look(place)
         return True
