@@ -410,12 +410,32 @@ class RunningTopology:
             if deadline is not None and time.monotonic() > deadline:
                 return False
             time.sleep(poll_s)
-        for query in self.queries:
-            # A last batch without rows emits what the final watermark closes.
-            with suppress(PySparkException):  # a failure is raised below
-                if query.isActive and not self._pace.once:
-                    query.processAllAvailable()
+        while not self._through():
+            if deadline is not None and time.monotonic() > deadline:
+                return False
+            time.sleep(poll_s)
         self.raise_failure()
+        return True
+
+    def _through(self) -> bool:
+        """Have all queries do what is left; False if one has to be started again for that."""
+        # Every one is asked: those behind one that waits for room need not wait with it.
+        through = [self._is_through(query) for query in self.queries]
+        return all(through)
+
+    def _is_through(self, query: StreamingQuery) -> bool:
+        """Whether a query did what is left, or has failed for good, which is raised later.
+
+        A last batch without rows emits what the final watermark closes.
+        """
+        if not query.isActive:
+            return not self._restarts.will_restart(query)
+        if self._pace.once:
+            return False  # it ends by itself
+        try:
+            query.processAllAvailable()
+        except PySparkException:
+            return query.exception() is None  # else it is about to end
         return True
 
     def settle(self, limit_s: float = 30.0) -> None:
