@@ -211,7 +211,8 @@ class ElasticRun:
         return subject if self._among is None else self._among.portion_of(subject)
 
     def _stepped(self, step: Step) -> None:
-        self._later_hosts.look(node.name for node in step.observation.nodes)
+        if step.observation is not None:
+            self._later_hosts.look(node.name for node in step.observation.nodes)
         self.slow_loop.look(step.observation)
         if self._among is not None:
             self._among.shared.asked(self._among.name, step)
