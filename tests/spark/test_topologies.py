@@ -1,5 +1,7 @@
 """Topologies on Spark: what runs equals a batch over the same rows."""
 
+import errno
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -232,6 +234,30 @@ def test_a_run_without_end_emits_what_the_last_watermark_closes(
     made.sink("out", "counts", Memory())
     with RunningTopology(made, session, tmp_path / "c") as running:
         assert running.wait(LIMIT_S)
+        expected = expected_counts(running.epoch_s, lambda rows: rows["value"] >= 0)
+        assert found_counts(running.rows("out")) == expected
+
+
+def test_it_does_so_too_where_the_disk_is_full_in_the_last_batch(
+    session: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = stream_topology()
+    made.add("counts", counted, "rows")
+    made.sink("out", "counts", Memory())
+    full_in: list[int] = []
+    with RunningTopology(made, session, tmp_path / "c") as running:
+        (writer,) = running._writers
+        write = writer._write
+
+        def full_once(batch: DataFrame, batch_id: int) -> None:
+            if running.finished() and not full_in:
+                full_in.append(batch_id)
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            write(batch, batch_id)
+
+        monkeypatch.setattr(writer, "_write", full_once)
+        assert running.wait(LIMIT_S)
+        assert full_in, "the last batch has no rows"
         expected = expected_counts(running.epoch_s, lambda rows: rows["value"] >= 0)
         assert found_counts(running.rows("out")) == expected
 

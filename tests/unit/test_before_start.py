@@ -9,6 +9,7 @@ from queue import Queue
 from typing import Any, ClassVar, cast
 
 import pytest
+from pyarrow import fs
 
 from penstock import Files, Generator, Memory, Streams, Topology, constant
 from penstock.config import Settings
@@ -27,9 +28,10 @@ from penstock.spark.run.first_executor import (
     told_while_waiting,
 )
 from penstock.spark.run.place import Place
+from penstock.spark.sinks import places
 
 
-def road(out: Path, overwrite: bool = False) -> Topology:
+def road(out: Path | str, overwrite: bool = False) -> Topology:
     made = Topology("road", max_latency="5s")
     made.source("rows", Generator(constant(10.0)))
     made.add("kept", "SELECT * FROM rows", "rows")
@@ -83,6 +85,57 @@ def test_output_of_another_run_is_refused_unless_it_may_be_overwritten(tmp_path:
         check(tmp_path)
     check_before_start(road(tmp_path / "out", True), Settings(), Place(), tmp_path / "state")
     assert list((tmp_path / "out").iterdir()) == []
+
+
+def stored_in(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A remote store, at store://; its files are in a folder here."""
+    system = fs.SubTreeFileSystem(str(folder), fs.LocalFileSystem())
+    monkeypatch.setattr(places, "_found", lambda url: (system, url.removeprefix("store://")))
+
+
+def test_output_of_another_run_behind_a_url_is_refused_or_overwritten_as_well(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for url in (f"file://{tmp_path}/out", "store://out", "store://out/"):
+        if url.startswith("store:"):
+            stored_in(tmp_path, monkeypatch)
+        for name in ("batch=0", "batch=1", "others"):
+            (tmp_path / "out" / name).mkdir(parents=True, exist_ok=True)
+        with pytest.raises(InvalidInput, match=r"out/batch=0 exists already and this run starts"):
+            check_before_start(road(url), Settings(), Place(), tmp_path / "state")
+        check_before_start(road(url, True), Settings(), Place(), tmp_path / "state")
+        assert [one.name for one in (tmp_path / "out").iterdir()] == ["others"]
+
+
+def test_a_store_without_the_folder_of_a_sink_is_ready_for_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stored_in(tmp_path, monkeypatch)
+    check_before_start(road("store://new/out", True), Settings(), Place(), tmp_path / "state")
+
+
+@pytest.mark.parametrize("url", ["nowhere://bucket/out", "file:out", "file://far/out"])
+def test_a_url_that_no_sink_can_write_to_is_refused(tmp_path: Path, url: str) -> None:
+    with pytest.raises(InvalidInput, match=rf"^sink 'out': .*{url}.*\.$"):
+        check_before_start(road(url), Settings(), Place(), tmp_path / "state")
+
+
+def test_a_store_that_does_not_answer_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def away(url: str) -> None:
+        raise OSError("no name node\nthere")
+
+    monkeypatch.setattr(places, "_found", away)
+    with pytest.raises(Unavailable, match=r"sink 'out': hdfs://far/out cannot be .*: no name node"):
+        check_before_start(road("hdfs://far/out"), Settings(), Place(), tmp_path / "state")
+
+
+def test_a_checkpoint_below_a_file_url_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInput, match=r"the checkpoint .* is in its folder"):
+        check_before_start(
+            road(f"file://{tmp_path}/out"), Settings(), Place(), tmp_path / "out" / "state"
+        )
 
 
 def test_output_stays_where_its_checkpoint_goes_on(tmp_path: Path) -> None:

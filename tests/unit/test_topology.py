@@ -173,6 +173,18 @@ def test_two_sinks_of_one_directory_are_refused(first: Sink, second: Sink) -> No
     assert "\n" not in str(refusal.value)
 
 
+@pytest.mark.parametrize("path", ["s3://bucket/tolls", "file:///data/tolls"])
+def test_a_channel_behind_a_url_is_refused(path: str) -> None:
+    written, read = road(), road()
+    written.sink("tolls", "fast", ToChannel(path))
+    with pytest.raises(InvalidTopology, match=r"sink 'tolls': .* is a URL; a channel is in a dir"):
+        written.check()
+    read.source("rows", FromChannel(path, "me"))
+    read.sink("copy", "rows", Files("out/copy"))
+    with pytest.raises(InvalidTopology, match=r"source 'rows': .* is a URL"):
+        read.check()
+
+
 def test_a_sink_where_a_channel_is_read_is_refused() -> None:
     made = road()
     made.source("rows", FromChannel("out/channel", "me"))

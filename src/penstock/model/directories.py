@@ -15,12 +15,16 @@ def check_directories(uses: Iterable[tuple[str, object]]) -> None:
 
     `uses` are what is said of each ("sink 'out'") and the sink or the source's reader. Each takes
     files it finds in its directory for its own. A channel may be read where it is written, and
-    several times.
+    several times. Its log is read and written as files of a directory.
     """
     seen: list[tuple[str, object, str]] = []
     for who, use in uses:
         if not isinstance(use, Files | ToChannel | FromChannel):
             continue
+        if not isinstance(use, Files) and ("://" in use.path or use.path.startswith("file:")):
+            raise InvalidTopology(
+                f"{who}: path {use.path!r} is a URL; a channel is in a directory, give its path."
+            )
         place = _canonical(use.path)
         for other, kind, taken in seen:
             may_share = place == taken and (

@@ -11,7 +11,7 @@ from penstock.errors import InvalidInput
 from penstock.model.sinks import Files, Memory
 from penstock.model.topology import SinkBinding
 from penstock.spark.run.elastic import ElasticRun
-from penstock.spark.sinks.places import is_url
+from penstock.spark.sinks.places import local_path
 
 
 def newest_rows(run: ElasticRun, sink: str | None, rows: int) -> Mapping[str, Any]:
@@ -20,8 +20,8 @@ def newest_rows(run: ElasticRun, sink: str | None, rows: int) -> Mapping[str, An
     kept = binding.sink
     if isinstance(kept, Memory):
         found = [row.asDict() for row in run.rows(binding.name)[-rows:]]
-    elif isinstance(kept, Files) and not is_url(kept.path):
-        found = newest_in_files(Path(kept.path), kept.format, rows)
+    elif isinstance(kept, Files) and (folder := local_path(kept.path)) is not None:
+        found = newest_in_files(folder, kept.format, rows)
     else:
         raise InvalidInput(
             f"sink {binding.name!r} is {kept!r}; rows are shown of Memory, and of Files "

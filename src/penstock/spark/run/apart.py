@@ -4,13 +4,11 @@ import logging
 import threading
 import time
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 import networkx as nx
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
@@ -318,20 +316,21 @@ class RunningApart(RunningTopology):
             if deadline is not None and time.monotonic() > deadline:
                 return False
             time.sleep(poll_s)
-        self._run_down()
+        while not self._run_down():
+            if deadline is not None and time.monotonic() > deadline:
+                return False
+            time.sleep(poll_s)
         self.raise_failure()
         return True
 
-    def _run_down(self) -> None:
-        """Empty batches until no query publishes anything more."""
+    def _run_down(self) -> bool:
+        """Empty batches until no query publishes more; False if one has to be started again."""
         while True:
             before = self.published()
-            for query in self.queries:
-                with suppress(PySparkException):  # a failure is raised by whoever waits
-                    if query.isActive:
-                        query.processAllAvailable()
+            if not self._through():
+                return False
             if before == self.published():
-                return
+                return True
 
 
 def _row(offset: Offset | None) -> int:

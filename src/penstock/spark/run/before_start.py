@@ -29,7 +29,7 @@ from penstock.spark.cluster.standing import cluster_status
 from penstock.spark.compile.builder import BuiltTopology
 from penstock.spark.run.first_executor import refuse_what_cannot_fit
 from penstock.spark.run.place import EMBEDDED, STANDING, Place
-from penstock.spark.sinks.places import is_url, place_of
+from penstock.spark.sinks.places import local_path, place_of
 from penstock.spark.sources.running.kinds import running_sources
 
 log = logging.getLogger(__name__)
@@ -201,22 +201,44 @@ def _check_sinks(topology: Topology, checkpoint: Path) -> None:
     goes_on, state = begun(checkpoint), checkpoint.absolute()
     for binding in topology.sinks:
         sink = binding.sink
-        if not isinstance(sink, Files | ToChannel) or is_url(sink.path):
+        if not isinstance(sink, Files | ToChannel):
             continue
-        check_folder(Path(sink.path), f"sink {binding.name!r}")
-        if state.is_relative_to(Path(sink.path).absolute()):
+        try:
+            folder = local_path(sink.path)
+            if folder is not None:
+                check_folder(folder, f"sink {binding.name!r}")
+                _check_apart_from(state, folder.absolute(), binding.name)
+            # A checkpoint that goes on knows which batches are its own; each is checked when
+            # written.
+            if isinstance(sink, Files) and not goes_on:
+                _make_room(binding.name, sink)
+        except ValueError as error:  # pyarrow's, of a URL that it cannot read or does not know
             raise InvalidInput(
-                f"sink {binding.name!r}: the checkpoint {checkpoint} is in its folder {sink.path}; "
-                "give them folders of their own."
-            )
-        # A checkpoint that goes on knows which batches are its own; each is checked when written.
-        if isinstance(sink, Files) and not goes_on:
-            _make_room(binding.name, sink)
+                f"sink {binding.name!r}: {_said(error)}; give a path, or a URL of the form "
+                "file:///PATH, s3://BUCKET/PATH, gs://BUCKET/PATH or hdfs://HOST/PATH."
+            ) from error
+        except OSError as error:
+            raise Unavailable(
+                f"sink {binding.name!r}: {sink.path} cannot be looked at: {_said(error)}."
+            ) from error
+
+
+def _said(error: Exception) -> str:
+    return str(error).splitlines()[0].rstrip(".")
+
+
+def _check_apart_from(checkpoint: Path, folder: Path, sink: str) -> None:
+    if checkpoint.is_relative_to(folder):
+        raise InvalidInput(
+            f"sink {sink!r}: the checkpoint {checkpoint} is in its folder {folder}; "
+            "give them folders of their own."
+        )
 
 
 def _make_room(name: str, sink: Files) -> None:
     """A run that begins finds no batches of another one."""
-    batches = sorted(Path(sink.path).glob("batch=*"))
+    place, folder = place_of(sink.path), sink.path.rstrip("/")
+    batches = [f"{folder}/{one}" for one in place.names(sink.path) if one.startswith("batch=")]
     if batches and not sink.overwrite:
         raise InvalidInput(
             f"sink {name!r}: {batches[0]} exists already and this run starts from scratch; "
@@ -224,4 +246,4 @@ def _make_room(name: str, sink: Files) -> None:
             "folder, or have it emptied: Files(..., overwrite=True)."
         )
     for batch in batches:
-        place_of(str(batch)).remove_tree(str(batch))
+        place.remove_tree(batch)

@@ -34,7 +34,11 @@ from penstock.spark.run.before_start import (
 )
 from penstock.spark.run.history import begin_history
 from penstock.spark.run.place import Place, check_apart, choose_plan, open_session
-from penstock.spark.run.shared_folder import folders_of, refuse_what_is_not_shared
+from penstock.spark.run.shared_folder import (
+    LaterHosts,
+    folders_of,
+    refuse_what_is_not_shared,
+)
 from penstock.spark.run.slow_loop import SlowLoop, carried_out, foretold_of
 from penstock.spark.run.together import Pace, RunningTopology
 from penstock.spark.run.warm_up import warm_up
@@ -108,7 +112,9 @@ class ElasticRun:
             self.place.plan, self.place.apply, store, self.topology.name, checkpoint
         )
         self.session = self._session(checkpoint)
-        refuse_what_is_not_shared(self.session, folders_of(self.topology, checkpoint))
+        folders = folders_of(self.topology, checkpoint)
+        hosts = refuse_what_is_not_shared(self.session, folders)
+        self._later_hosts = LaterHosts(self.session, folders, hosts)
         choice, proposed = self._warmed(choice, checkpoint)
         self.running = self._resources.enter_context(self._queries(checkpoint, choice))
         subject = self._controlled()
@@ -205,6 +211,8 @@ class ElasticRun:
         return subject if self._among is None else self._among.portion_of(subject)
 
     def _stepped(self, step: Step) -> None:
+        if step.observation is not None:
+            self._later_hosts.look(node.name for node in step.observation.nodes)
         self.slow_loop.look(step.observation)
         if self._among is not None:
             self._among.shared.asked(self._among.name, step)

@@ -7,13 +7,12 @@ as long to start. Nothing is lost by that: offsets, admission log and commits ar
 failures are the user's to see, and are not touched.
 """
 
-import errno
 import logging
-import os
 import threading
 import time
 from collections import defaultdict, deque
 from collections.abc import Callable
+from dataclasses import replace
 
 from pyspark.sql.streaming.query import StreamingQuery
 
@@ -21,19 +20,19 @@ from penstock.errors import PenstockError
 from penstock.model.topology import Topology
 from penstock.model.user_code import holds_line
 from penstock.spark import handles
-from penstock.spark.handles.messages import Failure, failure_of
+from penstock.spark.handles.messages import Failure, failure_of, first_line
+from penstock.spark.run.full_disk import FullDisk, says_full
 from penstock.spark.sinks.batch_writer import BatchFailure
 
 log = logging.getLogger(__name__)
 
-MOST_RESTARTS, WINDOW_S = 10, 600.0  # of a query
-ROOM_LIMIT_S = 600.0
+MOST_RESTARTS, WINDOW_S = 10, 600.0  # of a query, for other reasons than a full disk
+ROOM_LIMIT_S = 600.0  # without a batch that went through
 POLL_S = 0.25
 NOT_CONNECTED = "connect back"  # Spark's words for a Python process that came up too late
 # What the driver's side of a connection to a process that is gone says.
 GONE = ("java.io.EOFException", "java.net.SocketException", "Broken pipe", "Connection reset")
 NO_ROOM = "a disk was full"
-FULL = tuple(os.strerror(number) for number in (errno.ENOSPC, errno.EDQUOT))
 
 
 def query_failure(
@@ -72,11 +71,13 @@ class QueryRestarts:
         queries: Callable[[], list[StreamingQuery]],
         restart: Callable[[int], bool],
         room: Callable[[], bool],
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`room` says whether checkpoints can be written to."""
-        self._queries, self._restart, self._room = queries, restart, room
+        """`room` says whether checkpoints and sinks can be written to."""
+        self._queries, self._restart, self._room, self._clock = queries, restart, room, clock
         self._times: dict[str, deque[float]] = defaultdict(lambda: deque(maxlen=MOST_RESTARTS))
-        self._full_since_s: dict[str, float] = {}
+        self._full: dict[str, FullDisk] = {}
+        self._starting: str | None = None  # the query that is being started again
         self._ended = threading.Event()
         self._thread = threading.Thread(
             target=self._watch, name="penstock-query-restarts", daemon=True
@@ -91,48 +92,87 @@ class QueryRestarts:
         self._ended.set()
 
     def will_restart(self, query: StreamingQuery) -> bool:
-        """Whether a query has ended in a way it is brought back from."""
-        if self._ended.is_set() or query.isActive:
+        """Whether a query has failed, or is just failing, in a way it is brought back from."""
+        if self._ended.is_set():
             return False
-        now_s, times = time.monotonic(), self._times[query.name]
-        often = len(times) == MOST_RESTARTS and now_s - times[0] < WINDOW_S
-        waited_s = now_s - self._full_since_s.get(query.name, now_s)
-        return not often and waited_s < ROOM_LIMIT_S and _what_happened(query) is not None
+        happened, now_s = _what_happened(query), self._clock()
+        if happened is None or self._starting == query.name:
+            return happened is not None
+        if happened == NO_ROOM:
+            full = self._full.get(query.name)
+            return full is None or now_s - full.since_s < ROOM_LIMIT_S
+        times = self._times[query.name]
+        return len(times) < MOST_RESTARTS or now_s - times[0] >= WINDOW_S
 
     def look(self) -> None:
         """Start again what has ended and can go on."""
         for place, query in enumerate(self._queries()):
-            if not self.will_restart(query) or self._waits_for_room(query):
-                continue
-            log.warning("query %s: %s; restarting the query", query.name, _what_happened(query))
-            if self._restart(place):
-                self._times[query.name].append(time.monotonic())
-                self._full_since_s.pop(query.name, None)
+            try:
+                self._look_at(place, query)
+            except Exception as error:  # noqa: BLE001 - looking on must go on
+                log.warning(
+                    "query %s could not be looked at or started again: %s",
+                    query.name, first_line(error),
+                )  # fmt: skip
 
-    def _waits_for_room(self, query: StreamingQuery) -> bool:
-        """Whether the disk that ended a query is still full."""
-        if _what_happened(query) != NO_ROOM or self._room():
-            return False
-        if query.name not in self._full_since_s:
-            self._full_since_s[query.name] = time.monotonic()
+    def _look_at(self, place: int, query: StreamingQuery) -> None:
+        if query.isActive:
+            self._note_room(query)
+            return
+        if not self.will_restart(query):
+            return
+        happened = _what_happened(query)
+        if happened == NO_ROOM and not self._may_have_room(query):
+            return
+        log.warning("query %s: %s; restarting the query", query.name, happened)
+        self._starting = query.name
+        # Counted before: a start that fails is an attempt as well.
+        if happened == NO_ROOM:
+            self._full[query.name] = self._full[query.name].tried(self._clock())
+        else:
+            self._times[query.name].append(self._clock())
+        try:
+            self._restart(place)
+        finally:
+            self._starting = None
+
+    def _may_have_room(self, query: StreamingQuery) -> bool:
+        """Whether another try is worth it: what can be asked has room, and the pause is over."""
+        now_s = self._clock()
+        full = self._full.setdefault(query.name, FullDisk(now_s, now_s))
+        if now_s >= full.again_s:
+            if self._room():
+                return True
+            full = full.put_off(now_s)
+        if not full.told:
             log.warning(
-                "query %s: the disk of its checkpoint is full; it goes on as soon as there is "
-                "room, and fails if there is none within %g s", query.name, ROOM_LIMIT_S,
+                "query %s: a disk is full; the query goes on as soon as there is room, and fails "
+                "if there is none within %g s", query.name, ROOM_LIMIT_S,
             )  # fmt: skip
-        return True
+        self._full[query.name] = replace(full, told=True)
+        return False
+
+    def _note_room(self, query: StreamingQuery) -> None:
+        """A batch that went through had room; a query that then stays up has all it needs."""
+        full = self._full.get(query.name)
+        if full is None:
+            return
+        now_s, through = self._clock(), handles.last_batch(query) >= 0
+        idle = now_s - full.again_s > ROOM_LIMIT_S
+        if idle or (through and now_s >= full.again_s):
+            del self._full[query.name]
+        elif through:
+            self._full[query.name] = replace(full, since_s=now_s)
 
     def _watch(self) -> None:
         while not self._ended.wait(POLL_S):
-            try:
-                self.look()
-            except Exception as error:  # noqa: BLE001 - looking on must go on
-                log.warning("checking whether queries need a restart failed: %s", error)
+            self.look()
 
 
 def _what_happened(query: StreamingQuery) -> str | None:
     """Why a query ended, if it is brought back from that."""
     causes = handles.failure_causes(query)
-    if any(words in said for said in causes for words in FULL):
+    if says_full(causes):
         return NO_ROOM
     innermost = causes[-1] if causes else ""
     if NOT_CONNECTED in innermost:

@@ -22,7 +22,7 @@ from penstock.spark import handles
 from penstock.spark.checkpoint.layout import Checkpoint
 from penstock.spark.checkpoint.operators import operators_record
 from penstock.spark.checkpoint.plan_agreement import agree_on_plan, identity, recorded_plan
-from penstock.spark.checkpoint.room import has_room
+from penstock.spark.checkpoint.room import have_room
 from penstock.spark.compile.builder import BuiltQuery, BuiltTopology, build
 from penstock.spark.compile.fused import PlanChoice, ShapeGuard, possible_part, relaxed
 from penstock.spark.compile.inspection import Reading
@@ -38,6 +38,7 @@ from penstock.spark.routes.table_versions import RouteTableVersions
 from penstock.spark.run.driver_lock import held_by_driver
 from penstock.spark.run.python_workers import start_python_workers_beside
 from penstock.spark.run.query_restarts import QueryRestarts, query_failure
+from penstock.spark.run.shared_folder import folders_of
 from penstock.spark.sinks.batch_writer import (
     BatchCalls,
     BatchWriter,
@@ -107,7 +108,9 @@ class RunningTopology:
         self._reports: Reports | None = None
         self._unfollow: Callable[[], None] = lambda: None
         self._restarts = QueryRestarts(
-            lambda: self.queries, self._restart, lambda: has_room(self._checkpoint.directory)
+            lambda: self.queries,
+            self._restart,
+            lambda: have_room(folders_of(topology, self._checkpoint.directory).values()),
         )
         self.when_built: list[Callable[[BuiltTopology], None]] = []  # may refuse; nothing runs yet
         self.after_restart: list[Callable[[int], None]] = []  # called with the query's place
@@ -302,8 +305,13 @@ class RunningTopology:
         with self._ending:
             if self._reports is None:
                 return False
-            self._writers[place].failure = None  # what ends it next is another one
-            self.queries[place] = self._start_query(self.built.queries[place], self._writers[place])
+            writer = self._writers[place]
+            failed, writer.failure = writer.failure, None  # what ends it next is another one
+            try:
+                self.queries[place] = self._start_query(self.built.queries[place], writer)
+            except BaseException:
+                writer.failure = failed  # it is still what ended the query
+                raise
         for look in self.after_restart:
             look(place)
         return True
@@ -404,12 +412,32 @@ class RunningTopology:
             if deadline is not None and time.monotonic() > deadline:
                 return False
             time.sleep(poll_s)
-        for query in self.queries:
-            # A last batch without rows emits what the final watermark closes.
-            with suppress(PySparkException):  # a failure is raised below
-                if query.isActive and not self._pace.once:
-                    query.processAllAvailable()
+        while not self._through():
+            if deadline is not None and time.monotonic() > deadline:
+                return False
+            time.sleep(poll_s)
         self.raise_failure()
+        return True
+
+    def _through(self) -> bool:
+        """Have all queries do what is left; False if one has to be started again for that."""
+        # Every one is asked: those behind one that waits for room need not wait with it.
+        through = [self._is_through(query) for query in self.queries]
+        return all(through)
+
+    def _is_through(self, query: StreamingQuery) -> bool:
+        """Whether a query did what is left, or has failed for good, which is raised later.
+
+        A last batch without rows emits what the final watermark closes.
+        """
+        if not query.isActive:
+            return not self._restarts.will_restart(query)
+        if self._pace.once:
+            return False  # it ends by itself
+        try:
+            query.processAllAvailable()
+        except PySparkException:
+            return query.exception() is None  # else it is about to end
         return True
 
     def settle(self, limit_s: float = 30.0) -> None:

@@ -17,6 +17,9 @@ class Place(Protocol):
     def exists(self, path: str) -> bool:
         """Whether there is anything at a path."""
 
+    def names(self, path: str) -> list[str]:
+        """What is in a directory, in order; nothing if it is not there."""
+
     def make(self, path: str) -> None:
         """Make a directory, and those above it."""
 
@@ -38,6 +41,10 @@ class LocalPlace:
 
     def exists(self, path: str) -> bool:
         return _local(path).exists()
+
+    def names(self, path: str) -> list[str]:
+        directory = _local(path)
+        return sorted(one.name for one in directory.iterdir()) if directory.is_dir() else []
 
     def make(self, path: str) -> None:
         """As of Place; readable for whoever the user lets read."""
@@ -67,6 +74,10 @@ class RemotePlace:
     def exists(self, path: str) -> bool:
         return bool(self._system.get_file_info(_inner(path)).type != fs.FileType.NotFound)
 
+    def names(self, path: str) -> list[str]:
+        found = self._system.get_file_info(fs.FileSelector(_inner(path), allow_not_found=True))
+        return sorted(one.base_name for one in found)
+
     def make(self, path: str) -> None:
         self._system.create_dir(_inner(path), recursive=True)
 
@@ -95,6 +106,11 @@ def place_of(path: str) -> Place:
 def is_url(path: str) -> bool:
     """Whether a path names its file system."""
     return "://" in path or path.startswith("file:")
+
+
+def local_path(path: str) -> Path | None:
+    """Where a path or `file:` URL is on this machine; None for a remote store."""
+    return None if is_url(path) and not path.startswith("file:") else _local(path)
 
 
 @lru_cache(maxsize=64)
