@@ -53,6 +53,36 @@ def test_policy_options_change_what_is_decided() -> None:
     assert "is above 0.6" in shown("--policy-option", "max_ratio=0.6")
 
 
+UNUSED = ("key-groups", "batch-interval", "executor-memory-mb", "channel-rows", "fusion-beta")
+
+
+@pytest.mark.parametrize("option", UNUSED)
+@pytest.mark.parametrize("command", [("simulate", SCENARIO), ("arena", SCENARIO), ("plan",)])
+def test_what_a_simulation_has_nothing_of_is_not_offered(
+    command: tuple[str, ...], option: str
+) -> None:
+    done = CliRunner().invoke(app, [*command, f"--{option}", "600"])
+    assert done.exit_code == 2
+    assert f"No such option: --{option}" in done.stderr
+
+
+@pytest.mark.parametrize("option", ["history-age", "history-mb"])
+def test_how_long_a_history_keeps_is_asked_only_where_one_is_written(option: str) -> None:
+    for command in (("arena", SCENARIO), ("plan",)):
+        done = CliRunner().invoke(app, [*command, f"--{option}", "4000"])
+        assert (done.exit_code, f"--{option}" in done.stderr) == (2, True)
+    done = CliRunner().invoke(app, ["simulate", SCENARIO, f"--{option}", "4000"])
+    assert done.exit_code == 2
+    assert f"--{option} says nothing without --history; give that too." in done.stderr
+
+
+def test_scenarios_that_share_a_cluster_refuse_a_dry_run() -> None:
+    ramp = str(Path(SCENARIO).with_name("ramp.toml"))
+    done = CliRunner().invoke(app, ["simulate", SCENARIO, ramp, "--dry-run"])
+    assert done.exit_code == 2
+    assert "--dry-run is for one scenario" in done.stderr
+
+
 @pytest.mark.parametrize("command", ["history", "dashboard", "plan"])
 def test_a_history_that_is_not_there_is_refused_by_one_name(command: str) -> None:
     done = CliRunner().invoke(app, [command, "--history", "absent.sqlite"])
