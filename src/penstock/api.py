@@ -1,11 +1,12 @@
 """What a user touches from Python."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
 from penstock.config import Settings
+from penstock.config.attached import READ, refuse_already_set
 from penstock.config.sources import from_keywords
 from penstock.control.resolved_settings import resolved_settings
 from penstock.control.summary import RunSummary
@@ -129,7 +130,8 @@ def attach(
 
     `target` is a running query, or the session for all of its queries. Executors stay between the
     two numbers of `executors`. Further options are those of docs/options.md, as for
-    `Topology.run`, such as `dry_run=True` for advice only. State is balanced over the executors
+    `Topology.run`, such as `dry_run=True` for advice only, but for those that the query and its
+    session have answered, such as `slots`: they are refused here and not read elsewhere. State is balanced over the executors
     as it grows (`allocation="off"` leaves it where it is). What cannot be done on a cluster is
     given as advice. Keep what is returned: `detach()` ends the controller and returns a summary.
 
@@ -146,7 +148,9 @@ def attach(
         )
         for name, bound in bounds.items()
     }
-    settings = _settings({**options, **_bounds(executors)}, config, ATTACH_DEFAULTS)
+    with documented("attach"):
+        refuse_already_set(options)
+    settings = _settings({**options, **_bounds(executors)}, config, ATTACH_DEFAULTS, READ)
     from penstock.spark.run.attached import Attached, AttachedSeveral  # Spark, only where needed
 
     if isinstance(max_latency, Mapping) and not hasattr(target, "streams"):
@@ -178,6 +182,7 @@ def _settings(
     options: Mapping[str, Any],
     config: str | Path | None,
     defaults: Mapping[str, Any] | None = None,
+    only: Collection[str] | None = None,
 ) -> Settings:
     file = None if config is None else Path(config)
-    return resolved_settings(from_keywords(options), defaults=defaults, file=file)
+    return resolved_settings(from_keywords(options), defaults=defaults, file=file, only=only)

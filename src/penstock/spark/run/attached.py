@@ -31,6 +31,7 @@ from penstock.spark.run import controlled
 from penstock.spark.run.before_start import (
     check_attached,
     check_monitoring_window,
+    trigger_of_queries,
     windows_of_queries,
 )
 from penstock.spark.run.history import begin_history
@@ -108,7 +109,10 @@ class Attached:
             raise
 
     def _start(self) -> None:
-        windows = windows_of_queries(self.queries())
+        running = self.queries()
+        interval_s = trigger_of_queries(running)  # the query's own, which policies plan with
+        self.settings = replace(self.settings, batch_interval_s=interval_s or None)
+        windows = windows_of_queries(running)
         check_monitoring_window(policy_of(self.settings), windows, "query")
         store = self._resources.enter_context(HistoryStore(self.settings.history))
         places = self.settings.allocation is not None

@@ -91,6 +91,18 @@ def windows_of_queries(queries: Iterable[StreamingQuery]) -> dict[str, float]:
     return found
 
 
+def trigger_of_queries(queries: Iterable[StreamingQuery]) -> float:
+    """The least time between two batches that holds for all of them; 0 for back to back."""
+    found = []
+    for query in queries:
+        try:
+            found.append(handles.trigger_interval_s(query))
+        except Unavailable as reason:
+            log.warning("the trigger of %s is not known: %s", query.name or query.id, reason)
+            found.append(0.0)
+    return min(found, default=0.0)
+
+
 def check_monitoring_window(
     policy: ScalingPolicy, windows: Mapping[str, float], kind: str = "operator"
 ) -> None:
