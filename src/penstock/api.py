@@ -88,6 +88,8 @@ class Topology(topology.Topology):
         `run.rows(sink)` shows what a Memory sink holds, `run.wait(seconds)` waits, and leaving the
         context ends it.
         """
+        if "channel_rows" in options and not apart:
+            raise InvalidInput("channel_rows says nothing without apart=True; give that too.")
         settings = _settings(options, config)
         from penstock.spark.run.elastic import ElasticRun  # Spark is only needed to run
         from penstock.spark.run.place import Place

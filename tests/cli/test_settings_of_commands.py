@@ -5,7 +5,9 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+import penstock
 from penstock.cli.app import app
+from penstock.errors import InvalidInput
 
 SCENARIO = str(Path(__file__).parents[2] / "examples/scenarios/overload.toml")
 COMMANDS = {
@@ -74,6 +76,30 @@ def test_how_long_a_history_keeps_is_asked_only_where_one_is_written(option: str
     done = CliRunner().invoke(app, ["simulate", SCENARIO, f"--{option}", "4000"])
     assert done.exit_code == 2
     assert f"--{option} says nothing without --history; give that too." in done.stderr
+
+
+@pytest.mark.parametrize("given", ["--dry-run", "PENSTOCK_DRY_RUN"])
+def test_a_host_refuses_a_dry_run_however_it_is_asked_for(
+    given: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = [given] if given.startswith("--") else []
+    if not words:
+        monkeypatch.setenv(given, "yes")
+    done = CliRunner().invoke(app, ["host", *words])
+    assert done.exit_code == 2
+    assert "dry-run is for one topology" in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert not list(Path.cwd().iterdir())
+
+
+def test_rows_of_channels_are_asked_only_where_there_are_channels() -> None:
+    done = CliRunner().invoke(app, ["run", "x.py:t", "--channel-rows", "5"])
+    assert done.exit_code == 2
+    assert "--channel-rows says nothing without --apart; give that too." in done.stderr
+    done = CliRunner().invoke(app, ["host", "--channel-rows", "5"])
+    assert (done.exit_code, "No such option: --channel-rows" in done.stderr) == (2, True)
+    with pytest.raises(InvalidInput, match="channel_rows says nothing without apart=True"):
+        penstock.Topology("road", max_latency="5s").start(channel_rows=5)
 
 
 def test_scenarios_that_share_a_cluster_refuse_a_dry_run() -> None:

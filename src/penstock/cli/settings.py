@@ -52,7 +52,7 @@ def with_settings(
             file = given.pop("config")
             written = {option.name: given.pop(_parameter(option)) for option in offered}
             for option, other in (needs or {}).items():
-                if written[option] is not None and given[other] is None:
+                if written[option] is not None and not given[other]:
                     raise InvalidInput(f"--{option} says nothing without --{other}; give that too.")
             policy_options = written.pop(POLICY_TABLE, None) or ()
             explicit = from_command_line(
