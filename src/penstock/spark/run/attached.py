@@ -20,7 +20,7 @@ from penstock.control.experience import with_experience
 from penstock.control.from_settings import policy_of
 from penstock.control.history.store import HistoryStore
 from penstock.control.most_wanted import MostWanted, OneOfSeveral
-from penstock.control.notebook import attached_html
+from penstock.control.notebook import course_html
 from penstock.control.step import Step
 from penstock.control.summary import RunSummary
 from penstock.errors import InvalidInput
@@ -178,7 +178,7 @@ class Attached:
 
     def _repr_html_(self) -> str:
         """As a notebook shows it: the course of the newest periods, and what it came to so far."""
-        return attached_html(f"attached to {self._name()}", self.steps, self.summary())
+        return course_html(f"attached to {self._name()}", self.steps, self.summary())
 
     def detach(self) -> RunSummary:
         """End the controller; the query goes on with what it has."""
@@ -232,6 +232,10 @@ class AttachedSeveral(Mapping[str, Attached]):
     def summary(self) -> dict[str, RunSummary]:
         """What it came to so far, by query."""
         return {name: one.summary() for name, one in self._attached.items()}
+
+    def _repr_html_(self) -> str:
+        """As a notebook shows it: each of them below the other."""
+        return "".join(one._repr_html_() for one in self._attached.values())
 
     def detach(self) -> dict[str, RunSummary]:
         """End the controllers; the queries go on with what they have."""
