@@ -51,7 +51,7 @@ class Topology(topology.Topology):
         although operators make their state otherwise than it was begun with. `strict` refuses
         a source whose folder is not there or holds no file that fits, instead of waiting for one.
 
-        Further options are those of docs/options.md by their Python names, such as
+        Further options are those of `penstock docs options` by their Python names, such as
         `executors_max=8`, `period_s="2s"` or `policy_options={"window_s": 30}`; None or "off"
         turns one off. They win over PENSTOCK_* variables, which win over the file `config`
         (`penstock.toml` in the working directory unless another is named).
@@ -131,11 +131,12 @@ def attach(
     """Keep a latency bound for a streaming query that runs, unchanged, with few executors.
 
     `target` is a running query, or the session for all of its queries. Executors stay between the
-    two numbers of `executors`. Further options are those of docs/options.md, as for
+    two numbers of `executors`. Further options are those of `penstock docs options`, as for
     `Topology.run`, such as `dry_run=True` for advice only, but for those that the query and its
-    session have answered, such as `slots`: they are refused here and not read elsewhere. State is balanced over the executors
-    as it grows (`allocation="off"` leaves it where it is). What cannot be done on a cluster is
-    given as advice. Keep what is returned: `detach()` ends the controller and returns a summary.
+    session have answered, such as `slots`: they are refused here and not read elsewhere. State is
+    balanced over the executors as it grows (`allocation="off"` leaves it where it is). What cannot
+    be done on a cluster is given as advice. Keep what is returned: `detach()` ends the controller
+    and returns a summary.
 
     For a session, `max_latency` may be a bound for each query by its name, such as
     `{"orders": "2s", "audit": "1m"}`: each then has a controller, and the session as many

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -109,13 +110,25 @@ def test_every_help_ends_with_an_example_that_names_the_command(command: str) ->
     assert "Exit codes: 0 success" in result.stdout
 
 
-def test_an_error_names_the_page_that_helps() -> None:
+ROAD = f"{Path(__file__).parents[2] / 'examples/linear_road.py'}:road"
+
+
+def test_an_error_names_the_page_that_helps(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
     for words, page in (
         (["history", "--history", ""], "options"),
         (["simulate", "x.toml", "--policy-option", "nonsense=1"], "scaling"),
+        (["host", "--dry-run"], "host"),
+        (["host", "--listen", "here"], "host"),
+        (["submit", "nonsense"], "host"),
+        (["run", ROAD, "--master", "yarm"], "clusters"),
+        (["run", ROAD, "--apart", "--adapt-interval"], "last-resort"),
+        (["run", ROAD, "--checkpoint", __file__], "operations"),
     ):
         result = CliRunner().invoke(app, words)
-        assert result.exit_code == 2
+        assert result.exit_code == 2, result.stderr
         assert result.stderr.endswith(f" See penstock docs {page}.\n")
         assert CliRunner().invoke(app, ["docs", page]).stdout.startswith("# ")
 

@@ -10,7 +10,7 @@ import uuid
 from pathlib import Path
 from typing import Any
 
-from penstock.errors import InvalidInput, InvalidTopology, Unavailable
+from penstock.errors import InvalidInput, InvalidTopology, Unavailable, documented
 from penstock.spark.checkpoint.durable_files import (
     make_directory,
     remove_leftovers,
@@ -41,6 +41,7 @@ class Checkpoint:
         self._ours = self.directory / "penstock"
         self._lock: int | None = None
 
+    @documented("operations")
     def __enter__(self) -> "Checkpoint":
         try:
             # One that was there is shared with whom its owner likes; what is ours below is not.
@@ -147,6 +148,7 @@ class Checkpoint:
         """When this run's streams began: fixed at the first start, the same after a restart."""
         return float(self._remembered("epoch", {"epoch_s": now_s})["epoch_s"])
 
+    @documented("operations")
     def check_identity(self, identity: dict[str, Any]) -> None:
         """Refuse a topology that does not fit what this checkpoint was created with."""
         before = self._remembered("identity", identity)
@@ -159,6 +161,7 @@ class Checkpoint:
             if isinstance(value, dict):
                 self._check_parts(field, before.get(field, {}), value)
 
+    @documented("operations")
     def check_operators(self, record: dict[str, Any], accept_changes: bool = False) -> None:
         """Refuse operators that make their state otherwise; older checkpoints know of none."""
         before = self._remembered("operators", record)
