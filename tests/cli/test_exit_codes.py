@@ -96,18 +96,25 @@ def test_without_a_command_the_help_is_shown() -> None:
     assert "penstock:" not in result.stderr
 
 
-def commands() -> list[str]:
-    group: Any = typer.main.get_command(app)
-    return sorted(group.commands)
+def commands(group: Any = None, above: str = "") -> list[str]:
+    """All of them, those within groups too."""
+    found: list[str] = []
+    for name, one in (group or typer.main.get_command(app)).commands.items():
+        found += [f"{above}{name}", *(commands(one, f"{name} ") if hasattr(one, "commands") else [])]
+    return sorted(found)
 
 
 @pytest.mark.parametrize("command", commands())
-def test_every_help_ends_with_an_example_that_names_the_command(command: str) -> None:
-    result = CliRunner().invoke(app, [command, "--help"])
+def test_every_help_has_what_holds_for_all_and_ends_with_an_example(command: str) -> None:
+    wide = {"COLUMNS": "300"}
+    result = CliRunner().invoke(app, [*command.split(), "--quiet", "--help"], env=wide)
     assert result.exit_code == 0
     last = result.stdout.strip().splitlines()[-1].strip()
-    assert last.startswith(f"Example: penstock {command} ")
+    assert last.startswith("Example: ")
+    assert f"penstock {command}" in last
     assert "Exit codes: 0 success" in result.stdout
+    assert "--quiet (the answer and errors only) and --debug" in result.stdout
+    assert CliRunner().invoke(app, [*command.split(), "-h"], env=wide).stdout == result.stdout
 
 
 ROAD = f"{Path(__file__).parents[2] / 'examples/linear_road.py'}:road"
