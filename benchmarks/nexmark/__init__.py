@@ -2,8 +2,8 @@
 
 Run: make bench NAME=nexmark (all queries as one topology), or NAME=nexmark:q5 for one of them;
 NAME=nexmark:each runs every query alone, NAME=nexmark:longer all of them over three times as many
-batches, both without Spark's defaults, which take most of an hour. The same files, two slots, each side
-in a process of its own; how many rows differ is said.
+batches, both without Spark's defaults, which take most of an hour. The same files, two slots, each
+side in a process of its own; how many rows differ is said.
 """
 
 import json

@@ -100,7 +100,10 @@ def commands(group: Any = None, above: str = "") -> list[str]:
     """All of them, those within groups too."""
     found: list[str] = []
     for name, one in (group or typer.main.get_command(app)).commands.items():
-        found += [f"{above}{name}", *(commands(one, f"{name} ") if hasattr(one, "commands") else [])]
+        found += [
+            f"{above}{name}",
+            *(commands(one, f"{name} ") if hasattr(one, "commands") else []),
+        ]
     return sorted(found)
 
 

@@ -68,7 +68,9 @@ def test_a_line_that_is_cut_still_says_what_changed() -> None:
     reasons = "right for the load ahead: " + 30 * "numbers "
     stays = f"  02:45:38 executors stay 2 (promise): {reasons}"
     assert cut(stays) == stays[: LONGEST - 3] + "..."
-    shown = cut(f"{stays} | 2 key groups move (milp): the load becomes more even | interval 2 s (x)")
+    shown = cut(
+        f"{stays} | 2 key groups move (milp): the load becomes more even | interval 2 s (x)"
+    )
     assert shown.endswith("... | 2 key groups move | interval 2 s")
     assert len(shown) == LONGEST
     assert cut("short | as it is (x)") == "short | as it is (x)"

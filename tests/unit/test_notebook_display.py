@@ -41,7 +41,7 @@ def test_figures_and_the_course_are_shown() -> None:
 class Controlled:
     """Stands in for a controller that has seen two periods."""
 
-    steps = [Step(1e9 + 5 * number, seen(number, 2.0)) for number in (1, 2)]
+    steps = (Step(1e9 + 5, seen(1, 2.0)), Step(1e9 + 10, seen(2, 2.0)))
 
     def summary(self) -> RunSummary:
         tally = RunTally()
