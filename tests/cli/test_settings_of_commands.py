@@ -1,11 +1,13 @@
 """Commands take settings alike: the policy's own options, one name for the history."""
 
+import json
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
 import penstock
+from cli.short_scenario import SCENARIO as SHORT
 from penstock.cli.app import app
 from penstock.errors import InvalidInput
 
@@ -76,6 +78,16 @@ def test_how_long_a_history_keeps_is_asked_only_where_one_is_written(option: str
     done = CliRunner().invoke(app, ["simulate", SCENARIO, f"--{option}", "4000"])
     assert done.exit_code == 2
     assert f"--{option} says nothing without --history; give that too." in done.stderr
+
+
+def test_a_share_that_is_given_is_the_one_that_is_shown(tmp_path: Path) -> None:
+    paths = []
+    for name in ("a", "b"):
+        text = SHORT.replace('"90s"', '"30s"').replace('"short"', f'"{name}"')
+        (tmp_path / f"{name}.toml").write_text(text, encoding="utf-8")
+        paths.append(str(tmp_path / f"{name}.toml"))
+    done = CliRunner().invoke(app, ["simulate", *paths, "--share", "0.9", "--json"])
+    assert [one["share"] for one in json.loads(done.stdout)["topologies"]] == [0.9, 0.9]
 
 
 @pytest.mark.parametrize("given", ["--dry-run", "PENSTOCK_DRY_RUN"])

@@ -70,6 +70,8 @@ def simulate(
     scenarios = [load_scenario(path) for path in scenario]
     if seed is not None:
         scenarios = [replace(one, seed=seed + place) for place, one in enumerate(scenarios)]
+    if settings.share is not None:  # what is shown is what was planned for
+        scenarios = [replace(one, share=settings.share) for one in scenarios]
     if len(scenarios) > 1:
         _several(scenarios, executors, settings, history, as_json)
         return
