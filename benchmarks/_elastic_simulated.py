@@ -10,7 +10,7 @@ from penstock.control.history.store import HistoryStore
 from penstock.scaling.policies.static import Static
 from penstock.sim.calibration import overhead_course, scenario_of
 from penstock.sim.replay import periods_after
-from penstock.sim.run import SimulationResult, simulate
+from penstock.sim.run import SimulationResult, settings_in, simulate
 from penstock.sim.scenario import Scenario
 
 
@@ -39,7 +39,7 @@ def simulated(scenario: Scenario, mode: str, executors: int | None) -> Simulatio
     """A mode under that load: a fixed number of executors, or a policy."""
     if executors is None:
         settings = Settings(policy=mode)
-        return simulate(scenario, policy_of(settings, scenario.cluster.slots), settings=settings)
+        return simulate(scenario, policy_of(settings_in(scenario, settings)), settings=settings)
     fixed = replace(
         scenario.cluster, executors=executors, min_executors=executors, max_executors=executors
     )

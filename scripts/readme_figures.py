@@ -89,7 +89,7 @@ def demo(_old: str) -> str:
     Path("docs/demo.svg").write_text(plot[0] + "\n", encoding="utf-8")
     _printed("scripts.page_pictures", str(DEMO / "history.sqlite"), "docs")
     lines = [line for line in said.splitlines() if not line.startswith(("report:", "why:"))]
-    return "```text\n" + "".join(f"{_cut(line)}\n" for line in lines) + "```\n"
+    return "```text\n" + "".join(f"{cut(line)}\n" for line in lines) + "```\n"
 
 
 def elastic(old: str) -> str:
@@ -159,8 +159,13 @@ def _cell(share: float, executor_s: float) -> str:
     return f"{share:.1%}, {executor_s:.0f}"
 
 
-def _cut(line: str) -> str:
-    return line if len(line) <= LONGEST else f"{line[: LONGEST - 3]}..."
+def cut(line: str) -> str:
+    """A long line without its end, but with what else changed in that period."""
+    if len(line) <= LONGEST:
+        return line
+    _, *others = line.split(" | ")
+    more = "".join(f" | {one.partition(' (')[0]}" for one in others)
+    return f"{line[: LONGEST - 3 - len(more)]}...{more}"
 
 
 def _printed(module: str, *arguments: str) -> str:

@@ -1,11 +1,12 @@
 """What a user touches from Python."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
 from penstock.config import Settings
+from penstock.config.attached import READ, refuse_already_set
 from penstock.config.sources import from_keywords
 from penstock.control.resolved_settings import resolved_settings
 from penstock.control.summary import RunSummary
@@ -50,7 +51,7 @@ class Topology(topology.Topology):
         although operators make their state otherwise than it was begun with. `strict` refuses
         a source whose folder is not there or holds no file that fits, instead of waiting for one.
 
-        Further options are those of docs/options.md by their Python names, such as
+        Further options are those of `penstock docs options` by their Python names, such as
         `executors_max=8`, `period_s="2s"` or `policy_options={"window_s": 30}`; None or "off"
         turns one off. They win over PENSTOCK_* variables, which win over the file `config`
         (`penstock.toml` in the working directory unless another is named).
@@ -87,6 +88,8 @@ class Topology(topology.Topology):
         `run.rows(sink)` shows what a Memory sink holds, `run.wait(seconds)` waits, and leaving the
         context ends it.
         """
+        if "channel_rows" in options and not apart:
+            raise InvalidInput("channel_rows says nothing without apart=True; give that too.")
         settings = _settings(options, config)
         from penstock.spark.run.elastic import ElasticRun  # Spark is only needed to run
         from penstock.spark.run.place import Place
@@ -128,10 +131,12 @@ def attach(
     """Keep a latency bound for a streaming query that runs, unchanged, with few executors.
 
     `target` is a running query, or the session for all of its queries. Executors stay between the
-    two numbers of `executors`. Further options are those of docs/options.md, as for
-    `Topology.run`, such as `dry_run=True` for advice only. State is balanced over the executors
-    as it grows (`allocation="off"` leaves it where it is). What cannot be done on a cluster is
-    given as advice. Keep what is returned: `detach()` ends the controller and returns a summary.
+    two numbers of `executors`. Further options are those of `penstock docs options`, as for
+    `Topology.run`, such as `dry_run=True` for advice only, but for those that the query and its
+    session have answered, such as `slots`: they are refused here and not read elsewhere. State is
+    balanced over the executors as it grows (`allocation="off"` leaves it where it is). What cannot
+    be done on a cluster is given as advice. Keep what is returned: `detach()` ends the controller
+    and returns a summary.
 
     For a session, `max_latency` may be a bound for each query by its name, such as
     `{"orders": "2s", "audit": "1m"}`: each then has a controller, and the session as many
@@ -146,7 +151,9 @@ def attach(
         )
         for name, bound in bounds.items()
     }
-    settings = _settings({**options, **_bounds(executors)}, config, ATTACH_DEFAULTS)
+    with documented("attach"):
+        refuse_already_set(options)
+    settings = _settings({**options, **_bounds(executors)}, config, ATTACH_DEFAULTS, READ)
     from penstock.spark.run.attached import Attached, AttachedSeveral  # Spark, only where needed
 
     if isinstance(max_latency, Mapping) and not hasattr(target, "streams"):
@@ -178,6 +185,7 @@ def _settings(
     options: Mapping[str, Any],
     config: str | Path | None,
     defaults: Mapping[str, Any] | None = None,
+    only: Collection[str] | None = None,
 ) -> Settings:
     file = None if config is None else Path(config)
-    return resolved_settings(from_keywords(options), defaults=defaults, file=file)
+    return resolved_settings(from_keywords(options), defaults=defaults, file=file, only=only)

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -95,27 +96,49 @@ def test_without_a_command_the_help_is_shown() -> None:
     assert "penstock:" not in result.stderr
 
 
-def commands() -> list[str]:
-    group: Any = typer.main.get_command(app)
-    return sorted(group.commands)
+def commands(group: Any = None, above: str = "") -> list[str]:
+    """All of them, those within groups too."""
+    found: list[str] = []
+    for name, one in (group or typer.main.get_command(app)).commands.items():
+        found += [
+            f"{above}{name}",
+            *(commands(one, f"{name} ") if hasattr(one, "commands") else []),
+        ]
+    return sorted(found)
 
 
 @pytest.mark.parametrize("command", commands())
-def test_every_help_ends_with_an_example_that_names_the_command(command: str) -> None:
-    result = CliRunner().invoke(app, [command, "--help"])
+def test_every_help_has_what_holds_for_all_and_ends_with_an_example(command: str) -> None:
+    wide = {"COLUMNS": "300"}
+    result = CliRunner().invoke(app, [*command.split(), "--quiet", "--help"], env=wide)
     assert result.exit_code == 0
     last = result.stdout.strip().splitlines()[-1].strip()
-    assert last.startswith(f"Example: penstock {command} ")
+    assert last.startswith("Example: ")
+    assert f"penstock {command}" in last
     assert "Exit codes: 0 success" in result.stdout
+    assert "--quiet (the answer and errors only) and --debug" in result.stdout
+    assert CliRunner().invoke(app, [*command.split(), "-h"], env=wide).stdout == result.stdout
 
 
-def test_an_error_names_the_page_that_helps() -> None:
+ROAD = f"{Path(__file__).parents[2] / 'examples/linear_road.py'}:road"
+
+
+def test_an_error_names_the_page_that_helps(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
     for words, page in (
         (["history", "--history", ""], "options"),
         (["simulate", "x.toml", "--policy-option", "nonsense=1"], "scaling"),
+        (["host", "--dry-run"], "host"),
+        (["host", "--listen", "here"], "host"),
+        (["submit", "nonsense"], "host"),
+        (["run", ROAD, "--master", "yarm"], "clusters"),
+        (["run", ROAD, "--apart", "--adapt-interval"], "last-resort"),
+        (["run", ROAD, "--checkpoint", __file__], "operations"),
     ):
         result = CliRunner().invoke(app, words)
-        assert result.exit_code == 2
+        assert result.exit_code == 2, result.stderr
         assert result.stderr.endswith(f" See penstock docs {page}.\n")
         assert CliRunner().invoke(app, ["docs", page]).stdout.startswith("# ")
 

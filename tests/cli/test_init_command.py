@@ -50,10 +50,13 @@ def test_the_makefile_and_the_readme_name_commands_that_exist(tmp_path: Path) ->
     for command in typed:
         assert CliRunner().invoke(app, [command, "--help"]).exit_code == 0
     dry = subprocess.run(
-        ["make", "-n", "run", "check", "test", "why", "page"], cwd=tmp_path / "x",
+        ["make", "-n", "setup", "run", "check", "test", "why", "page"], cwd=tmp_path / "x",
         capture_output=True, text=True, timeout=60, check=False,
     )  # fmt: skip
     assert (dry.returncode, dry.stderr) == (0, "")
+    # What comes with penstock has no pytest: it is installed before it is used, and said so.
+    assert dry.stdout.index("pip install pytest") < dry.stdout.index("-m pytest")
+    assert text.index("make setup        # installs pytest") < text.rindex("make test")
 
 
 def test_nothing_is_overwritten_and_names_are_checked(tmp_path: Path) -> None:

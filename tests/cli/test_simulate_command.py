@@ -9,6 +9,7 @@ from typer.testing import CliRunner
 
 from cli.short_scenario import SCENARIO, write_scenario
 from penstock.cli import app
+from penstock.cli.settings import NOT_SIMULATED
 from penstock.config import OPTIONS
 from penstock.control.history.store import HistoryStore
 
@@ -94,7 +95,7 @@ def test_a_dry_run_decides_and_does_nothing(scenario: str) -> None:
 
 def test_its_help_lists_every_option_but_those_the_scenario_decides() -> None:
     help_text = CliRunner().invoke(app, ["simulate", "--help"], env={"COLUMNS": "200"}).stdout
-    mine = {"period", "executors-min", "executors-max", "slots"}
+    mine = {*NOT_SIMULATED} - {"history"}
     mine.add("policy-options")  # each is given by itself, as --policy-option
     for option in OPTIONS:
         assert (f"--{option.name} " in help_text) == (option.name not in mine)

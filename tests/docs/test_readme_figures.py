@@ -9,10 +9,12 @@ from benchmarks.elastic import MODES, SOME_MODES
 from scripts.readme_figures import (
     INSTEAD,
     LOADS,
+    LONGEST,
     OURS,
     PARTS,
     README,
     cells_of,
+    cut,
     elastic_cells,
     renew,
     table,
@@ -60,6 +62,18 @@ def test_rows_become_cells_and_other_figures_stay() -> None:
     assert cells_of(table(both)) == both
     assert both[OURS, "ramp"] == "98.4%, 240"
     assert len(made.splitlines()[0].split("|")) == len(LOADS) + 5
+
+
+def test_a_line_that_is_cut_still_says_what_changed() -> None:
+    reasons = "right for the load ahead: " + 30 * "numbers "
+    stays = f"  02:45:38 executors stay 2 (promise): {reasons}"
+    assert cut(stays) == stays[: LONGEST - 3] + "..."
+    shown = cut(
+        f"{stays} | 2 key groups move (milp): the load becomes more even | interval 2 s (x)"
+    )
+    assert shown.endswith("... | 2 key groups move | interval 2 s")
+    assert len(shown) == LONGEST
+    assert cut("short | as it is (x)") == "short | as it is (x)"
 
 
 def test_what_stands_between_the_marks_is_replaced(tmp_path: Path) -> None:

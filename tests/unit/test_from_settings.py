@@ -1,6 +1,7 @@
 """From the options to a policy."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -27,6 +28,12 @@ from penstock.scaling.policies.registry import names
 @pytest.mark.parametrize("name", names())
 def test_every_policy_can_be_chosen_by_its_name(name: str) -> None:
     assert policy_of(Settings(policy=name)).name == name
+
+
+@pytest.mark.parametrize("name", ["drs", "promise"])
+def test_a_trigger_longer_than_any_option_is_planned_with_as_the_longest(name: str) -> None:
+    made: Any = policy_of(Settings(policy=name, batch_interval_s=86_400.0))
+    assert made.trigger_interval_s == 3600.0
 
 
 def test_the_options_of_a_policy_reach_it() -> None:

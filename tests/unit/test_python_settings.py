@@ -7,8 +7,10 @@ import pytest
 
 import penstock
 from penstock.config import Settings
-from penstock.errors import InvalidInput
-from penstock.spark.run import attached, elastic
+from penstock.config.settings import OPTION_OF
+from penstock.errors import InvalidInput, Unavailable, notes_of
+from penstock.spark import handles
+from penstock.spark.run import attached, before_start, elastic
 
 
 class Recorded:
@@ -134,6 +136,57 @@ def test_a_run_that_is_started_takes_all_that_a_run_takes() -> None:
         "processors": {"one": 2}, "plan": "none", "apply": True,
     }  # fmt: skip
     assert start(**given).place == run(**given).place
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "instead"),
+    [
+        ("slots", 2, "penstock.session_settings(slots=...)"),
+        ("executor_memory_mb", 2048, "spark.executor.memory"),
+        ("key_groups", 8, "`penstock key-groups`"),
+        ("batch_interval_s", 3, ".trigger(processingTime=...)"),
+        ("channel_rows", 5, "a Topology run apart"),
+        ("fusion_beta", 3, "needs a Topology"),
+        ("fusion_capacity", 3, "needs a Topology"),
+        ("fusion_tolerance", 3, "needs a Topology"),
+    ],
+)
+def test_attach_refuses_what_the_query_has_answered(
+    option: str, value: object, instead: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(InvalidInput) as refusal:
+        attach(**{option: value})
+    assert str(refusal.value).startswith(f"attach({option}) cannot be given")
+    assert instead in str(refusal.value)
+    assert "See penstock docs attach." in notes_of(refusal.value)
+    variable = OPTION_OF[option].variable
+    monkeypatch.setenv(variable, str(int(value) + 1000))  # type: ignore[call-overload]
+    assert getattr(attach().settings, option) == getattr(Settings(), option)
+
+
+class Triggered:
+    """A query with a trigger, which is all that is asked of it here."""
+
+    name, id = "orders", "1"
+
+    def __init__(self, interval_s: float | None) -> None:
+        self.interval_s = interval_s
+
+
+def test_policies_of_attached_queries_plan_with_the_trigger_that_they_have(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def interval_s(query: Triggered) -> float:
+        if query.interval_s is None:
+            raise Unavailable("Spark does not say it.")
+        return query.interval_s
+
+    monkeypatch.setattr(handles, "trigger_interval_s", interval_s)
+    found = [
+        before_start.trigger_of_queries([Triggered(one) for one in intervals])  # type: ignore[misc]
+        for intervals in ([10.0], [10.0, 2.0], [10.0, None], [])
+    ]
+    assert found == [10.0, 2.0, 0.0, 0.0]
 
 
 def test_attach_has_defaults_of_its_own_below_the_environment(

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from penstock.cli.output import JsonFlag, one_line, print_json
-from penstock.cli.settings import with_settings
+from penstock.cli.settings import HISTORY_KEEPING, NOT_SIMULATED, with_settings
 from penstock.config import Settings
 from penstock.errors import InvalidInput, Unavailable
 
@@ -23,11 +23,9 @@ if TYPE_CHECKING:
 
 MOST_PROCESSES = 2
 FIGURES = (".png", ".svg", ".pdf")
-# The scenario says how often to decide and how many executors there may be; each policy has its
-# own options, and none is written to a history.
+# Each policy has its own options and acts, and none is written to a history.
 LEFT_OUT = (
-    "policy", "policy-options", "shadow", "period", "executors-min", "executors-max", "slots",
-    "history", "dry-run",
+    *NOT_SIMULATED, *HISTORY_KEEPING, "policy", "policy-options", "shadow", "dry-run",
 )  # fmt: skip
 
 

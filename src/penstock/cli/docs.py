@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -40,8 +41,10 @@ def docs(
         from rich.console import Console
         from rich.markdown import Markdown
 
+        # less shows colours as they are written unless it is told to draw them.
+        less = os.environ.setdefault("LESS", "FRX")
         console = Console()
-        with console.pager(styles=True):
+        with console.pager(styles="r" in less.lower()):
             console.print(Markdown(text))
 
 

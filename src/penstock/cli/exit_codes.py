@@ -19,7 +19,8 @@ WRONG_USAGE = 2
 INFEASIBLE = 3
 INTERRUPTED = 130  # 128 + SIGINT, as shells have it
 MEANINGS = (
-    "Exit codes: 0 success, 1 failure, 2 bad input, 3 the request cannot be met, 130 interrupted."
+    "Exit codes: 0 success, 1 failure, 2 bad input, 3 the request cannot be met, 130 interrupted. "
+    "Also --quiet (the answer and errors only) and --debug (tracebacks), anywhere."
 )
 COMPLETE_VAR = "_PENSTOCK_COMPLETE"  # what a shell sets when it asks for completions
 

@@ -14,7 +14,13 @@ import typer
 from penstock.cli.output import JsonFlag, one_line, print_json, tell
 from penstock.cli.plan_cost import cost_document, cost_line, range_text
 from penstock.cli.plotting import MISSING, can_plot
-from penstock.cli.settings import HISTORY_HELP, history_place, with_settings
+from penstock.cli.settings import (
+    HISTORY_HELP,
+    HISTORY_KEEPING,
+    NOT_SIMULATED,
+    history_place,
+    with_settings,
+)
 from penstock.config import Settings
 from penstock.errors import Infeasible, InvalidInput
 from penstock.model.number_text import seconds_text, share_text
@@ -27,11 +33,8 @@ if TYPE_CHECKING:
 MOST_RATE = 1_000.0
 MONTH_DAYS = 30.0
 MOST_TRIED = 20  # runs that are looked through for one that is long enough
-# The recorded run itself says how often was decided, and how large its executors were.
-OWN = (
-    "period", "policy", "executors-min", "executors-max", "slots", "history", "shadow", "dry-run",
-    "key-groups", "executor-memory-mb", "batch-interval",
-)  # fmt: skip
+# It has its own options for executors, policies and the history, which it only reads.
+OWN = (*NOT_SIMULATED, *HISTORY_KEEPING, "policy", "shadow", "dry-run")
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from penstock.spark.run.place import Place
 
 
-@with_settings()
+@with_settings(needs={"channel-rows": "apart"})
 def run(
     spec: Annotated[
         str,

@@ -12,9 +12,17 @@ from penstock.config import Option
 from penstock.config.settings import FIELD_OF
 from penstock.config.sources import from_command_line
 from penstock.control.resolved_settings import known_options, resolved_settings
+from penstock.errors import InvalidInput
 
 POLICY_TABLE = "policy-options"
 PANEL = "Options of the run (penstock docs options)"
+# What a scenario or a recorded run says itself, or what a simulated cluster has nothing of.
+NOT_SIMULATED = (
+    "period", "executors-min", "executors-max", "slots", "executor-memory-mb", "key-groups",
+    "batch-interval", "channel-rows", "fusion-beta", "fusion-capacity", "fusion-tolerance",
+    "history",
+)  # fmt: skip
+HISTORY_KEEPING = ("history-age", "history-mb")  # nothing to offer where no history is written
 HISTORY_HELP = "A history: a file or an SQLAlchemy URL. Default: the option history."
 
 
@@ -22,12 +30,14 @@ def with_settings(
     without: Collection[str] = (),
     only: Collection[str] | None = None,
     defaults: Mapping[str, Any] | None = None,
+    needs: Mapping[str, str] | None = None,
 ) -> Callable[[Callable[..., None]], Any]:
     """Give a command `--config` and the options of a run; it gets them as `settings`.
 
     The command has a parameter `settings`, filled from the file, the environment and the command
     line, in rising precedence. It gets all options but those of `without`, or those of `only`;
     what it does not get is not read anywhere. `defaults` are the command's own, by field.
+    `needs` names options that say nothing without another one of the command's own.
     """
     offered = [
         option
@@ -41,6 +51,9 @@ def with_settings(
         def wrapped(**given: Any) -> None:
             file = given.pop("config")
             written = {option.name: given.pop(_parameter(option)) for option in offered}
+            for option, other in (needs or {}).items():
+                if written[option] is not None and not given[other]:
+                    raise InvalidInput(f"--{option} says nothing without --{other}; give that too.")
             policy_options = written.pop(POLICY_TABLE, None) or ()
             explicit = from_command_line(
                 {name: raw for name, raw in written.items() if raw is not None}, policy_options

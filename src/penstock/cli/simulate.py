@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from penstock.cli.output import JsonFlag, one_line, print_json
-from penstock.cli.settings import with_settings
+from penstock.cli.settings import HISTORY_KEEPING, NOT_SIMULATED, with_settings
 from penstock.config import Settings
 from penstock.errors import InvalidInput, Unavailable
 from penstock.model.number_text import seconds_text, share_text
@@ -23,8 +23,7 @@ if TYPE_CHECKING:
     from penstock.sim.scenario import Scenario
 
 
-# The scenario itself says how often to decide and how many executors there may be.
-@with_settings(without=("period", "executors-min", "executors-max", "slots", "history"))
+@with_settings(without=NOT_SIMULATED, needs=dict.fromkeys(HISTORY_KEEPING, "history"))
 def simulate(
     scenario: Annotated[
         list[Path],
@@ -65,19 +64,22 @@ def simulate(
     from dataclasses import replace
 
     from penstock.control.from_settings import policy_of, shadow_policies
+    from penstock.sim.run import settings_in
     from penstock.sim.scenario_file import load_scenario
 
     scenarios = [load_scenario(path) for path in scenario]
     if seed is not None:
         scenarios = [replace(one, seed=seed + place) for place, one in enumerate(scenarios)]
+    if settings.share is not None:  # what is shown is what was planned for
+        scenarios = [replace(one, share=settings.share) for one in scenarios]
     if len(scenarios) > 1:
         _several(scenarios, executors, settings, history, as_json)
         return
     if executors is not None:
         raise InvalidInput("--executors is for several scenarios; one has its own [cluster].")
     (wanted,) = scenarios
-    policy = policy_of(settings, wanted.cluster.slots)
-    shadows = shadow_policies(settings, wanted.cluster.slots)
+    settings = settings_in(wanted, settings)
+    policy, shadows = policy_of(settings), shadow_policies(settings)
     if shadows and history is None:
         raise InvalidInput(
             "--shadow needs --history, where the decisions of shadow policies are kept."
@@ -104,6 +106,10 @@ def _several(
 
     if history is not None or settings.shadow:
         raise InvalidInput("--history and --shadow are for one scenario; several are given.")
+    if settings.dry_run:
+        raise InvalidInput(
+            "--dry-run is for one scenario; several are shown beside fixed equal parts anyway."
+        )
     simulate_several(scenarios, executors, settings, as_json)
 
 
@@ -130,8 +136,7 @@ def _run(
             learnt = with_experience(
                 settings, store, scenario.name, scenario.max_latency_s, scenario.sharing
             )
-            policy = policy_of(learnt, scenario.cluster.slots)
-            shadows = shadow_policies(learnt, scenario.cluster.slots)
+            policy, shadows = policy_of(learnt), shadow_policies(learnt)
             # A simulated run begins at its own time 0, as its observations say.
             kept = store.begin(
                 RunRecord(

@@ -36,7 +36,9 @@ class Settings:
     period_s: float = _option(
         5.0, "period", "duration", "Time between two decisions.", least=0.1, greatest=3600
     )
-    policy: str = _option("promise", "policy", "choice", "The scaling policy (docs/scaling.md).")
+    policy: str = _option(
+        "promise", "policy", "choice", "The scaling policy (penstock docs scaling)."
+    )
     share: float | None = field(
         default=None,
         metadata={

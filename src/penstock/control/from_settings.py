@@ -15,6 +15,8 @@ from penstock.scaling.last_resort import LastResortRules
 from penstock.scaling.policies.policy import ScalingPolicy
 from penstock.scaling.policies.registry import has_option, policy
 
+LONGEST_INTERVAL_S = 3600.0
+
 
 def policy_of(settings: Settings, slots: int | None = None) -> ScalingPolicy:
     """The policy, or a sentence that lists the known ones.
@@ -39,7 +41,8 @@ def shadow_policies(settings: Settings, slots: int | None = None) -> tuple[Scali
 
 def _with_options(name: str, settings: Settings, slots: int | None) -> ScalingPolicy:
     from_the_run: dict[str, Any] = {
-        "trigger_interval_s": settings.batch_interval_s or 0.0,
+        # A query's own trigger, or a scenario's, may be longer than an option allows.
+        "trigger_interval_s": min(settings.batch_interval_s or 0.0, LONGEST_INTERVAL_S),
         "step": slots or settings.slots,  # nothing smaller than an executor can be had
     }
     wanted = {k: v for k, v in from_the_run.items() if has_option(name, k)}

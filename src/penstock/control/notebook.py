@@ -30,8 +30,8 @@ def summary_html(summary: RunSummary) -> str:
     return _table(rows) + _decisions(summary.decisions)
 
 
-def attached_html(name: str, steps: Sequence[Step], summary: RunSummary) -> str:
-    """A controller beside a query: what it came to so far, and its newest periods."""
+def course_html(name: str, steps: Sequence[Step], summary: RunSummary) -> str:
+    """A run, or a controller beside a query: what it came to so far, and its newest periods."""
     seen = [step.observation for step in steps if step.observation is not None]
     latency = [math.nan if one.latency is None else one.latency.p95_s for one in seen]
     executors = [float(len(one.nodes)) for one in seen]

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import networkx as nx
 
-from penstock.errors import InvalidTopology
+from penstock.errors import InvalidTopology, documented
 from penstock.model.channels import Feedback
 from penstock.model.decision import USUAL_SHARE
 from penstock.model.directories import check_directories
@@ -392,6 +392,7 @@ class Topology:
         }
         return made
 
+    @documented("index")
     def check(self) -> None:
         """Refuse what can be refused without Spark, each with a sentence that names the field."""
         if not self._sources:

@@ -13,7 +13,7 @@ from penstock.errors import InvalidInput
 from penstock.sim.clairvoyant import Clairvoyant
 from penstock.sim.following import Followed, follow, periods
 from penstock.sim.foretold import NOTHING_FORETOLD, Calibration, calibration
-from penstock.sim.run import simulate
+from penstock.sim.run import settings_in, simulate
 from penstock.sim.scenario import Scenario
 
 CLAIRVOYANT, STATIC_MIN, STATIC_MAX = "clairvoyant", "static minimum", "static maximum"
@@ -77,7 +77,7 @@ def run_policy(scenario: Scenario, settings: Settings) -> Score:
     """A scenario under the policy of some settings."""
     result = simulate(
         scenario,
-        policy_of(settings, scenario.cluster.slots),
+        policy_of(settings_in(scenario, settings)),
         settings=settings,
         foresight=Foresight(settings.foresight_s),
     )

@@ -20,7 +20,7 @@ from penstock.scaling.policies.policy import ScalingContext
 from penstock.scaling.policies.registry import names
 from penstock.scaling.policies.static import Static
 from penstock.sim.calibration import LEAST_PERIODS, began_s, scenario_of, usable
-from penstock.sim.run import SimulationResult, simulate
+from penstock.sim.run import SimulationResult, settings_in, simulate
 from penstock.sim.scenario import Scenario
 
 REPLAYS = 3
@@ -208,7 +208,7 @@ def candidates(
         result = simulate(replace(scenario, cluster=cluster), Static(), settings=settings)
         yield _candidate(f"static {size}", result), result
     for name in policies:
-        policy = policy_of(replace(settings, policy=name), scenario.cluster.slots)
+        policy = policy_of(settings_in(scenario, replace(settings, policy=name)))
         foresight = Foresight(settings.foresight_s)
         result = simulate(scenario, policy, settings=settings, foresight=foresight)
         yield _candidate(name, result), result

@@ -69,6 +69,19 @@ class SimulationResult:
         return cluster.min_executors * duration_s, cluster.max_executors * duration_s
 
 
+def settings_in(scenario: Scenario, settings: Settings) -> Settings:
+    """The settings with what the scenario says itself, so that policies plan with that.
+
+    How often is decided, when batches start, and the processors of an executor.
+    """
+    return replace(
+        settings,
+        period_s=scenario.period_s,
+        batch_interval_s=scenario.batch.trigger_s or None,
+        slots=scenario.cluster.slots,
+    )
+
+
 class Forgetful:
     """A History that keeps nothing: the result of a simulation holds it all."""
 
@@ -113,7 +126,7 @@ def simulate(
     `guards` replaces the standard ones. Without `keep` the result has no steps and no latencies,
     so that its size does not grow with the scenario; `on_step` sees each step either way.
     """
-    settings = replace(settings or Settings(), period_s=scenario.period_s)
+    settings = settings_in(scenario, settings or Settings())
     world = SimulatedWorld(scenario, keep)
     steps: deque[Step] = deque(maxlen=None if keep else 0)
 

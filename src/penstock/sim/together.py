@@ -20,7 +20,7 @@ from penstock.model.decision import Decision
 from penstock.scaling.policies.static import Static
 from penstock.sharing.claims import Division
 from penstock.sim.cluster import Cluster
-from penstock.sim.run import Forgetful, simulate
+from penstock.sim.run import Forgetful, settings_in, simulate
 from penstock.sim.scenario import ClusterSpec, Scenario
 from penstock.sim.tally import Results
 from penstock.sim.world import SimulatedWorld
@@ -140,7 +140,7 @@ class _Together:
     def _loop(self, scenario: Scenario) -> Loop:
         """A loop over a portion of the cluster, in processors."""
         world, limits = self._worlds[scenario.name], scenario.limits
-        settings = self._settings
+        settings = settings_in(scenario, self._settings)
         limits = planned_limits(
             settings, limits.min_processors, limits.max_processors, scenario.max_latency_s,
             limits.share,

@@ -4,14 +4,14 @@ Layout below the directory: `queries/<name>` is Spark's checkpoint of a query, `
 a lock, the identity of the topology, and the commits of batches. All of it is private, and JSON.
 """
 
-import fcntl
-import os
 import uuid
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from penstock.errors import InvalidInput, InvalidTopology, Unavailable
+from penstock.errors import InvalidInput, InvalidTopology, Unavailable, documented
 from penstock.spark.checkpoint.durable_files import (
+    exclusive,
     make_directory,
     remove_leftovers,
     remove_tree,
@@ -39,34 +39,29 @@ class Checkpoint:
     def __init__(self, directory: Path) -> None:
         self.directory = directory.absolute()
         self._ours = self.directory / "penstock"
-        self._lock: int | None = None
+        self._held = ExitStack()
 
+    @documented("operations")
     def __enter__(self) -> "Checkpoint":
         try:
             # One that was there is shared with whom its owner likes; what is ours below is not.
             for ours in (self.directory, self._ours, self.directory / "queries"):
                 make_directory(ours)
-            lock = os.open(self._ours / "lock", os.O_RDWR | os.O_CREAT, 0o600)
-        except OSError as error:
-            raise InvalidInput(
-                f"checkpoint {self.directory} cannot be used: {error.strerror}."
-            ) from error
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            self._held.enter_context(exclusive(self._ours / "lock", wait=False))
         except BlockingIOError as error:
-            os.close(lock)
             raise Unavailable(
                 f"checkpoint {self.directory} is in use by another run; end that run or choose "
                 "another directory."
             ) from error
-        self._lock = lock
+        except OSError as error:
+            raise InvalidInput(
+                f"checkpoint {self.directory} cannot be used: {error.strerror}."
+            ) from error
         remove_leftovers(self._ours)
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._lock is not None:
-            os.close(self._lock)
-            self._lock = None
+        self._held.close()
 
     @property
     def driver_lock(self) -> Path:
@@ -152,6 +147,7 @@ class Checkpoint:
         """When this run's streams began: fixed at the first start, the same after a restart."""
         return float(self._remembered("epoch", {"epoch_s": now_s})["epoch_s"])
 
+    @documented("operations")
     def check_identity(self, identity: dict[str, Any]) -> None:
         """Refuse a topology that does not fit what this checkpoint was created with."""
         before = self._remembered("identity", identity)
@@ -164,6 +160,7 @@ class Checkpoint:
             if isinstance(value, dict):
                 self._check_parts(field, before.get(field, {}), value)
 
+    @documented("operations")
     def check_operators(self, record: dict[str, Any], accept_changes: bool = False) -> None:
         """Refuse operators that make their state otherwise; older checkpoints know of none."""
         before = self._remembered("operators", record)

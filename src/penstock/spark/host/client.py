@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from penstock.errors import InvalidInput
+from penstock.errors import InvalidInput, documented
 from penstock.model.durations import parse_duration_s
 from penstock.spark.host.messages import Address, ask, host_and_port, read_address
 from penstock.spark.host.submission import Submission, packaged, read_submission
@@ -96,6 +96,7 @@ class Host:
         ask(self.address, {"do": "forget-community", "name": name})
 
 
+@documented("host")
 def connect(
     address: str | None = None, token: str | None = None, certificate: str | None = None
 ) -> Host:
@@ -115,6 +116,7 @@ def connect(
     return Host(Address(port, 0, 0, "", token, host, signed))
 
 
+@documented("host")
 def submission_of(
     specs: str | Sequence[str],
     name: str | None = None,

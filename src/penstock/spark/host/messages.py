@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from penstock.documents import parse_document
-from penstock.errors import Infeasible, InvalidInput, PenstockError, Unavailable
+from penstock.errors import Infeasible, InvalidInput, PenstockError, Unavailable, documented
 from penstock.spark.checkpoint.durable_files import write_atomically
 from penstock.spark.checkpoint.sealed import read_sealed
 from penstock.spark.cluster.standing import state_directory
@@ -60,6 +60,7 @@ class Listen:
     certificate: Path | None = None
     key: Path | None = None
 
+    @documented("host")
     def context(self) -> ssl.SSLContext | None:
         """How it is encrypted; None on loopback without a certificate."""
         if self.certificate is None:
@@ -87,6 +88,7 @@ def is_loopback(host: str) -> bool:
         return host == "localhost"
 
 
+@documented("host")
 def host_and_port(text: str, field: str) -> tuple[str, int]:
     """An address as people write it.
 
@@ -209,6 +211,7 @@ def _server(
     return Server((host, port), Handler)
 
 
+@documented("host")
 def ask(address: Address, request: Mapping[str, Any]) -> Answer:
     """The host's answer; what it refuses is raised here as it was there."""
     line = json.dumps({**request, "token": address.token}).encode() + b"\n"

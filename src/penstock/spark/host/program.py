@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from penstock.config import Settings
-from penstock.errors import Unavailable
+from penstock.errors import InvalidInput, Unavailable, documented
 from penstock.spark.host.host import Host
 from penstock.spark.host.messages import Listen, MessageServer, read_address
 from penstock.spark.host.on_spark import SparkRunner
@@ -25,6 +25,7 @@ class Bounds:
     worker_memory_mb: int = 4096  # of address space, of each Python worker
 
 
+@documented("host")
 def run_host(
     settings: Settings,
     master: str,
@@ -38,6 +39,11 @@ def run_host(
 
     `beside` is entered once the host runs, and left when it ends: its page.
     """
+    if settings.dry_run:
+        raise InvalidInput(
+            "dry-run is for one topology: a host divides its cluster whatever the loops advise; "
+            "try the topology with `penstock run --dry-run`."
+        )
     check_master(master)
     try:
         known = read_address()

@@ -4,12 +4,12 @@ Layout below the host's folder: `submissions/NAME.json` is what was submitted, a
 `topologies/NAME/` holds its code, its checkpoint and its log. All of it is private, and JSON.
 """
 
-import fcntl
-import os
+from contextlib import ExitStack
 from pathlib import Path
 
 from penstock.errors import InvalidInput, Unavailable
 from penstock.spark.checkpoint.durable_files import (
+    exclusive,
     make_directory,
     remove,
     remove_tree,
@@ -25,29 +25,23 @@ class Registry:
     def __init__(self, folder: Path) -> None:
         self.folder = folder.absolute()
         self._submissions = self.folder / "submissions"
-        self._lock: int | None = None
+        self._held = ExitStack()
 
     def __enter__(self) -> "Registry":
         try:
             for made in (self.folder, self._submissions, self.folder / "topologies"):
                 make_directory(made)
-            lock = os.open(self.folder / "lock", os.O_RDWR | os.O_CREAT, 0o600)
+            self._held.enter_context(exclusive(self.folder / "lock", wait=False))
+        except BlockingIOError as error:
+            raise Unavailable(f"a host runs in {self.folder} already.") from error
         except OSError as error:
             raise InvalidInput(
                 f"--directory {self.folder} cannot be used: {error.strerror}."
             ) from error
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            os.close(lock)
-            raise Unavailable(f"a host runs in {self.folder} already.") from error
-        self._lock = lock
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._lock is not None:
-            os.close(self._lock)
-            self._lock = None
+        self._held.close()
 
     def submissions(self) -> tuple[list[Submission], list[str]]:
         """All that are kept, and a sentence for each that cannot be read: it harms no other."""

@@ -20,7 +20,7 @@ from penstock.control.experience import with_experience
 from penstock.control.from_settings import policy_of
 from penstock.control.history.store import HistoryStore
 from penstock.control.most_wanted import MostWanted, OneOfSeveral
-from penstock.control.notebook import attached_html
+from penstock.control.notebook import course_html
 from penstock.control.step import Step
 from penstock.control.summary import RunSummary
 from penstock.errors import InvalidInput
@@ -31,6 +31,7 @@ from penstock.spark.run import controlled
 from penstock.spark.run.before_start import (
     check_attached,
     check_monitoring_window,
+    trigger_of_queries,
     windows_of_queries,
 )
 from penstock.spark.run.history import begin_history
@@ -108,7 +109,10 @@ class Attached:
             raise
 
     def _start(self) -> None:
-        windows = windows_of_queries(self.queries())
+        running = self.queries()
+        interval_s = trigger_of_queries(running)  # the query's own, which policies plan with
+        self.settings = replace(self.settings, batch_interval_s=interval_s or None)
+        windows = windows_of_queries(running)
         check_monitoring_window(policy_of(self.settings), windows, "query")
         store = self._resources.enter_context(HistoryStore(self.settings.history))
         places = self.settings.allocation is not None
@@ -174,7 +178,7 @@ class Attached:
 
     def _repr_html_(self) -> str:
         """As a notebook shows it: the course of the newest periods, and what it came to so far."""
-        return attached_html(f"attached to {self._name()}", self.steps, self.summary())
+        return course_html(f"attached to {self._name()}", self.steps, self.summary())
 
     def detach(self) -> RunSummary:
         """End the controller; the query goes on with what it has."""
@@ -228,6 +232,10 @@ class AttachedSeveral(Mapping[str, Attached]):
     def summary(self) -> dict[str, RunSummary]:
         """What it came to so far, by query."""
         return {name: one.summary() for name, one in self._attached.items()}
+
+    def _repr_html_(self) -> str:
+        """As a notebook shows it: each of them below the other."""
+        return "".join(one._repr_html_() for one in self._attached.values())
 
     def detach(self) -> dict[str, RunSummary]:
         """End the controllers; the queries go on with what they have."""

@@ -18,6 +18,7 @@ from penstock.errors import (
     InvalidTopology,
     PenstockError,
     Unavailable,
+    documented,
 )
 from penstock.model.sinks import Files, ToChannel
 from penstock.model.topology import Topology
@@ -40,6 +41,7 @@ CONNECT_LIMIT_S = 5.0
 _LOCAL = re.compile(r"local|local\[(\*|[1-9]\d*)(, *[1-9]\d*)?\]|local-cluster\[.+\]")
 
 
+@documented("last-resort")
 def check_last_resort(topology: Topology, settings: Settings, apart: bool) -> None:
     """Refuse a last resort, or an interval of batches, that could never be carried out."""
     wanted = {
@@ -91,6 +93,18 @@ def windows_of_queries(queries: Iterable[StreamingQuery]) -> dict[str, float]:
     return found
 
 
+def trigger_of_queries(queries: Iterable[StreamingQuery]) -> float:
+    """The least time between two batches that holds for all of them; 0 for back to back."""
+    found = []
+    for query in queries:
+        try:
+            found.append(handles.trigger_interval_s(query))
+        except Unavailable as reason:
+            log.warning("the trigger of %s is not known: %s", query.name or query.id, reason)
+            found.append(0.0)
+    return min(found, default=0.0)
+
+
 def check_monitoring_window(
     policy: ScalingPolicy, windows: Mapping[str, float], kind: str = "operator"
 ) -> None:
@@ -118,11 +132,13 @@ def check_before_start(
     elif place.master.startswith("spark://"):
         refuse_what_cannot_fit(workers_of(place.master), place.master, settings)
     _check_sources(topology, place.strict)
-    check_folder(checkpoint, "checkpoint")
+    with documented("operations"):
+        check_folder(checkpoint, "checkpoint")
     refuse_if_in_use(checkpoint)
     _check_sinks(topology, checkpoint)
 
 
+@documented("clusters")
 def check_master(master: str) -> None:
     """Refuse a master that is misspelt, or a standalone one where nothing answers."""
     if master.startswith("spark://"):
@@ -149,6 +165,7 @@ def _check_answers(master: str) -> None:
     )
 
 
+@documented("clusters")
 def _check_room(settings: Settings) -> None:
     """Whether the first executors fit on the cluster of `penstock cluster up`, once it is free."""
     found = cluster_status()
@@ -197,6 +214,7 @@ def _check_sources(topology: Topology, strict: bool) -> None:
             log.warning("source %r: %s; the run waits for the first stream", name, reason)
 
 
+@documented("reliability")
 def _check_sinks(topology: Topology, checkpoint: Path) -> None:
     goes_on, state = begun(checkpoint), checkpoint.absolute()
     for binding in topology.sinks:

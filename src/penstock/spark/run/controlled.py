@@ -68,8 +68,7 @@ def apart(running: RunningApart, settings: Settings, placements: Sequence[Placem
     )
     slots = executors.slots_per_executor()
     local = str(running.session.sparkContext.master).startswith("local")
-    least = len(running.apart.parts)
-    most = max(least, slots * (1 if local else settings.executors_max))
+    least, most = processors_apart(settings, len(running.apart.parts), slots, local)
     return Controlled(
         measurer=ApartMeasurer(running, lambda: _held_by(placements)),
         actuator=ApartActuator(running, executors),
@@ -80,6 +79,20 @@ def apart(running: RunningApart, settings: Settings, placements: Sequence[Placem
         sharing="space",
         parallelism=running.parallelism(),
     )
+
+
+def processors_apart(
+    settings: Settings, components: int, slots: int, local: bool
+) -> tuple[int, int]:
+    """Least and most processors: one for each component, and those of the executors allowed.
+
+    A local master is one executor whose processors need not all be given to components.
+
+    >>> processors_apart(Settings(executors_min=3), 2, slots=2, local=False)
+    (6, 8)
+    """
+    least = components if local else max(components, slots * settings.executors_min)
+    return least, max(least, slots * (1 if local else settings.executors_max))
 
 
 def attached(

@@ -4,6 +4,7 @@ import tempfile
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from html import escape
 from pathlib import Path
 
 from pyspark.sql import Row, SparkSession
@@ -15,6 +16,7 @@ from penstock.control.experience import with_experience
 from penstock.control.forms import tried_before
 from penstock.control.from_settings import policy_of, proposal_rules_of, shadow_policies
 from penstock.control.history.store import HistoryStore
+from penstock.control.notebook import course_html
 from penstock.control.shared_cluster import Portion, PortionMeasurer, SharedCluster
 from penstock.control.step import Step
 from penstock.control.summary import RunSummary
@@ -272,3 +274,10 @@ class ElasticRun:
     def summary(self) -> RunSummary:
         """What the run came to so far."""
         return self._controller.summary()
+
+    def _repr_html_(self) -> str:
+        """As a notebook shows it; before it was entered it has no course."""
+        name = f"run of {self.topology.name}"
+        if not hasattr(self, "_controller"):
+            return f"<p><b>{escape(name)}</b>: not started; use it as a context manager</p>"
+        return course_html(name, self.steps, self.summary())

@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 from pyspark.sql import SparkSession
 
 from penstock.config import Settings
-from penstock.errors import Infeasible, Unavailable
+from penstock.errors import Infeasible, Unavailable, documented
 from penstock.spark import handles
 from penstock.spark.cluster.master_page import Worker, workers_of
 
@@ -26,6 +26,7 @@ TOLD_AFTER_S = 10.0
 POLL_S = 0.2
 
 
+@documented("clusters")
 def refuse_what_cannot_fit(
     workers: Sequence[Worker] | None, master: str, settings: Settings
 ) -> None:

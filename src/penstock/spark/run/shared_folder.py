@@ -14,7 +14,7 @@ from pathlib import Path
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from penstock.errors import InvalidInput, PenstockError, Unavailable
+from penstock.errors import InvalidInput, PenstockError, Unavailable, documented
 from penstock.model.sinks import Files, ToChannel
 from penstock.model.topology import Topology
 from penstock.spark import handles
@@ -38,6 +38,7 @@ def folders_of(topology: Topology, checkpoint: Path) -> dict[str, Path]:
     return {"checkpoint": checkpoint, **sinks}
 
 
+@documented("clusters")
 def refuse_what_is_not_shared(session: SparkSession, folders: Mapping[str, Path]) -> frozenset[str]:
     """Refuse a directory that executors on other hosts do not see; the hosts there are.
 
