@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from penstock.forecast.load_ahead import load_ahead
-from penstock.forecast.paths import USUAL_FORECASTERS, Trend
+from penstock.forecast.paths import USUAL_FORECASTERS, Calendar, Trend
 from penstock.model.observation import Floats
 
 STEPS = (1, 2, 3, 4, 6, 9, 13, 19, 28, 41, 60)
@@ -90,3 +90,15 @@ def test_only_a_load_far_above_all_that_forecasters_knew_of_is_a_surprise() -> N
     first_of_all = np.concatenate([np.zeros(40), [150.0]])  # of a load nothing was known before
     for series in (nearly_still, first_of_all):
         assert not load_ahead(series, STEPS, 0.9, USUAL_FORECASTERS, 4).surprised
+
+
+@pytest.mark.parametrize("known_for", [1, 2, 3])
+def test_a_calendar_without_a_record_does_not_vouch_for_the_calm(known_for: int) -> None:
+    """It is off as well, but has no errors yet to be set against: it expected 279 of 1000."""
+    series = np.append(100 + np.random.default_rng(3).normal(0.0, 4.0, 40), 1000.0)
+    usual = np.full(len(series) + STEPS[-1], 100.0)
+    usual[: len(series) - 1 - known_for] = np.nan
+    forecasters = (*USUAL_FORECASTERS, Calendar(tuple(usual)))
+    ahead = load_ahead(series, STEPS, 0.99, forecasters, 4)
+    assert ahead.surprised
+    assert ahead.expected_per_s[3] > 1000

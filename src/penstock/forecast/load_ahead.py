@@ -62,25 +62,28 @@ def load_ahead(
     then = np.arange(len(series) - 1)[:, None] + np.array(near)
     came = np.where(then < len(series), series[np.minimum(then, len(series) - 1)], np.nan)
     found: tuple[float, LoadAhead] | None = None
-    surprised = True
+    refuted, vouched = False, False  # of those whose record is long enough to be set against it
     for forecaster in forecasters:
         paths = forecaster.paths(series, np.array(steps))
         if not np.isfinite(paths[-1]).all():
             continue  # it has nothing to say now
         record, spread = _record(series, paths, came, forecaster, steps)
-        if _refuted(record, judged_at):
-            continue
+        if _judged(record, judged_at):
+            if _refuted(record, judged_at):
+                refuted = True
+                continue
+            vouched = True
         loss = _loss(record, level, spread) / forecaster.trust
-        surprised = False
         if found is None or loss < found[0]:
             found = loss, record
-    if surprised:  # by a step or by a ramp: nobody knows yet, so it may rise on for two periods
+    # By a step or by a ramp: nobody knows yet, so it may rise on for two periods. Who has no record
+    # is not asked then: it was not refuted only for want of errors to set against what came.
+    if found is None or (refuted and not vouched):
         record, _ = _record(series, _RISES.paths(series, np.array(steps)), came, _RISES, steps)
         # What it rises by is in what is expected already, so not in the errors once more.
         old = slice(0, max(0, len(record._errors) - judged_at))
         errors, weights = record._errors[old], record._weights[old]
         return replace(record, surprised=True, _errors=errors, _weights=weights)
-    assert found is not None
     return found[1]
 
 
@@ -113,6 +116,13 @@ def _width(errors: Floats, weights: Floats, level: float, guess: Floats) -> Floa
     return width
 
 
+def _judged(record: LoadAhead, judged_at: int) -> bool:
+    """Whether enough of its errors are known from before what comes now."""
+    errors = record._errors[:, 0]
+    known = np.isfinite(errors[:-judged_at]).sum() >= _LEAST_KNOWN
+    return bool(known and np.isfinite(errors[-1]))
+
+
 def _refuted(record: LoadAhead, judged_at: int) -> bool:
     """Whether what came just now is far above anything that its errors knew of.
 
@@ -120,10 +130,7 @@ def _refuted(record: LoadAhead, judged_at: int) -> bool:
     load to go back to what it was would be believed, whatever there is now.
     """
     errors = record._errors[:, 0]
-    before = errors[:-judged_at]
-    if np.isfinite(before).sum() < _LEAST_KNOWN or not np.isfinite(errors[-1]):
-        return False
-    largest = float(np.nanmax(np.abs(before)))
+    largest = float(np.nanmax(np.abs(errors[:-judged_at])))
     if largest == 0:
         return False  # before any load came, nothing was known
     return bool(errors[-1] > max(_FAR * largest, _LEAST_RISE * float(record._spread[0])))
