@@ -102,3 +102,12 @@ def test_a_calendar_without_a_record_does_not_vouch_for_the_calm(known_for: int)
     ahead = load_ahead(series, STEPS, 0.99, forecasters, 4)
     assert ahead.surprised
     assert ahead.expected_per_s[3] > 1000
+
+
+@pytest.mark.parametrize("load", [1.0, 100.0])
+def test_a_load_that_never_moved_can_surprise(load: float) -> None:
+    """Nobody was ever off, which is not the same as that nothing had come yet."""
+    still = np.full(30, load)
+    for newest, surprises in ((10 * load, True), (1.05 * load, False)):
+        ahead = load_ahead(np.append(still, newest), STEPS, 0.9, USUAL_FORECASTERS, 4)
+        assert ahead.surprised == surprises

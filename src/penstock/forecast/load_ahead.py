@@ -62,13 +62,14 @@ def load_ahead(
     then = np.arange(len(series) - 1)[:, None] + np.array(near)
     came = np.where(then < len(series), series[np.minimum(then, len(series) - 1)], np.nan)
     found: tuple[float, LoadAhead] | None = None
+    load_known = bool(series[:-judged_at].any())  # before any load came, nothing was known
     refuted, vouched = False, False  # of those whose record is long enough to be set against it
     for forecaster in forecasters:
         paths = forecaster.paths(series, np.array(steps))
         if not np.isfinite(paths[-1]).all():
             continue  # it has nothing to say now
         record, spread = _record(series, paths, came, forecaster, steps)
-        if _judged(record, judged_at):
+        if load_known and _judged(record, judged_at):
             if _refuted(record, judged_at):
                 refuted = True
                 continue
@@ -131,8 +132,6 @@ def _refuted(record: LoadAhead, judged_at: int) -> bool:
     """
     errors = record._errors[:, 0]
     largest = float(np.nanmax(np.abs(errors[:-judged_at])))
-    if largest == 0:
-        return False  # before any load came, nothing was known
     return bool(errors[-1] > max(_FAR * largest, _LEAST_RISE * float(record._spread[0])))
 
 
