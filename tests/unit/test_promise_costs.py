@@ -96,6 +96,20 @@ def test_what_waits_is_worked_off_where_nothing_arrived_since_a_batch_was_measur
     assert decision.plan.processors > 1
 
 
+def test_a_period_without_a_batch_or_without_its_work_says_nothing_of_rows() -> None:
+    """The rows of none are NaN, which made the cost of a row unknown for 60 periods."""
+    ended = BatchObservation(1, 20.0, 1.0, 1_200.0)
+    worked = ComponentObservation("a", ("a",), 0.0, ROW_S, 1, 1_200 * ROW_S)
+    stopped = replace(seen(0.0, 1), arrival_rate_per_s=0.0, batches=ended, components=(worked,))
+    none = BatchObservation(0, math.nan, math.nan, math.nan)
+    between = replace(stopped, at_s=5.0, batches=none, components=(replace(worked, busy_s=0.0),))
+    blind = replace(stopped, at_s=10.0, components=(replace(worked, busy_s=math.nan),))
+    for window in ([stopped, between], [between, stopped], [stopped, blind, between]):
+        costs = learn_costs(window, 0.0)
+        assert costs is not None
+        assert costs.row_s == pytest.approx(ROW_S)
+
+
 def test_batches_that_vary_make_results_slower_and_serve_as_many() -> None:
     alike = Work(BatchOverhead(0.5), ROW_S)
     varied = replace(alike, stretch=1.5)

@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 
 from penstock.forecast.load_ahead import load_ahead
-from penstock.forecast.paths import USUAL_FORECASTERS, Trend
+from penstock.forecast.paths import USUAL_FORECASTERS, Calendar, Trend
 from penstock.model.observation import Floats
 
 STEPS = (1, 2, 3, 4, 6, 9, 13, 19, 28, 41, 60)
+STEPS_OF_SIX = (1, 2, 3, 4, 5, 6, 7, 11, 17, 26, 39, 59)
 LOW, HIGH = 20.0, 90.0
 
 
@@ -90,3 +91,49 @@ def test_only_a_load_far_above_all_that_forecasters_knew_of_is_a_surprise() -> N
     first_of_all = np.concatenate([np.zeros(40), [150.0]])  # of a load nothing was known before
     for series in (nearly_still, first_of_all):
         assert not load_ahead(series, STEPS, 0.9, USUAL_FORECASTERS, 4).surprised
+
+
+@pytest.mark.parametrize("known_for", [1, 2, 3])
+def test_a_calendar_without_a_record_does_not_vouch_for_the_calm(known_for: int) -> None:
+    """It is off as well, but has no errors yet to be set against: it expected 279 of 1000."""
+    series = np.append(100 + np.random.default_rng(3).normal(0.0, 4.0, 40), 1000.0)
+    usual = np.full(len(series) + STEPS[-1], 100.0)
+    usual[: len(series) - 1 - known_for] = np.nan
+    forecasters = (*USUAL_FORECASTERS, Calendar(tuple(usual)))
+    ahead = load_ahead(series, STEPS, 0.99, forecasters, 4)
+    assert ahead.surprised
+    assert ahead.expected_per_s[3] > 1000
+
+
+@pytest.mark.parametrize("load", [1.0, 100.0])
+def test_a_load_that_never_moved_can_surprise(load: float) -> None:
+    """Nobody was ever off, which is not the same as that nothing had come yet."""
+    still = np.full(30, load)
+    for newest, surprises in ((10 * load, True), (1.05 * load, False)):
+        ahead = load_ahead(np.append(still, newest), STEPS, 0.9, USUAL_FORECASTERS, 4)
+        assert ahead.surprised == surprises
+
+
+# Rows a second of a run on Spark, a period each: 40 s of calm, then a ramp to 600.
+YOUNG = np.array([148.0, 150.5, 151.0, 152.8, 143.0, 152.0, 150.0, 152.5, 186.4, 279.2])
+
+
+def test_a_ramp_surprises_a_young_run_whose_start_up_is_thought_to_be_long() -> None:
+    """With six held back of nine errors, too few were left to set the ramp against."""
+    surprised = [
+        load_ahead(YOUNG[:count], STEPS_OF_SIX, 0.99, USUAL_FORECASTERS, 6).surprised
+        for count in (8, 10)
+    ]
+    assert surprised == [False, True]
+
+
+def test_a_surprise_may_be_planned_to_rise_until_executors_serve() -> None:
+    """421 to 595 rows/s came in the third to sixth period after."""
+    short, long = (
+        load_ahead(YOUNG, STEPS_OF_SIX, 0.99, USUAL_FORECASTERS, 6, rises_on=on).expected_per_s
+        for on in (2, 6)
+    )
+    assert short[:2] == pytest.approx(long[:2])
+    assert short[5] == short[1] < 421
+    assert 595 < long[5] < 700
+    assert long[-1] == long[5]

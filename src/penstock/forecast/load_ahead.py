@@ -23,7 +23,7 @@ FIRST_WIDTH = 0.3  # of the rate: the guess, before any error is known
 _LEAST_KNOWN = 4  # errors, before any other is far above them
 _FAR = 2.0  # times the largest error so far: what a forecaster did not know of
 _LEAST_RISE = 0.1  # of what is expected: less is nothing to be surprised by
-_RISES = Trend(2, newest=1)  # where all forecasters are refuted
+RISES_ON = 2  # steps, where all forecasters are refuted
 _GUESS_STEPS = 4  # after which the guess is no wider
 
 
@@ -55,32 +55,41 @@ class LoadAhead:
 
 def load_ahead(
     series: Floats, steps: tuple[int, ...], level: float, forecasters: Sequence[PathForecaster],
-    judged_at: int,
+    judged_at: int, rises_on: int = RISES_ON,
 ) -> LoadAhead:  # fmt: skip
-    """The rate at `steps` after a series without gaps; `judged_at` is one of them."""
+    """The rate at `steps` after a series without gaps; `judged_at` is one of them.
+
+    A load that surprises is expected to rise for `rises_on` more steps as it just did.
+    """
     near = steps[: steps.index(judged_at) + 1]
     then = np.arange(len(series) - 1)[:, None] + np.array(near)
     came = np.where(then < len(series), series[np.minimum(then, len(series) - 1)], np.nan)
     found: tuple[float, LoadAhead] | None = None
-    surprised = True
+    held_back = min(judged_at, len(series) // 2)
+    load_known = bool(series[: len(series) - held_back].any())  # before any came, nothing was
+    refuted, vouched = False, False  # of those whose record is long enough to be set against it
     for forecaster in forecasters:
         paths = forecaster.paths(series, np.array(steps))
         if not np.isfinite(paths[-1]).all():
             continue  # it has nothing to say now
         record, spread = _record(series, paths, came, forecaster, steps)
-        if _refuted(record, judged_at):
-            continue
+        if load_known and _judged(record, judged_at):
+            if _refuted(record, judged_at):
+                refuted = True
+                continue
+            vouched = True
         loss = _loss(record, level, spread) / forecaster.trust
-        surprised = False
         if found is None or loss < found[0]:
             found = loss, record
-    if surprised:  # by a step or by a ramp: nobody knows yet, so it may rise on for two periods
-        record, _ = _record(series, _RISES.paths(series, np.array(steps)), came, _RISES, steps)
+    # By a step or by a ramp: nobody knows yet, so it may rise on. Who has no record is not asked
+    # then: it was not refuted only for want of errors to set against what came.
+    if found is None or (refuted and not vouched):
+        rises = Trend(2, newest=1, lasts=rises_on)
+        record, _ = _record(series, rises.paths(series, np.array(steps)), came, rises, steps)
         # What it rises by is in what is expected already, so not in the errors once more.
         old = slice(0, max(0, len(record._errors) - judged_at))
         errors, weights = record._errors[old], record._weights[old]
         return replace(record, surprised=True, _errors=errors, _weights=weights)
-    assert found is not None
     return found[1]
 
 
@@ -113,20 +122,33 @@ def _width(errors: Floats, weights: Floats, level: float, guess: Floats) -> Floa
     return width
 
 
+def _old_errors(record: LoadAhead, judged_at: int) -> Floats:
+    """Of the next step, without those that a rise which is under way may be part of.
+
+    Of a young run, half of the record is held back: a ramp that comes first of all would otherwise
+    surprise nobody, just where least is known.
+    """
+    errors = record._errors[:, 0]
+    held_back = min(judged_at, (len(errors) + 1) // 2)
+    old: Floats = errors[: len(errors) - held_back]
+    return old
+
+
+def _judged(record: LoadAhead, judged_at: int) -> bool:
+    """Whether enough of its errors are known from before what comes now."""
+    known = np.isfinite(_old_errors(record, judged_at)).sum() >= _LEAST_KNOWN
+    return bool(known and np.isfinite(record._errors[-1, 0]))
+
+
 def _refuted(record: LoadAhead, judged_at: int) -> bool:
     """Whether what came just now is far above anything that its errors knew of.
 
     Its loss tells so only once the step it is judged at has come. Until then, one that expects a
     load to go back to what it was would be believed, whatever there is now.
     """
-    errors = record._errors[:, 0]
-    before = errors[:-judged_at]
-    if np.isfinite(before).sum() < _LEAST_KNOWN or not np.isfinite(errors[-1]):
-        return False
-    largest = float(np.nanmax(np.abs(before)))
-    if largest == 0:
-        return False  # before any load came, nothing was known
-    return bool(errors[-1] > max(_FAR * largest, _LEAST_RISE * float(record._spread[0])))
+    largest = float(np.nanmax(np.abs(_old_errors(record, judged_at))))
+    newest = float(record._errors[-1, 0])
+    return bool(newest > max(_FAR * largest, _LEAST_RISE * float(record._spread[0])))
 
 
 def _loss(record: LoadAhead, level: float, spread: Floats) -> float:

@@ -85,10 +85,17 @@ def _batch_row_cost_s(window: Sequence[Observation]) -> float:
     """The same by the rows of batches that ended: also where nothing has arrived since the first.
 
     What waits then has to be worked off, however little arrives. The work of a batch may be seen in
-    the period before the one in which its rows are.
+    the period before the one in which its rows are. Where the work of a period was not measured,
+    its rows do not count either.
     """
-    rows = sum(one.batches.count * one.batches.mean_rows for one in window if one.batches)
-    work_s = sum(part.busy_s for one in window for part in one.components if part.busy_s > 0)
+    rows = work_s = 0.0
+    for one in window:
+        busy_s = sum(part.busy_s for part in one.components)
+        if math.isnan(busy_s):
+            continue
+        work_s += busy_s
+        if one.batches and one.batches.count and one.batches.mean_rows > 0:
+            rows += one.batches.count * one.batches.mean_rows
     return work_s / rows if rows > 0 and work_s > 0 else math.nan
 
 
