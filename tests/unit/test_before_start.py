@@ -116,7 +116,7 @@ def test_a_store_without_the_folder_of_a_sink_is_ready_for_it(
 
 @pytest.mark.parametrize("url", ["nowhere://bucket/out", "file:out", "file://far/out"])
 def test_a_url_that_no_sink_can_write_to_is_refused(tmp_path: Path, url: str) -> None:
-    with pytest.raises(InvalidInput, match=rf"^sink 'out': .*{url}.*\.$"):
+    with pytest.raises(InvalidInput, match=rf"^sink 'out': .*{url}.*\.\nSee penstock docs"):
         check_before_start(road(url), Settings(), Place(), tmp_path / "state")
 
 

@@ -4,6 +4,9 @@ What can be done without a trace is done. Of the rest, an attempt looks whether 
 handles would call.
 """
 
+import tempfile
+from pathlib import Path
+
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -27,6 +30,7 @@ from penstock.spark.handles.gateway import (
     require_methods,
 )
 from penstock.spark.handles.grouped_tasks import COALESCER, EXISTING
+from penstock.spark.handles.held_files import hold_file
 from penstock.spark.handles.plans import planned_shape, streaming_refusal
 from penstock.spark.handles.pods import pod_trouble
 from penstock.spark.handles.pools import CLASS as POOL_CLASS
@@ -54,6 +58,15 @@ _UPSTREAM = "probe"
 def can_load_classes(spark: SparkSession) -> None:
     """The compiler of Spark's generated code is found, so classes are."""
     load_class(COMPILER)
+
+
+def can_hold_files(spark: SparkSession) -> None:
+    """A file of nobody else's is held and let go."""
+    with tempfile.NamedTemporaryFile(prefix="penstock-lock-") as file:
+        let_go = hold_file(spark, Path(file.name), limit_s=0.0)
+        if let_go is None:
+            raise Unavailable("Spark could not hold a file that nobody holds.")
+        let_go()
 
 
 def can_register_sources(spark: SparkSession) -> None:

@@ -21,6 +21,7 @@ from penstock.spark.handles import (
     exchange_insertion,
     file_scans,
     grouped_tasks,
+    held_files,
     keyed_steps,
     plans,
     pods,
@@ -38,6 +39,7 @@ class Family(StrEnum):
     """Handles that one probe covers, by what they do."""
 
     LOAD_CLASSES = "load classes into the driver"
+    HOLD_FILES = "hold files with the driver"
     REGISTER_SOURCES = "register sources"
     LIGHTEN_CONFIGURATION = "lighten the configuration"
     LIST_EXECUTORS = "list executors"
@@ -72,6 +74,7 @@ PROBES: Mapping[Family, Probe] = {
     Family.LOAD_CLASSES: Probe(
         probes.can_load_classes, (driver.start_driver, driver.compile_java, driver.load_class)
     ),
+    Family.HOLD_FILES: Probe(probes.can_hold_files, (held_files.hold_file,)),
     Family.REGISTER_SOURCES: Probe(probes.can_register_sources, (driver.register_sources,)),
     Family.LIGHTEN_CONFIGURATION: Probe(
         probes.can_lighten_configuration, (driver.lighten_configuration,)
