@@ -1,7 +1,9 @@
 """A host without Spark: what is kept, what is refused, what one topology does to another."""
 
+import dataclasses
 import json
 import math
+import select
 import shutil
 import socket
 import subprocess
@@ -14,13 +16,14 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+from penstock import connections
 from penstock.cli import app
 from penstock.config import Settings
 from penstock.control.actions import Action, Outcome
 from penstock.errors import Infeasible, InvalidInput, PenstockError, Unavailable
 from penstock.model.decision import Limits
 from penstock.sharing.quotas import Quota
-from penstock.spark.host import messages, on_spark
+from penstock.spark.host import door, messages, on_spark
 from penstock.spark.host.batch_watch import BatchWatch
 from penstock.spark.host.client import Host as Client
 from penstock.spark.host.client import connect, submission_of
@@ -391,6 +394,45 @@ def test_strangers_are_refused(served: Client, line: bytes, sentence: str) -> No
             got = json.loads(stream.readline())
     assert got["refused"].startswith(sentence)
     assert "token" not in repr(served)
+
+
+def test_connections_that_ask_nothing_are_few_and_end(
+    served: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connections, "MOST_CONNECTIONS", 8)
+    before = threading.active_count()
+    place = (messages.LOOPBACK, served.address.port)
+    idle = [socket.create_connection(place, LIMIT_S) for _ in range(100)]
+    try:
+        awaited(lambda: len(select.select(idle, [], [], 0)[0]) == 92)
+        assert threading.active_count() <= before + 8
+        with pytest.raises(Unavailable, match="too many connections|does not answer"):
+            served.ps()
+    finally:
+        for one in idle:
+            one.close()
+    awaited(lambda: threading.active_count() <= before)
+    monkeypatch.setattr(connections, "REQUEST_LIMIT_S", 0.2)
+    with socket.create_connection(place, LIMIT_S) as slow:
+        slow.sendall(b'{"do"')  # and then never a whole request
+        assert slow.recv(100) == b"", "it is ended, not waited for"
+
+
+@pytest.mark.parametrize("begin", [b'{"token": "guess", "do": "', b'{"do": "', b"x" * 100])
+def test_a_stranger_sends_no_more_than_the_first_bytes(served: Client, begin: bytes) -> None:
+    with socket.create_connection((messages.LOOPBACK, served.address.port), LIMIT_S) as connection:
+        connection.sendall(begin + b"x" * 2 * door.FIRST_BYTES)  # the line goes on
+        with connection.makefile("rb") as stream:
+            got = json.loads(stream.readline())
+    assert got["refused"] == "the token is not this host's; ask its user."
+
+
+def test_a_long_request_with_a_token_is_read(served: Client) -> None:
+    with pytest.raises(InvalidInput, match="^do is 'x"):
+        messages.ask(served.address, {"do": "x" * 2**20})
+    guess = dataclasses.replace(served.address, token="guess")
+    with pytest.raises(InvalidInput, match="the token is not this host's"):
+        messages.ask(guess, {"do": "x" * 2**23})
 
 
 def test_what_the_host_itself_does_wrong_is_an_answer(
