@@ -1,4 +1,4 @@
-"""ChannelWriter, for queries written without Penstock: what it publishes is bound to its offsets."""
+"""ChannelWriter, for queries written without Penstock: an entry is bound to its offsets."""
 
 from pathlib import Path
 from types import SimpleNamespace
@@ -48,7 +48,7 @@ def test_a_batch_of_other_offsets_is_refused(tmp_path: Path, offsets: Path) -> N
     writer(Handed([1, 2, 3]), 0)
     writer(Handed([1, 2, 3]), 0)  # repeated after a crash
     (offsets / "0").write_text("v1\n3 to 5")  # a checkpoint restored in part
-    with pytest.raises(InvalidInput, match="batch 0 of .* was then read from other offsets"):
+    with pytest.raises(InvalidInput, match=r"batch 0 of .* was then read from other offsets"):
         writer(Handed([4, 5]), 0)
     assert Channel(tmp_path / "channel").end_row() == 3
 

@@ -406,7 +406,7 @@ def test_connections_that_ask_nothing_are_few_and_end(
     try:
         awaited(lambda: len(select.select(idle, [], [], 0)[0]) == 92)
         assert threading.active_count() <= before + 8
-        with pytest.raises(Unavailable, match="too many connections|does not answer"):
+        with pytest.raises(Unavailable, match=r"too many connections|does not answer"):
             served.ps()
     finally:
         for one in idle:
@@ -428,7 +428,7 @@ def test_a_stranger_sends_no_more_than_the_first_bytes(served: Client, begin: by
 
 
 def test_a_long_request_with_a_token_is_read(served: Client) -> None:
-    with pytest.raises(InvalidInput, match="^do is 'x"):
+    with pytest.raises(InvalidInput, match=r"^do is 'x"):
         messages.ask(served.address, {"do": "x" * 2**20})
     guess = dataclasses.replace(served.address, token="guess")
     with pytest.raises(InvalidInput, match="the token is not this host's"):

@@ -48,8 +48,8 @@ class KafkaPlace:
         for name, value in client:
             if is_secret_name(name) or _secret_inside(value):
                 raise InvalidInput(
-                    f"client[{name!r}] is or carries a secret, which would be written beside the checkpoint; "
-                    "name an environment variable that holds it in "
+                    f"client[{name!r}] is or carries a secret, which would be written beside the "
+                    "checkpoint; name an environment variable that holds it in "
                     f"options={{'client_env': {{{name!r}: ...}}}} instead."
                 )
         timeout_s = options.get("timeout_s", TIMEOUT_S)
