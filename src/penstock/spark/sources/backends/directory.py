@@ -2,12 +2,14 @@
 
 An inode is given anew once its file is deleted. So of each file the first bytes, the last that had
 been read and the last there were are remembered, and compared, as far as they have been read,
-whenever it has grown. A runner that begins remembers what it finds.
+whenever it has grown. What is left of them for a runner that begins is a checksum, kept in the
+admission log, of the last bytes that its predecessor admitted.
 """
 
 import fnmatch
 import os
 import time
+import zlib
 from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
@@ -39,6 +41,7 @@ class Fingerprints:
     def __init__(self, directory: Path) -> None:
         self._prefix = f"{directory}/"
         self._known: dict[str, _Fingerprint] = {}
+        self._recalled: dict[str, tuple[int, int, int]] = {}  # inode, bytes read, their checksum
 
     def __contains__(self, stream: str) -> bool:
         return stream in self._known
@@ -46,11 +49,19 @@ class Fingerprints:
     def forget(self, stream: str) -> None:
         """What comes under this name now is another file."""
         self._known.pop(stream, None)
+        self._recalled.pop(stream, None)
+
+    def recall(self, stream: str, inode: int, read: int, checksum: int) -> None:
+        """What was known before a restart; whatever is known since holds."""
+        if stream not in self._known:
+            self._recalled[stream] = (inode, read, checksum)
 
     def keep_only(self, streams: Collection[str]) -> None:
         """Forget streams that left."""
         if len(self._known) > 2 * len(streams) + SLACK:
             self._known = {name: self._known[name] for name in streams if name in self._known}
+            recalled = self._recalled
+            self._recalled = {name: recalled[name] for name in streams if name in recalled}
 
     def agree(self, stream: str, file: str, inode: int, read: int) -> bool:
         """Whether a file is the one whose first `read` bytes were read for a stream.
@@ -65,6 +76,10 @@ class Fingerprints:
         try:
             if known is not None and known.inode == inode and not known.fits(descriptor, read):
                 return False
+            if (inode, read) == self._recalled.get(stream, ())[:2]:
+                if checksum_before(descriptor, read) != self._recalled[stream][2]:
+                    return False
+                del self._recalled[stream]
             # Most often all that is there now is what will have been read at the next look.
             size = os.fstat(descriptor).st_size
             places = {0, max(0, read - LENGTH_BYTES), max(0, size - LENGTH_BYTES)}
@@ -73,6 +88,12 @@ class Fingerprints:
             os.close(descriptor)
         self._known[stream] = _Fingerprint(inode, pieces)
         return True
+
+
+def checksum_before(descriptor: int, position: int) -> int:
+    """Of the last bytes before a position in an open file."""
+    at = max(0, position - LENGTH_BYTES)
+    return zlib.crc32(os.pread(descriptor, position - at, at))
 
 
 class Directory:
@@ -139,6 +160,27 @@ class Directory:
             return None
         try:
             return os.pread(descriptor, length, 0)
+        finally:
+            os.close(descriptor)
+
+    def checksum(self, name: str, inode: int, position: int) -> int:
+        """Of the last bytes before a position in a stream's file; -1 where it cannot be read."""
+        if position == 0:
+            return -1
+        found = self._checksum(name, inode, position)
+        if found is None:  # it was renamed
+            moved = self.name_of(inode)
+            found = None if moved is None else self._checksum(moved, inode, position)
+        return -1 if found is None else found
+
+    def _checksum(self, name: str, inode: int, position: int) -> int | None:
+        try:
+            descriptor = os.open(self._prefix + name, os.O_RDONLY)
+        except OSError:
+            return None
+        try:
+            same = os.fstat(descriptor).st_ino == inode
+            return checksum_before(descriptor, position) if same else None
         finally:
             os.close(descriptor)
 
