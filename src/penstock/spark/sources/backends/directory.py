@@ -18,7 +18,7 @@ from penstock.errors import Unavailable
 
 LENGTH_BYTES = 64
 SLACK = 256  # streams that left are forgotten once they are many
-SETTLED_NS = 50_000_000  # clocks of file systems tick some times in a hundredth of a second
+SETTLED_S = 0.05  # clocks of file systems tick some times in a hundredth of a second
 
 
 @dataclass(slots=True)
@@ -103,6 +103,7 @@ class Directory:
         self.path = path
         self._prefix = f"{path}/"
         self._by_inode: dict[int, str] | None = None
+        self._changed_ns, self._changed_seen_s = -1, 0.0  # when it changed last, and was seen to
 
     def names(self) -> list[str]:
         """Names of the files; a directory that is not there holds none."""
@@ -115,12 +116,19 @@ class Directory:
             raise Unavailable(f"{self.path} cannot be listed: {error.strerror}.") from error
 
     def stamp(self) -> int | None:
-        """Changes whenever a name comes or goes; None while it may still change unnoticed."""
+        """Changes whenever a name comes or goes; None while it may still change unnoticed.
+
+        How long it has been the same is counted here: the clock it is made by may be set, or be
+        that of another machine.
+        """
         try:
             changed_ns = os.stat(self.path).st_mtime_ns
         except OSError:
             return None
-        return changed_ns if time.time_ns() - changed_ns > SETTLED_NS else None
+        now_s = time.monotonic()
+        if changed_ns != self._changed_ns:
+            self._changed_ns, self._changed_seen_s = changed_ns, now_s
+        return changed_ns if now_s - self._changed_seen_s > SETTLED_S else None
 
     def stat(self, name: str) -> tuple[int, int] | None:
         """Inode and size; None when there is no such file."""
