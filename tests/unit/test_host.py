@@ -8,7 +8,7 @@ import shutil
 import socket
 import subprocess
 import threading
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+from contract.fake_runner import FakeRunner
 from penstock import connections
 from penstock.cli import app
 from penstock.config import Settings
@@ -32,65 +33,11 @@ from penstock.spark.host.costs import Cost, Costs
 from penstock.spark.host.host import Host
 from penstock.spark.host.on_spark import SparkRunner, SparkRunning
 from penstock.spark.host.registry import Registry
-from penstock.spark.host.submission import Submission, packaged, read_submission
+from penstock.spark.host.submission import packaged, read_submission
 from penstock.spark.run.together import STOP_LIMIT_S
 
 LIMIT_S = 120.0
 PART = {"name": "b", "file": "g.py", "topology": "", "files": {"g.py": ""}}
-
-
-class FakeRunning:
-    def __init__(self, fails: bool) -> None:
-        self._over, self._fails = threading.Event(), fails
-
-    def wait(self) -> None:
-        if self._fails:
-            raise RuntimeError("the user's code raised")
-        assert self._over.wait(LIMIT_S)
-
-    def stop(self) -> None:
-        self._over.set()
-
-    def status(self) -> Mapping[str, Any]:
-        return {"processors": 1, "processors_wanted": 2, "results": 7, "in_time_share": 0.5,
-                "max_latency_s": 2.0}  # fmt: skip
-
-    def results(self, sink: str | None, rows: int) -> Mapping[str, Any]:
-        return {"sink": sink or "out", "columns": ["a", "b"], "rows": [["1", "x"]] * rows}
-
-
-class FakeRunner:
-    """Runs nothing; files that say so are refused, or fail."""
-
-    def __init__(self, most: int = 3) -> None:
-        self.processors, self.started = most, list[str]()
-        self.there, self.quotas = set[str](), dict[str, Quota]()
-
-    def check(self, submission: Submission, code: Path) -> str | None:
-        if "refuse" in (code / submission.parts[0].name / submission.file).read_text(
-            encoding="utf-8"
-        ):
-            raise InvalidInput(f"{submission.file} is refused.")
-        self.there.add(submission.name)
-        count = len(self.there)
-        return None if count <= self.processors else f"{count} are too many."
-
-    def left(self, name: str) -> None:
-        self.there.discard(name)
-
-    def set_quotas(self, quotas: Mapping[str, Quota]) -> None:
-        self.quotas = dict(quotas)
-
-    def common(self, names: Collection[str]) -> list[dict[str, Any]]:
-        found = {"topologies": sorted(names), "steps": ["rows"], "once": False, "saving": "s"}
-        return [found] if len(names) > 1 else []
-
-    def start(self, submission: Submission, code: Path, checkpoint: Path) -> FakeRunning:
-        text = (code / submission.parts[0].name / submission.file).read_text(encoding="utf-8")
-        if "exit" in text:
-            raise SystemExit(3)
-        self.started.append(submission.name)
-        return FakeRunning("fail" in text)
 
 
 @pytest.fixture
