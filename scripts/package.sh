@@ -10,7 +10,8 @@ place=$(mktemp -d)
 say() { echo "package: $*"; }
 
 "$python" -m venv "$place/tools"
-"$place/tools/bin/pip" install --quiet --disable-pip-version-check build twine
+"$place/tools/bin/pip" install --quiet --disable-pip-version-check \
+    --require-hashes --requirement "$root/scripts/package-requirements.txt"
 rm -rf "$root/dist"
 "$place/tools/bin/python" -m build --outdir "$root/dist" "$root" >"$place/build.log" 2>&1 ||
     { tail -20 "$place/build.log" >&2; say "the build failed"; exit 1; }

@@ -11,7 +11,7 @@ if [ ! -x "$folder/bin/mkdocs" ]; then
     echo "site: installing mkdocs-material in $folder ..." >&2
     rm -rf "$folder"
     "$python" -m venv "$folder"
-    "$folder/bin/pip" install --quiet --disable-pip-version-check --requirement "$wanted" ||
+    "$folder/bin/pip" install --quiet --disable-pip-version-check --require-hashes --requirement "$wanted" ||
         { rm -rf "$folder"; echo "site: $wanted could not be installed." >&2; exit 1; }
 fi
 NO_MKDOCS_2_WARNING=1 PATH="$folder/bin:$PATH" "$folder/bin/mkdocs" --quiet build --strict

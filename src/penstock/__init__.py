@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from penstock.model.sinks import ToChannel as ToChannel
     from penstock.model.sources import Admission as Admission
     from penstock.model.sources import Streams as Streams
+    from penstock.spark.channels.publishing import ChannelWriter as ChannelWriter
     from penstock.spark.host.client import connect as connect
     from penstock.spark.routes.costed import costed as costed
     from penstock.spark.run.user_session import session as session
@@ -41,6 +42,7 @@ _HOMES = {
     "penstock.model.route": ("Route",),
     "penstock.model.channels": ("FromChannel",),
     "penstock.model.sinks": ("Console", "Files", "ForeachBatch", "Memory", "ToChannel"),
+    "penstock.spark.channels.publishing": ("ChannelWriter",),
     "penstock.spark.host.client": ("connect",),
     "penstock.spark.routes.costed": ("costed",),
     "penstock.model.sources": ("Admission", "Streams"),

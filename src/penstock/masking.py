@@ -10,8 +10,8 @@ from urllib.parse import unquote_plus
 MASK = "***"
 # Endings, since `...token.endpoint.url` and `ssl.certificate.pem` hold nothing secret.
 _SECRET_NAME = re.compile(
-    r"(password|passwd|pwd|passphrase|secret|token|credentials?|(api|access|private)[._-]?key"
-    r"|key[._-]pem|jaas[._-]config|oauthbearer[._-]config|odbc_connect|dsn)$",
+    r"(password|passwd|pwd|passphrase|secret|token|credentials?|(api|access|private|secret)[._-]?key"
+    r"|signature|sig|key[._-]pem|jaas[._-]config|oauthbearer[._-]config|odbc_connect|dsn)$",
     re.IGNORECASE,
 )
 # Settings as Spark shows them, by its own kind of pattern, which may be anywhere in a name.

@@ -15,8 +15,8 @@ import pytest
 
 from contract.fakes import wait_until
 from dashboard.histories import MARKUP, START_S, decision, make, period, write
+from penstock import connections
 from penstock.control.history.store import HistoryStore, RunHistory
-from penstock.dashboard import server
 from penstock.dashboard.series import thinned
 from penstock.dashboard.server import Dashboard, assets
 from penstock.errors import InvalidInput, Unavailable
@@ -385,9 +385,9 @@ def test_a_request_of_nonsense_leaves_the_server_running(site: Site) -> None:
 def test_connections_that_ask_nothing_are_few_and_end(
     site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(server, "MOST_CONNECTIONS", 8)
+    monkeypatch.setattr(connections, "MOST_CONNECTIONS", 8)
     before = threading.active_count()
-    monkeypatch.setattr(server, "REQUEST_LIMIT_S", 600.0)
+    monkeypatch.setattr(connections, "REQUEST_LIMIT_S", 600.0)
     idle = [socket.create_connection(("127.0.0.1", site.page.port), LIMIT_S) for _ in range(300)]
     try:
         assert wait_until(lambda: len(select.select(idle, [], [], 0)[0]) == 292)
@@ -397,7 +397,7 @@ def test_connections_that_ask_nothing_are_few_and_end(
         for one in idle:
             one.close()
     assert wait_until(lambda: threading.active_count() <= before), "a closed one is over"
-    monkeypatch.setattr(server, "REQUEST_LIMIT_S", 0.2)
+    monkeypatch.setattr(connections, "REQUEST_LIMIT_S", 0.2)
     with socket.create_connection(("127.0.0.1", site.page.port), LIMIT_S) as slow:
         slow.sendall(b"GET / HTTP/1.1\r\n")  # and then never a whole request
         assert slow.recv(100) == b"", "it is ended, not waited for"

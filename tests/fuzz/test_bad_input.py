@@ -1,77 +1,32 @@
-"""Malformed documents, options, topologies, meta-data, records and requests, by the hundred.
+"""Malformed documents, options, plans, topologies, meta-data and records, by the hundred.
 
 Each is refused in one sentence or handled; never a traceback, a hang or an internal error.
 Run more of them with `make fuzz` (10,000 in all, or CASES=n); a failure prints its seed.
 """
 
 import json
-import os
-import signal
-import socket
 import tomllib
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
 
+from fuzz.attempts import EACH, refused_or_done, some_of_both, soon
 from fuzz.malformed import HOSTILE, Malformed
 from penstock import Topology
 from penstock.cli.advise import KINDS, ROOMS
 from penstock.config import OPTIONS
 from penstock.config.settings import FIELD_OF
 from penstock.config.sources import from_keywords
-from penstock.control.history.store import HistoryStore
 from penstock.control.resolved_settings import resolved_settings
-from penstock.dashboard.server import Dashboard
 from penstock.documents import check_document, parse_document
-from penstock.errors import PenstockError
 from penstock.sim.scenario_file import load_scenario
+from penstock.spark.run.place import read_plan_file
 from penstock.spark.sources.backends.decoding import decode
 from penstock.spark.sources.declared import read_declared
 
 ROOT = Path(__file__).parents[2]
-CASES = int(os.environ.get("PENSTOCK_FUZZ_CASES", "600"))
-TARGETS = 6 + 7  # kinds of advise, and the others
-EACH = max(1, CASES // TARGETS)
-LONGEST_S = 60
-
-
-@contextmanager
-def soon() -> Iterator[None]:
-    """Whatever does not end is a fault of its own."""
-
-    def hang(*_: object) -> None:
-        raise AssertionError(f"not done after {LONGEST_S} s")
-
-    before = signal.signal(signal.SIGALRM, hang)
-    signal.alarm(LONGEST_S)
-    try:
-        yield
-    finally:
-        signal.alarm(0)
-        signal.signal(signal.SIGALRM, before)
-
-
-def refused_or_done(attempt: Callable[[], object], seed: int, given: object) -> bool:
-    """Whether it was refused; anything but a sentence of ours is a failure that tells the input."""
-    try:
-        with soon():
-            attempt()
-    except PenstockError as error:
-        sentence = str(error)
-        assert len(sentence.splitlines()) == 1, (seed, given, sentence)
-        assert "Traceback" not in sentence, (seed, given)
-        return True
-    except Exception as error:
-        raise AssertionError(f"seed {seed}: {error!r} for {str(given)[:3000]}") from error
-    return False
-
-
-def some_of_both(refused: int) -> None:
-    """Input that is always refused early, or never, would test nothing."""
-    assert refused > 0, "nothing was refused"
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -108,6 +63,50 @@ def test_options() -> None:
         refused += refused_or_done(
             lambda given=given: resolved_settings(from_keywords(given), environment={}), seed, given
         )
+    some_of_both(refused)
+
+
+def test_files_of_options(tmp_path: Path) -> None:
+    written = {
+        "penstock": {"policy": "promise", "period": "5s", "executors-max": 4, "share": 0.99,
+                     "policy-options": {"window_s": 30}, "schedule": "mon-fri 08:00-18:00 min 2"}
+    }  # fmt: skip
+    refused = 0
+    for seed in range(EACH):
+        malformed = Malformed(seed)
+        table = written["penstock"] | {malformed.choice(OPTIONS).name: malformed.value()}
+        text = malformed.toml({"penstock": table})
+        content = malformed.bytes_of(text.encode()) if seed % 3 == 0 else text.encode()
+        file = tmp_path / "penstock.toml"
+        file.write_bytes(content)
+        refused += refused_or_done(
+            lambda file=file: resolved_settings(file=file, environment={}), seed, content
+        )
+    some_of_both(refused)
+
+
+PLANS: tuple[dict[str, Any], ...] = (
+    {"components": [{"operators": ["speeds", "tolls"], "key": ["direction", "segment"]}]},
+    {
+        "queries": [{
+            "name": "road", "sinks": ["out"], "output_mode": "append",
+            "components": [{"name": "speeds", "operators": ["speeds"], "key": ["vehicle"]}],
+        }],
+        "reasons": ["one shuffle less"],
+    },
+)  # fmt: skip
+
+
+def test_plan_files(tmp_path: Path) -> None:
+    refused = 0
+    for seed in range(EACH):
+        malformed = Malformed(seed)
+        content = json.dumps(malformed.mutated(malformed.choice(PLANS))).encode()
+        if seed % 2:
+            content = malformed.bytes_of(content)
+        file = tmp_path / "plan.json"
+        file.write_bytes(content)
+        refused += refused_or_done(lambda file=file: read_plan_file(file), seed, content)
     some_of_both(refused)
 
 
@@ -173,42 +172,6 @@ def test_topologies() -> None:
     for seed in range(EACH):
         refused += refused_or_done(lambda s=seed: build(Malformed(s)), seed, "a topology")
     some_of_both(refused)
-
-
-REQUEST = (
-    b"GET /api/runs?run=1&since=0 HTTP/1.1\r\nHost: 127.0.0.1:%d\r\nConnection: close\r\n\r\n",
-    b"POST /api/act/hold HTTP/1.1\r\nHost: 127.0.0.1:%d\r\nContent-Length: 2\r\n"
-    b"Connection: close\r\n\r\n{}",
-    b"GET /metrics HTTP/1.1\r\nHost: 127.0.0.1:%d\r\nConnection: close\r\n\r\n",
-    b"GET /api/runs/1/why?at=1 HTTP/1.1\r\nHost: 127.0.0.1:%d\r\nConnection: close\r\n\r\n",
-)
-
-
-def test_requests_to_the_page(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    with HistoryStore(str(tmp_path / "h.sqlite")) as store, Dashboard(store, token="t") as page:
-        for seed in range(EACH):
-            malformed = Malformed(seed)
-            sent = malformed.bytes_of(malformed.choice(REQUEST) % page.port)
-            answer = _asked(page.port, sent)
-            status = answer.split(b"\r\n")[0].split(b" ")[1:2]
-            assert not answer.startswith(b"HTTP/") or status != [b"500"], (
-                seed, sent, answer[:500],
-            )  # fmt: skip
-        assert b" 200 " in _asked(page.port, REQUEST[2] % page.port)
-    assert "Traceback" not in capfd.readouterr().err
-
-
-def _asked(port: int, sent: bytes) -> bytes:
-    with socket.create_connection(("127.0.0.1", port), timeout=120) as connection:
-        connection.sendall(sent)
-        connection.shutdown(socket.SHUT_WR)
-        answer = b""
-        try:
-            while part := connection.recv(65536):
-                answer += part
-        except (ConnectionResetError, TimeoutError):
-            pass
-    return answer
 
 
 SCHEMA = pa.schema([("key", pa.string()), ("value", pa.float64()), ("at", pa.timestamp("us"))])

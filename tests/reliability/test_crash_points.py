@@ -9,14 +9,22 @@ from pathlib import Path
 
 import pytest
 
+from penstock.spark.routes import exchange as route_exchange
 from penstock.spark.sinks import commit_records
 from penstock.spark.sources import log as admission_log
 
 from .crash_points import Campaign, Scenario
+from .routes import Routes
 from .scenarios import Admission, Batches, Records
 
-SCENARIOS = [Batches, Admission, Records]
-LEAST_STEPS = {Batches: 250, Admission: 80, Records: 150}  # as docs/reliability.md tells
+REFUSING = [Batches, Admission, Records]  # what is damaged; a damaged table is replaced
+SCENARIOS = [*REFUSING, Routes]
+LEAST_STEPS = {
+    Batches: 250,
+    Admission: 80,
+    Records: 150,
+    Routes: 220,
+}  # as docs/reliability.md tells
 ERRORS = (errno.ENOSPC, errno.EACCES, errno.EIO)
 MEMORY = Path("/dev/shm")  # thousands of directories, synced all the time
 
@@ -33,6 +41,7 @@ def _short(monkeypatch: pytest.MonkeyPatch) -> None:
     """So that a few batches pass through everything."""
     monkeypatch.setattr(admission_log, "MOST_ENTRIES", 3)
     monkeypatch.setattr(commit_records, "KEPT_COMMITS", 1)
+    monkeypatch.setattr(route_exchange, "KEPT_TABLES", 4)
 
 
 @pytest.fixture
@@ -61,7 +70,7 @@ def test_without_power_at_each_step(kind: type[Scenario], room: Path) -> None:
         campaign.without_power(number)
 
 
-@pytest.mark.parametrize("kind", SCENARIOS)
+@pytest.mark.parametrize("kind", REFUSING)
 def test_a_byte_is_damaged(kind: type[Scenario], room: Path, every: bool) -> None:
     campaign = Campaign(kind, room)
     moments = random.Random(11)

@@ -1,6 +1,8 @@
 """A machine's clock that is set back an hour: nothing waits for that hour to pass again."""
 
 import math
+import os
+import re
 import time
 from pathlib import Path
 from types import SimpleNamespace
@@ -19,6 +21,7 @@ from penstock.spark.measure.apart import since_clock_was_set
 from penstock.spark.measure.attached import AttachedMeasurer
 from penstock.spark.measure.attached_batches import read_batches
 from penstock.spark.measure.ledger import LedgerEntry, summarise
+from penstock.spark.sources.backends.directory import Directory
 from penstock.spark.sources.batch_choice import BatchChoices
 from penstock.spark.sources.control import Control
 from penstock.spark.sources.reader import LOGS
@@ -29,11 +32,13 @@ from penstock.spark.sources.watch import SourceWatch
 
 # What is stamped for people, compared over restarts, or with stamps of Spark and of brokers.
 STAMPS = {
-    "cli/demo_road.py", "control/clock.py", "spark/channels/log.py", "spark/measure/apart.py",
+    "cli/demo_road.py", "control/clock.py", "spark/channels/log.py", "spark/host/host.py",
+    "spark/measure/apart.py", "spark/routes/exchange.py",
     "spark/measure/attached.py", "spark/measure/together.py", "spark/run/apart.py",
     "spark/run/explain.py", "spark/run/together.py", "spark/sources/backends/generators.py",
     "spark/sources/gate.py", "spark/sources/generator_source.py",
 }  # fmt: skip
+THAT_CLOCK = re.compile(r"\btime\.time(_ns)?\b|from time import|datetime\.(now|utcnow)\b")
 PACKAGE = Path(attached.__file__).parents[2]
 
 
@@ -58,9 +63,20 @@ def test_only_stamps_are_made_by_the_clock_that_can_be_set() -> None:
     reading = {
         str(file.relative_to(PACKAGE))
         for file in PACKAGE.rglob("*.py")
-        if "time.time()" in file.read_text(encoding="utf-8")
+        if THAT_CLOCK.search(file.read_text(encoding="utf-8"))
     }
     assert reading == STAMPS, "a duration is measured by time.monotonic()"
+
+
+def test_a_folder_is_listed_only_when_it_changes(machine: Machine, tmp_path: Path) -> None:
+    """Whatever the clock of its file system says: here it is an hour ahead, and an hour behind."""
+    directory = Directory(tmp_path)
+    for ahead_s in (3600.0, -3600.0):
+        changed_s = time.time() + ahead_s
+        os.utime(tmp_path, (changed_s, changed_s))
+        assert directory.stamp() is None, "names may still come in the same tick"
+        machine.now_s += 1.0
+        assert directory.stamp() == tmp_path.stat().st_mtime_ns
 
 
 def test_the_time_of_the_loop_goes_on(machine: Machine) -> None:

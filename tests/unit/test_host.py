@@ -1,12 +1,14 @@
 """A host without Spark: what is kept, what is refused, what one topology does to another."""
 
+import dataclasses
 import json
 import math
+import select
 import shutil
 import socket
 import subprocess
 import threading
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -14,13 +16,15 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+from contract.fake_runner import FakeRunner
+from penstock import connections
 from penstock.cli import app
 from penstock.config import Settings
 from penstock.control.actions import Action, Outcome
 from penstock.errors import Infeasible, InvalidInput, PenstockError, Unavailable
 from penstock.model.decision import Limits
 from penstock.sharing.quotas import Quota
-from penstock.spark.host import messages, on_spark
+from penstock.spark.host import door, messages, on_spark
 from penstock.spark.host.batch_watch import BatchWatch
 from penstock.spark.host.client import Host as Client
 from penstock.spark.host.client import connect, submission_of
@@ -29,65 +33,11 @@ from penstock.spark.host.costs import Cost, Costs
 from penstock.spark.host.host import Host
 from penstock.spark.host.on_spark import SparkRunner, SparkRunning
 from penstock.spark.host.registry import Registry
-from penstock.spark.host.submission import Submission, packaged, read_submission
+from penstock.spark.host.submission import packaged, read_submission
 from penstock.spark.run.together import STOP_LIMIT_S
 
 LIMIT_S = 120.0
 PART = {"name": "b", "file": "g.py", "topology": "", "files": {"g.py": ""}}
-
-
-class FakeRunning:
-    def __init__(self, fails: bool) -> None:
-        self._over, self._fails = threading.Event(), fails
-
-    def wait(self) -> None:
-        if self._fails:
-            raise RuntimeError("the user's code raised")
-        assert self._over.wait(LIMIT_S)
-
-    def stop(self) -> None:
-        self._over.set()
-
-    def status(self) -> Mapping[str, Any]:
-        return {"processors": 1, "processors_wanted": 2, "results": 7, "in_time_share": 0.5,
-                "max_latency_s": 2.0}  # fmt: skip
-
-    def results(self, sink: str | None, rows: int) -> Mapping[str, Any]:
-        return {"sink": sink or "out", "columns": ["a", "b"], "rows": [["1", "x"]] * rows}
-
-
-class FakeRunner:
-    """Runs nothing; files that say so are refused, or fail."""
-
-    def __init__(self, most: int = 3) -> None:
-        self.processors, self.started = most, list[str]()
-        self.there, self.quotas = set[str](), dict[str, Quota]()
-
-    def check(self, submission: Submission, code: Path) -> str | None:
-        if "refuse" in (code / submission.parts[0].name / submission.file).read_text(
-            encoding="utf-8"
-        ):
-            raise InvalidInput(f"{submission.file} is refused.")
-        self.there.add(submission.name)
-        count = len(self.there)
-        return None if count <= self.processors else f"{count} are too many."
-
-    def left(self, name: str) -> None:
-        self.there.discard(name)
-
-    def set_quotas(self, quotas: Mapping[str, Quota]) -> None:
-        self.quotas = dict(quotas)
-
-    def common(self, names: Collection[str]) -> list[dict[str, Any]]:
-        found = {"topologies": sorted(names), "steps": ["rows"], "once": False, "saving": "s"}
-        return [found] if len(names) > 1 else []
-
-    def start(self, submission: Submission, code: Path, checkpoint: Path) -> FakeRunning:
-        text = (code / submission.parts[0].name / submission.file).read_text(encoding="utf-8")
-        if "exit" in text:
-            raise SystemExit(3)
-        self.started.append(submission.name)
-        return FakeRunning("fail" in text)
 
 
 @pytest.fixture
@@ -391,6 +341,45 @@ def test_strangers_are_refused(served: Client, line: bytes, sentence: str) -> No
             got = json.loads(stream.readline())
     assert got["refused"].startswith(sentence)
     assert "token" not in repr(served)
+
+
+def test_connections_that_ask_nothing_are_few_and_end(
+    served: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connections, "MOST_CONNECTIONS", 8)
+    before = threading.active_count()
+    place = (messages.LOOPBACK, served.address.port)
+    idle = [socket.create_connection(place, LIMIT_S) for _ in range(100)]
+    try:
+        awaited(lambda: len(select.select(idle, [], [], 0)[0]) == 92)
+        assert threading.active_count() <= before + 8
+        with pytest.raises(Unavailable, match=r"too many connections|does not answer"):
+            served.ps()
+    finally:
+        for one in idle:
+            one.close()
+    awaited(lambda: threading.active_count() <= before)
+    monkeypatch.setattr(connections, "REQUEST_LIMIT_S", 0.2)
+    with socket.create_connection(place, LIMIT_S) as slow:
+        slow.sendall(b'{"do"')  # and then never a whole request
+        assert slow.recv(100) == b"", "it is ended, not waited for"
+
+
+@pytest.mark.parametrize("begin", [b'{"token": "guess", "do": "', b'{"do": "', b"x" * 100])
+def test_a_stranger_sends_no_more_than_the_first_bytes(served: Client, begin: bytes) -> None:
+    with socket.create_connection((messages.LOOPBACK, served.address.port), LIMIT_S) as connection:
+        connection.sendall(begin + b"x" * 2 * door.FIRST_BYTES)  # the line goes on
+        with connection.makefile("rb") as stream:
+            got = json.loads(stream.readline())
+    assert got["refused"] == "the token is not this host's; ask its user."
+
+
+def test_a_long_request_with_a_token_is_read(served: Client) -> None:
+    with pytest.raises(InvalidInput, match=r"^do is 'x"):
+        messages.ask(served.address, {"do": "x" * 2**20})
+    guess = dataclasses.replace(served.address, token="guess")
+    with pytest.raises(InvalidInput, match="the token is not this host's"):
+        messages.ask(guess, {"do": "x" * 2**23})
 
 
 def test_what_the_host_itself_does_wrong_is_an_answer(

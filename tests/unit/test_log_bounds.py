@@ -1,8 +1,14 @@
 """What the logs of a run may take up, as docs/reliability.md tells: four files of 32 MB each."""
 
+import os
 from pathlib import Path
 
-from penstock.spark.cluster import session
+import pytest
+
+from penstock.spark.cluster import session, supervisor
+from penstock.spark.host import costs as costs_module
+from penstock.spark.host.costs import Cost, Costs
+from penstock.spark.host.submission import read_submission
 
 
 def test_logs_of_driver_and_executors_are_bounded_alike() -> None:
@@ -16,3 +22,32 @@ def test_logs_of_driver_and_executors_are_bounded_alike() -> None:
     assert executors["spark.executor.logs.rolling.strategy"] == "size"
     assert executors["spark.executor.logs.rolling.maxSize"] == str(32 << 20)
     assert executors["spark.executor.logs.rolling.maxRetainedFiles"] == "4"
+
+
+def test_a_log_that_grows_is_begun_anew_while_it_is_written(tmp_path: Path) -> None:
+    log = tmp_path / "master.log"
+    descriptor = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)  # as a JVM has it
+    for number in range(50):
+        os.write(descriptor, b"%d: a line of a log\n" % number)
+        supervisor.shorten(log, 200)
+    os.close(descriptor)
+    assert log.stat().st_size <= 220
+    assert (tmp_path / "master.log.1").stat().st_size <= 220
+    assert log.read_bytes().endswith(b"49: a line of a log\n")
+    assert b"\0" not in log.read_bytes(), "no hole where it was cut"
+
+
+def test_what_code_took_is_forgotten_once_there_is_much_newer_code(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(costs_module, "MOST_COSTS", 3)
+    costs = Costs(tmp_path / "costs")
+    made = [
+        read_submission({"name": "a", "file": "f.py", "topology": "", "files": {"f.py": str(n)}})
+        for n in range(6)
+    ]
+    for submission in made:
+        costs.keep(submission, Cost(4))
+    assert len(list((tmp_path / "costs").iterdir())) == 3
+    assert costs.of(made[-1]).wanted == 4
+    assert costs.of(made[0]) == Cost()

@@ -3,8 +3,9 @@
 import pytest
 
 from penstock.control.history.store import HistoryStore
-from penstock.errors import InvalidInput, Unavailable
+from penstock.errors import InvalidInput, InvalidTopology, Unavailable
 from penstock.masking import carries_secret, is_secret_name, masked_url
+from penstock.model.sinks import Files, ToChannel
 from penstock.model.sources import Streams
 from penstock.spark.sources.backends.kafka_clients import KafkaPlace
 from penstock.spark.sources.backends.redis_connection import RedisPlace
@@ -94,6 +95,57 @@ def test_kafka_refuses_a_table_or_address_without_showing_a_secret(servers: obje
     with pytest.raises(InvalidInput) as refusal:
         KafkaPlace.from_options({"servers": "h:1", "client": [servers]})
     assert "hunter2" not in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    "servers",
+    [
+        "SASL_SSL://u:hunter2@host:9092",
+        "first:9092,SASL_SSL://u:hunter2@host:9092",
+        "first:9092,u:hunter2@host:9092",
+        "SASL_SSL://u:a,hunter2@host:9092",
+        "host:9092?password=hunter2,second:9092",
+    ],
+)
+def test_kafka_refuses_a_server_that_carries_a_secret(servers: str) -> None:
+    with pytest.raises(InvalidInput, match="client_env") as refusal:
+        KafkaPlace.from_options({"servers": servers})
+    assert "hunter2" not in str(refusal.value)
+    assert "hunter2" not in Streams(kafka=servers, topics=["t"], schema="x INT").identity
+
+
+@pytest.mark.parametrize("name", ["bootstrap.servers", "sasl.oauthbearer.token.endpoint.url"])
+def test_kafka_refuses_a_client_setting_whose_address_carries_a_secret(name: str) -> None:
+    client = {name: "first:9092,https://u:hunter2@host:9092"}
+    with pytest.raises(InvalidInput, match="client_env") as refusal:
+        KafkaPlace.from_options({"servers": "host:9092", "client": client})
+    assert "hunter2" not in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "s3://KEY:hunter2@bucket/out",
+        "s3://KEY:hun/hunter2@bucket/out",
+        "s3://bucket/out?secret_key=hunter2",
+        "abfs://account/box/out?sv=1&sig=hunter2",
+    ],
+)
+@pytest.mark.parametrize("sink", [Files, ToChannel])
+def test_a_sink_refuses_an_address_that_carries_a_secret(
+    sink: type[Files] | type[ToChannel], url: str
+) -> None:
+    with pytest.raises(InvalidTopology, match="environment") as refusal:
+        sink(url)
+    assert "hunter2" not in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["out", "runs/a:b@c", "file:///data/a:b@c", "s3://bucket/out?region=x", "hdfs://u@host/out"],
+)
+def test_a_sink_takes_an_address_without_a_secret(path: str) -> None:
+    assert Files(path).path == path
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from contract.gate_world import Clock, World
 from penstock.errors import Unavailable
 from penstock.spark.sources import gate as gate_module
 from penstock.spark.sources import log as log_module
+from penstock.spark.sources.backends.files import FilesBackend
 
 
 @pytest.fixture
@@ -55,6 +56,40 @@ def test_restart_goes_on_from_what_spark_knows(tmp_path: Path, clock: Clock) -> 
     assert world.admit() == {"a": (60, 80), "b": (0, 5)}
     world.restart(2)
     assert world.admit() == {}
+
+
+@pytest.mark.parametrize("entries", [256, 2], ids=["batch", "snapshot"])
+def test_a_file_made_anew_while_nobody_looked_is_suspended(
+    tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch, entries: int
+) -> None:
+    monkeypatch.setattr(log_module, "MOST_ENTRIES", entries)
+    files = {name: tmp_path / "in" / name for name in ("same", "anew", "later")}
+    files["same"].parent.mkdir()
+
+    def restarted(seq: int) -> World:
+        world.shelf = FilesBackend(tmp_path / "in", "json", "*")  # type: ignore[assignment]
+        world.restart(seq)
+        return world
+
+    world = World(tmp_path, clock)
+    for name in ("same", "anew"):
+        files[name].write_text('{"n": 1}\n' * 20)
+    assert restarted(0).admit() == {"same": (0, 180), "anew": (0, 180)}
+    for _ in range(2):
+        with files["later"].open("a") as stream:
+            stream.write('{"n": 3}\n')
+        assert list(world.admit()) == ["later"]
+    seq = world.gate.seq
+    with files["anew"].open("r+") as stream:  # the inode stays, as it may when it is given again
+        stream.write('{"n": 2}\n' * 30)
+    with files["same"].open("a") as stream:
+        stream.write('{"n": 1}\n')
+    for _ in range(2):
+        assert restarted(seq).admit().get("anew") is None
+        assert world.status["suspended"][0]["reason"] == "it was rewritten from its start"
+    assert world.gate.seq == seq + 1, "the other one went on"
+    world.program.resume("anew")
+    assert world.admit() == {"anew": (0, 270)}
 
 
 def test_stream_that_leaves_is_read_to_where_it_was(tmp_path: Path, clock: Clock) -> None:

@@ -20,7 +20,7 @@ from penstock.spark.routes.by_cost import SHAPE, ByCost, sketch_as_json, sketch_
 from penstock.spark.routes.costed import Costed, costed
 from penstock.spark.routes.exchange import KEPT_TABLES, RouteExchange
 from penstock.spark.routes.reading import LaneRouter
-from penstock.spark.routes.table_versions import RouteTableVersions
+from penstock.spark.routes.table_versions import KEPT_REPORTS_S, RouteTableVersions
 from penstock.spark.run.explain import Explanation
 from penstock.workloads.generator import Generator
 from penstock.workloads.profiles import constant
@@ -130,12 +130,31 @@ def test_files_do_not_pile_up(tmp_path: Path) -> None:
     for number in range(KEPT_TABLES + 20):
         source.batch(version, number, rows=20)
         version = source.tables.version(version)
-    clock.now_s = 60.0
-    version = source.tables.version(version)
+    for now_s in (60.0, 60.0 + KEPT_REPORTS_S):  # from when it was seen first
+        assert old.exists()
+        clock.now_s = now_s
+        version = source.tables.version(version)
     assert len(list((tmp_path / "tables").iterdir())) == KEPT_TABLES
     assert source.exchange.read_table(version) is not None
     assert not old.exists()
     assert (tmp_path / "tables").stat().st_mode & 0o777 == 0o700
+
+
+def test_a_damaged_table_is_said_once_and_replaced(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    source = Source(route("frequency-aware"), tmp_path)
+    version = source.tables.version(None)
+    file = tmp_path / "tables" / f"{version}.json"
+    file.write_bytes(file.read_bytes().replace(b"1", b"2", 1))
+    for lane in range(3):
+        LaneRouter(source.route, source.exchange, "rows", version, lane)
+    assert RouteTableVersions(source.route, source.exchange).version(version) != version
+    said = [record.getMessage() for record in caplog.records]
+    assert len(said) == 1
+    assert str(file) in said[0]
+    assert LaneRouter(source.route, source.exchange, "rows", "00000009-gone", 0) is not None
+    assert len(caplog.records) == 1, "one that is gone, as after a restore, is no damage"
 
 
 def test_text_and_missing_keys_are_routed(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from http.server import BaseHTTPRequestHandler
 from typing import Any, ClassVar
 from urllib.parse import parse_qs, urlsplit
 
+from penstock import connections
 from penstock.control.history.store import HistoryStore
 from penstock.control.history.tail import Position
 from penstock.control.history.totals import totals
@@ -82,7 +83,8 @@ class Handler(BaseHTTPRequestHandler):
         super().handle_one_request()
 
     def _awaits_request(self, waiting: bool) -> None:
-        self.server.awaits(self.connection, waiting)  # type: ignore[attr-defined]
+        limit_s = connections.REQUEST_LIMIT_S if waiting else None
+        self.server.awaits(self.connection, limit_s)  # type: ignore[attr-defined]
 
     def do_GET(self) -> None:
         """Look at something."""

@@ -6,6 +6,7 @@ from typing import Any
 
 from penstock.errors import InvalidInput
 from penstock.model.plan import Component, QueryPlan, TopologyPlan
+from penstock.model.sinks import OUTPUT_MODES
 
 
 @dataclass(frozen=True)
@@ -78,7 +79,7 @@ def read_plan(document: Any, where: str) -> TopologyPlan | tuple[Group, ...]:
                 _query(query, f"{where}: queries[{n}]")
                 for n, query in enumerate(_list(document, "queries", where))
             ),
-            tuple(str(reason) for reason in document.get("reasons", ())),
+            _texts({"reasons": (), **document}, "reasons", where),
         )
     if isinstance(document, Mapping) and "components" in document:
         return _groups(document, where)
@@ -106,6 +107,9 @@ def _query(given: Any, where: str) -> QueryPlan:
             )
         )
     mode = given.get("output_mode", "append")
+    if mode not in OUTPUT_MODES:
+        allowed = ", ".join(OUTPUT_MODES)
+        raise InvalidInput(f"{where}: output_mode is {str(mode)[:40]!r}; allowed: {allowed}.")
     return QueryPlan(_text(given, "name", where), tuple(parts), _texts(given, "sinks", where), mode)
 
 

@@ -5,9 +5,23 @@ from dataclasses import dataclass
 from typing import Any
 
 from penstock.errors import InvalidTopology
+from penstock.masking import carries_secret
 
 FILE_FORMATS = ("parquet", "json", "csv", "orc")
 OUTPUT_MODES = ("append", "update", "complete")
+
+
+def _check_place(path: str, field: str) -> None:
+    """Refuse a path that is none, or whose secrets commit records and errors would show."""
+    if not path:
+        raise InvalidTopology(f"{field} is empty; name a directory.")
+    # Only an address has them: a name of a local file may look like one.
+    if "://" in path and not path.startswith("file:") and carries_secret(path):
+        raise InvalidTopology(
+            f"{field} carries a password or key, which would be written into commit records; leave "
+            "it out, and give it in the environment of driver and executors instead, for S3 as "
+            "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY."
+        )
 
 
 @dataclass(frozen=True)
@@ -23,8 +37,7 @@ class Files:
     overwrite: bool = False
 
     def __post_init__(self) -> None:
-        if not self.path:
-            raise InvalidTopology("Files(path) is empty; name a directory.")
+        _check_place(self.path, "Files(path)")
         if self.format not in FILE_FORMATS:
             allowed = ", ".join(FILE_FORMATS)
             raise InvalidTopology(f"Files(format) is {self.format!r}; allowed: {allowed}.")
@@ -56,8 +69,7 @@ class ToChannel:
     path: str
 
     def __post_init__(self) -> None:
-        if not self.path:
-            raise InvalidTopology("ToChannel(path) is empty; name a directory.")
+        _check_place(self.path, "ToChannel(path)")
 
 
 Sink = Files | ForeachBatch | Console | Memory | ToChannel

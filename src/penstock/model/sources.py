@@ -204,7 +204,8 @@ class Streams:
         """What must stay as it is for a checkpoint to be read on: positions depend on it."""
         made = json.dumps(_generators(self.generators), sort_keys=True).encode()
         where = {
-            "files": self.files, "redis": address_of(self.redis or ""), "kafka": self.kafka,
+            "files": self.files,
+            "redis": address_of(self.redis or ""), "kafka": address_of(self.kafka or ""),
             "generators": f"{len(self.generators or ())} of {sha256(made).hexdigest()[:16]}",
         }  # fmt: skip
         return json.dumps(

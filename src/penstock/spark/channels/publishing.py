@@ -10,8 +10,10 @@ from pyspark.sql.types import StructType
 from penstock.errors import PenstockError
 from penstock.model.arrivals import Arrivals
 from penstock.model.sinks import ToChannel
+from penstock.spark import handles
 from penstock.spark.channels.entries import Chunk, arrivals_from, arrivals_json, chunk_from
 from penstock.spark.channels.log import Channel
+from penstock.spark.checkpoint.batch_offsets import digest_of, keep_offsets, offsets_folder
 from penstock.spark.sinks import files as file_sink
 from penstock.spark.sinks.files import Target, TaskWriter
 
@@ -64,7 +66,8 @@ def keep_promise(promised: dict[str, Any]) -> bool:
 class ChannelWriter:
     """A function of (batch, id) for `foreachBatch` that publishes each batch once.
 
-    The writer is by default the query's own id, which lives as long as its checkpoint.
+    The writer is by default the query's own id, which lives as long as its checkpoint. An entry
+    is bound to the offsets of its batch, if the checkpoint is on a local or mounted file system.
     """
 
     def __init__(self, path: str | Path, writer: str | None = None) -> None:
@@ -73,19 +76,29 @@ class ChannelWriter:
 
     def __call__(self, batch: DataFrame, batch_id: int) -> None:
         """Stage the batch and publish it; one that came before changes nothing."""
-        writer = self._writer or _query_id(batch)
+        query_id = _query_id(batch)
+        writer = self._writer or query_id
+        if not writer:
+            raise PenstockError(
+                "ChannelWriter was called outside of foreachBatch; give it a writer."
+            )
         Channel.create(self._path, schema_json(batch.schema))
         sink = ToChannel(str(self._path))
         one = file_sink.target(sink, "channel", None, writer, batch_id)
         reports = batch.mapInArrow(TaskWriter((one,), ""), file_sink.REPORT_SCHEMA).collect()
         if reports:
             file_sink.gather(one, [report.file for report in reports], None)
-            keep_promise(promise(one, reports, writer, batch_id, None, None))
+            offsets = _offsets(batch, query_id)
+            keep_offsets(offsets, batch_id)
+            digest = digest_of(offsets, batch_id)
+            keep_promise(promise(one, reports, writer, batch_id, None, digest))
 
 
-def _query_id(batch: DataFrame) -> str:
-    context = batch.sparkSession.sparkContext
-    found = context.getLocalProperty("sql.streaming.queryId")
-    if not found:
-        raise PenstockError("ChannelWriter was called outside of foreachBatch; give it a writer.")
-    return str(found)
+def _query_id(batch: DataFrame) -> str | None:
+    return batch.sparkSession.sparkContext.getLocalProperty("sql.streaming.queryId")
+
+
+def _offsets(batch: DataFrame, query_id: str | None) -> Path | None:
+    """Where Spark logs the offsets of the query that a batch is of; None where nobody knows."""
+    root = None if not query_id else handles.checkpoint_of_id(batch.sparkSession, query_id)
+    return None if root is None else offsets_folder(root)

@@ -27,6 +27,7 @@ from typing import NoReturn
 
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
+MOST_LOG_BYTES = 32 << 20  # of a child's log, and as much of the one before
 _POLL_S = 0.1
 _GRACE_S = 5.0  # between SIGTERM and SIGKILL
 
@@ -66,6 +67,13 @@ def process_started(pid: int) -> int | None:
         return None
     fields = stat.rpartition(")")[2].split()
     return None if fields[0] in "ZX" else int(fields[19])
+
+
+def shorten(log: Path, most_bytes: int = MOST_LOG_BYTES) -> None:
+    """Begin a log anew that has grown long, and keep what was in it as the one before."""
+    if log.exists() and log.stat().st_size > most_bytes:
+        shutil.copyfile(log, log.with_name(f"{log.name}.1"))  # whoever writes has the file open
+        os.truncate(log, 0)
 
 
 def last_lines(log: Path, count: int = 5) -> str:
@@ -150,7 +158,8 @@ class Supervisor:
             if os.getppid() != supervisor:
                 os._exit(1)
 
-        with open(self._log(name), "wb") as log:
+        self._log(name).unlink(missing_ok=True)
+        with open(self._log(name), "ab") as log:  # appended to, so that it can be shortened
             process = subprocess.Popen(
                 [str(self._spark_home / "bin" / "spark-class"), main_class, *arguments],
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=self._directory,
@@ -187,6 +196,7 @@ class Supervisor:
                     f"The cluster's {name} ended by itself; the end of its log: "
                     f"{last_lines(self._log(name))}"
                 )
+            shorten(self._log(name))
         self._gone.clear()  # executors that came to us and ended; a pid may be used again
 
     def _end_all(self, at_once: bool) -> None:

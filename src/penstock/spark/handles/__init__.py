@@ -32,6 +32,7 @@ from penstock.spark.handles.pools import POOL, pool_slots, set_pool
 from penstock.spark.handles.probing import NEED_EXECUTORS, Family, probe, why_unavailable
 from penstock.spark.handles.queries import (
     checkpoint_of,
+    checkpoint_of_id,
     failure_causes,
     follow_progress,
     last_batch,

@@ -49,6 +49,7 @@ from penstock.spark.handles.work import (
 _NOWHERE = StateStoreKey("file:/nowhere", "00000000-0000-0000-0000-000000000000", 0, 0)
 _WRAPPER = f"{STREAMING}.runtime.StreamingQueryWrapper"
 _QUERY = f"{STREAMING}.runtime.StreamExecution"
+_SHARED = "org.apache.spark.sql.internal.SharedState"
 _BATCH = f"{STREAMING}.runtime.IncrementalExecution"
 _EXCHANGE = "org.apache.spark.sql.execution.exchange.ShuffleExchangeExec"
 _STREAM = f"{STREAMING}.runtime.StreamingRelation"
@@ -150,6 +151,7 @@ def can_follow_queries(spark: SparkSession) -> None:
     with asking("follow a query"):
         require_methods(spark, _WRAPPER, "streamingQuery", "lastProgress", "exception")
         require_methods(spark, _QUERY, "resolvedCheckpointRoot", "trigger")
+        require_methods(spark, _SHARED, "activeStreamingQueries")
         require_methods(spark, LISTENER, "onQueryProgress")
         require_constructor(spark, f"{LISTENER}Wrapper", 1)
 

@@ -115,6 +115,7 @@ PROBES: Mapping[Family, Probe] = {
         probes.can_follow_queries,
         (
             queries.checkpoint_of,
+            queries.checkpoint_of_id,
             queries.last_batch,
             queries.trigger_interval_s,
             queries.failure_causes,

@@ -18,6 +18,17 @@ def checkpoint_of(query: StreamingQuery) -> str:
         return str(query._jsq.streamingQuery().resolvedCheckpointRoot())
 
 
+def checkpoint_of_id(spark: SparkSession, query_id: str) -> str | None:
+    """The same, for the query of an id that runs in any session; None where none does.
+
+    A batch is handed on in a session of its own, whose manager of queries knows of none.
+    """
+    with asking("find a checkpoint by its query's id"):
+        known = spark._jsparkSession.sharedState().activeStreamingQueries()
+        found = known.get(java_class(spark, "java.util.UUID").fromString(query_id))
+        return None if found is None else str(found.resolvedCheckpointRoot())
+
+
 def last_batch(query: StreamingQuery) -> int:
     """The newest batch that ended, -1 before the first; without reading all of its progress."""
     with asking("find a query's newest batch"):

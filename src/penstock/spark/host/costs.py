@@ -7,9 +7,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from penstock.spark.checkpoint.durable_files import make_directory, write_atomically
+from penstock.spark.checkpoint.durable_files import make_directory, remove, write_atomically
 from penstock.spark.checkpoint.sealed import read_sealed
 from penstock.spark.host.submission import Submission
+
+MOST_COSTS = 1000  # of the code that was run last; each version of a file is one
 
 
 @dataclass(frozen=True)
@@ -54,6 +56,9 @@ class Costs:
             for number, seconds in cost.expected_s.items()
         }
         write_atomically(self._file(submission), {"wanted": cost.wanted, "expected_s": late})
+        kept = sorted(self._folder.glob("*.json"), key=lambda file: file.stat().st_mtime_ns)
+        for file in kept[:-MOST_COSTS]:
+            remove(file)
 
     def _file(self, submission: Submission) -> Path:
         code = json.dumps([vars(part) for part in submission.parts], sort_keys=True)

@@ -13,12 +13,14 @@ from typing import Any, Literal, Protocol
 
 from penstock.errors import Infeasible, InvalidInput, PenstockError
 from penstock.sharing.quotas import Quota
+from penstock.spark.cluster.supervisor import shorten
 from penstock.spark.host.communities import OWNER, Caller, Communities
 from penstock.spark.host.registry import Registry
 from penstock.spark.host.submission import Submission, read_submission
 
 log = logging.getLogger(__name__)
 
+MOST_LOG_BYTES = 1 << 20  # of a topology's log, and as much of the one before
 STOP_LIMIT_S = 90.0
 MOST_LINES = 10_000  # of a log that are shown
 MOST_ROWS = 1_000  # of results
@@ -317,6 +319,7 @@ class Host:
 
         file = self._registry.log_file(name)
         file.parent.mkdir(parents=True, exist_ok=True)
+        shorten(file, MOST_LOG_BYTES)
         with file.open("a", encoding="utf-8") as stream:
             stream.write(f"{datetime.now(tz=UTC).isoformat(timespec='seconds')} {line}\n")
 

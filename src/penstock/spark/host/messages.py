@@ -11,7 +11,6 @@ import json
 import os
 import secrets
 import socket
-import socketserver
 import ssl
 import threading
 from collections.abc import Callable, Mapping
@@ -26,14 +25,13 @@ from penstock.spark.checkpoint.sealed import read_sealed
 from penstock.spark.cluster.standing import state_directory
 from penstock.spark.cluster.supervisor import process_started
 from penstock.spark.host.communities import OWNER, Caller
+from penstock.spark.host.door import MOST_BYTES, STRANGER, Answer, Door
 
 LOOPBACK = "127.0.0.1"
-MOST_BYTES = 32 * 2**20
 ANSWER_LIMIT_S = 180.0  # a submission is checked, and a topology ends between two batches
 NO_HOST = "No host runs; start one with `penstock host`."
 _ERRORS = {kind.exit_code: kind for kind in (InvalidInput, Infeasible, Unavailable)}
 
-Answer = dict[str, Any]
 Handle = Callable[[Mapping[str, Any], Caller], Answer]
 Known = Callable[[str], Caller | None]
 
@@ -118,7 +116,7 @@ def read_address() -> Address:
 
 
 class MessageServer:
-    """Answers requests until it is closed; each in a thread of its own."""
+    """Answers requests until it is closed; each in a thread of its own, of which few are."""
 
     def __init__(
         self, handle: Handle, directory: Path, known: Known = lambda _: None,
@@ -126,11 +124,16 @@ class MessageServer:
     ) -> None:  # fmt: skip
         self._handle, self._known, self._token = handle, known, secrets.token_urlsafe(32)
         self._directory = directory
-        self._servers = [_server(LOOPBACK, 0, None, lambda line: self.answer(line, local=True))]
+        local = Door(
+            lambda line: self.answer(line, local=True),
+            lambda token: self._found(token, local=True) is not None,
+        )
+        self._servers = [local.opened(LOOPBACK, 0, None)]
         if listen is not None:
             context = listen.context()
             try:
-                outside = _server(listen.host, listen.port, context, self.answer)
+                door = Door(self.answer, lambda token: self._found(token, local=False) is not None)
+                outside = door.opened(listen.host, listen.port, context)
             except OSError as error:
                 self._servers[0].server_close()
                 raise Unavailable(
@@ -172,49 +175,21 @@ class MessageServer:
             return {"refused": f"the host failed: {type(error).__name__}: {error}", "exit_code": 1}
 
     def _caller(self, token: object, local: bool) -> Caller:
-        found = None
-        if isinstance(token, str):
-            own = hmac.compare_digest(token.encode("utf-8", "replace"), self._token.encode())
-            found = OWNER if own and local else self._known(token)
+        found = self._found(token, local) if isinstance(token, str) else None
         if found is None:
-            raise InvalidInput("the token is not this host's; ask its user.")
+            raise InvalidInput(STRANGER)
         return found
 
-
-def _server(
-    host: str, port: int, context: ssl.SSLContext | None, answer: Callable[[bytes], Answer]
-) -> socketserver.ThreadingTCPServer:
-    class Handler(socketserver.StreamRequestHandler):
-        timeout = 30
-
-        def handle(self) -> None:
-            line = self.rfile.readline(MOST_BYTES + 1)
-            self.wfile.write(json.dumps(answer(line)).encode() + b"\n")
-
-    class Server(socketserver.ThreadingTCPServer):
-        daemon_threads = True
-        allow_reuse_address = True
-        address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
-
-        def get_request(self) -> tuple[socket.socket, Any]:
-            """A connection; hands are shaken in its own thread, with the first line."""
-            accepted, caller = super().get_request()
-            if context is None:
-                return accepted, caller
-            return context.wrap_socket(
-                accepted, server_side=True, do_handshake_on_connect=False
-            ), caller  # fmt: skip
-
-        def handle_error(self, request: Any, client_address: Any) -> None:
-            """A caller that went away is nobody's failure."""
-
-    return Server((host, port), Handler)
+    def _found(self, token: str, local: bool) -> Caller | None:
+        own = hmac.compare_digest(token.encode("utf-8", "replace"), self._token.encode())
+        return OWNER if own and local else self._known(token)
 
 
 @documented("host")
 def ask(address: Address, request: Mapping[str, Any]) -> Answer:
     """The host's answer; what it refuses is raised here as it was there."""
-    line = json.dumps({**request, "token": address.token}).encode() + b"\n"
+    # The token first: a host reads no more than the beginning before it knows who asks.
+    line = json.dumps({"token": address.token, **request}).encode() + b"\n"
     try:
         with _connected(address) as connection:
             connection.sendall(line)

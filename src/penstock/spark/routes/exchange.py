@@ -7,6 +7,7 @@ are statistics: written whole or not at all, read by age, and no loss when lost.
 
 import hashlib
 import json
+import logging
 import os
 import time
 from collections.abc import Iterable, Iterator
@@ -16,11 +17,19 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from penstock.spark.checkpoint.durable_files import write_atomically
+from penstock.spark.checkpoint.durable_files import (
+    make_directory,
+    remove,
+    sync_directory,
+    write_atomically,
+)
 from penstock.spark.checkpoint.sealed import read_sealed
 
+log = logging.getLogger(__name__)
+
 KEPT_TABLES = 100  # as many as Spark keeps of its offsets
-KEPT_REPORTS_S = 120.0
+_OF_BATCH = "batch-"
+_damaged: set[str] = set()  # what was said of, in this process
 Document = dict[str, Any]
 
 
@@ -32,9 +41,8 @@ class RouteExchange:
 
     def prepare(self) -> None:
         """Make the directories; only whoever runs the source does."""
-        self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        for folder in (self.path, self.path / "tables", self.path / "reports"):
-            folder.mkdir(mode=0o700, exist_ok=True)
+        for folder in (self.path.parent, self.path, self.path / "tables", self.path / "reports"):
+            make_directory(folder)
 
     def write_table(self, document: Document) -> str:
         """Keep a table; returns its version: a number after all others, and what it holds.
@@ -49,33 +57,29 @@ class RouteExchange:
         return version
 
     def read_table(self, version: str) -> Document | None:
-        """The table of a version; None where it is gone or damaged."""
+        """The table of a version; None where it is gone, or damaged, which is said."""
         return _read(str(self._table(version)))
 
     def name(self, batch_id: int, version: str) -> None:
         """Say by which table a batch is dealt; of a batch that is repeated, the same."""
-        file = self.path / "tables" / f"batch-{batch_id}"
-        if not file.exists():
+        file = self.path / "tables" / f"{_OF_BATCH}{batch_id}"
+        if file.exists():
+            sync_directory(file.parent)  # whoever wrote it may have failed to
+        else:
             write_atomically(file, {"version": version})
-            with suppress(OSError):
-                (self.path / "tables" / f"batch-{batch_id - KEPT_TABLES}").unlink()
 
     def named(self, batch_id: int) -> str | None:
         """The table by which a batch is dealt; None where nobody said."""
-        found = _read(str(self.path / "tables" / f"batch-{batch_id}"))
+        found = _read(str(self.path / "tables" / f"{_OF_BATCH}{batch_id}"))
         return None if found is None else str(found["version"])
 
     def prune(self) -> None:
-        """Forget tables no batch can ask for any more, and reports everyone had time to read."""
-        for file in sorted((self.path / "tables").glob("*.json"))[:-KEPT_TABLES]:
-            with suppress(OSError):
-                file.unlink()
-        before = f"{time.time_ns() - int(KEPT_REPORTS_S * 1e9):020d}"
-        with suppress(OSError):
-            for name in os.listdir(self.path / "reports"):
-                if name.lstrip(".") < before:
-                    with suppress(OSError):
-                        (self.path / "reports" / name).unlink()
+        """Forget tables, and which batch had which, that no batch can ask for any more."""
+        named = (self.path / "tables").glob(f"{_OF_BATCH}*")
+        by_number = sorted(named, key=lambda file: int(file.name.removeprefix(_OF_BATCH)))
+        tables = sorted((self.path / "tables").glob("*.json"))
+        for file in tables[:-KEPT_TABLES] + by_number[:-KEPT_TABLES]:
+            remove(file)
 
     def report(self, kind: str, who: str, content: Document) -> None:
         """Send the runner a report; one that cannot be written is dropped."""
@@ -89,12 +93,21 @@ class RouteExchange:
 
     def report_names(self, kind: str) -> list[str]:
         """The reports of a kind that are there, in order."""
+        of_kind = [name for name in sorted(self.all_reports()) if name.split("-")[1:2] == [kind]]
+        return [name for name in of_kind if not name.startswith(".")]  # those are being written
+
+    def forget_reports(self, names: Iterable[str]) -> None:
+        """Remove reports that everyone had time to read, as far as that is possible."""
+        for name in names:
+            with suppress(OSError):
+                (self.path / "reports" / name).unlink()
+
+    def all_reports(self) -> list[str]:
+        """Names of all reports, also of those that are being written or never were to the end."""
         try:
-            names = sorted(os.listdir(self.path / "reports"))
+            return os.listdir(self.path / "reports")
         except OSError:
             return []
-        of_kind = [name for name in names if name.split("-")[1:2] == [kind]]
-        return [name for name in of_kind if not name.startswith(".")]  # those are being written
 
     def reports(self, names: Iterable[str]) -> Iterator[tuple[str, Document]]:
         """What some reports say, as far as they can be read."""
@@ -117,5 +130,13 @@ def _cached(path: str) -> Document:
 def _read(path: str) -> Document | None:
     try:
         return _cached(path)
-    except (OSError, ValueError):
+    except OSError:
+        return None
+    except ValueError as error:
+        # Routes decide where work is done and never what comes of it: no reason to end a query.
+        if path not in _damaged:
+            _damaged.add(path)
+            log.warning(
+                "route table %s is damaged, rows go by the first one instead: %s", path, error
+            )
         return None

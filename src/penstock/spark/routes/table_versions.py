@@ -14,6 +14,7 @@ from penstock.spark.routes.exchange import Document, RouteExchange
 from penstock.spark.routes.methods import method_of
 
 TIDY_S = 10.0
+KEPT_REPORTS_S = 120.0  # by then everyone had time to read them
 
 
 class RouteTableVersions:
@@ -36,6 +37,7 @@ class RouteTableVersions:
         self._version = ""
         self._document: Document = {}
         self._read: set[str] = set()  # names of reports
+        self._seen_s: dict[str, float] = {}  # of all reports: when they were first seen here
         self._made_at_s = self._tidied_at_s = clock()
 
     def version(self, before: str | None) -> str:
@@ -46,9 +48,18 @@ class RouteTableVersions:
         if tasks != self._document["tasks"] or (self._method.kind and self._is_due()):
             self._renew(tasks)
         if self._clock() - self._tidied_at_s >= TIDY_S:
-            self._tidied_at_s = self._clock()
-            self._exchange.prune()
+            self._tidy()
         return self._version
+
+    def _tidy(self) -> None:
+        now_s = self._tidied_at_s = self._clock()
+        with self._advisory.attempt("removing old tables"):
+            self._exchange.prune()
+        # By when they were first seen: the clock that their names are made by can be set.
+        there = self._exchange.all_reports()
+        self._seen_s = {name: self._seen_s.get(name, now_s) for name in there}
+        old = [name for name, at_s in self._seen_s.items() if now_s - at_s >= KEPT_REPORTS_S]
+        self._exchange.forget_reports(old)
 
     def _is_due(self) -> bool:
         passed_s = self._clock() - self._made_at_s

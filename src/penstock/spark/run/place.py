@@ -82,7 +82,7 @@ def read_plan_file(file: Path) -> TopologyPlan | tuple[Group, ...]:
             f"--plan is {str(file)!r}, which cannot be read ({error.strerror}); give none, auto or "
             "a JSON file."
         ) from error
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise InvalidInput(f"--plan {file} is not JSON: {error}.") from error
     return read_plan(document, f"--plan {file}")
 

@@ -5,19 +5,13 @@ batch before it ran. Spark numbers batches from its own log, so after a checkpoi
 part it may plan a batch of the same number over other rows, which the record must not swallow.
 """
 
-import hashlib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from penstock.errors import InvalidInput
-from penstock.spark.checkpoint.durable_files import (
-    StorageFailure,
-    remove,
-    sync_directory,
-    sync_file,
-    write_atomically,
-)
+from penstock.spark.checkpoint.batch_offsets import digest_of, keep_offsets
+from penstock.spark.checkpoint.durable_files import remove, sync_directory, write_atomically
 from penstock.spark.checkpoint.sealed import read_sealed
 
 KEPT_COMMITS = 100  # Spark replays at most the last batch; the rest is for a person to read
@@ -53,14 +47,8 @@ class CommitRecords:
         return promises
 
     def keep_offsets(self, batch_id: int) -> None:
-        """Sync what Spark logged of a batch, as Spark does not.
-
-        After a power cut a batch that is true must not be planned anew over other rows; nor must
-        the log of the batch before it, where it begins, be found empty.
-        """
-        if self.offsets is not None:
-            sync_file(self.offsets / str(batch_id))
-            sync_directory(self.offsets)
+        """Sync what Spark logged of a batch, before its record is written."""
+        keep_offsets(self.offsets, batch_id)
 
     def write(self, batch_id: int, promises: Promises) -> None:
         """Make a batch true, once everything it promises is on the disk."""
@@ -69,13 +57,7 @@ class CommitRecords:
 
     def digest(self, batch_id: int) -> str | None:
         """Of what Spark logged of a batch; None where that is not known."""
-        if self.offsets is None:
-            return None
-        file = self.offsets / str(batch_id)
-        try:
-            return hashlib.sha256(file.read_bytes()).hexdigest()
-        except OSError as error:
-            raise StorageFailure("read", file, error) from error
+        return digest_of(self.offsets, batch_id)
 
     def forget_before(self, batch_id: int) -> None:
         """Remove the record that is too old for anybody once a batch is written."""

@@ -31,6 +31,7 @@ class Batch:
     end: Positions
     rows: Ints
     joined: Joined
+    fingerprint: Ints | None = None  # of what is before each end; -1, or None for all: not known
 
     def __len__(self) -> int:
         return len(self.stream)
@@ -46,6 +47,7 @@ class Snapshot:
     lane: Ints
     joined_s: Floats
     gone_s: Floats  # when a stream left; NaN for those that are here
+    fingerprint: Ints | None = None  # as of a batch, of what is before each position
 
 
 def no_one() -> Joined:
@@ -65,6 +67,7 @@ def encode(entry: Batch | Snapshot) -> bytes:
                 "lane": entry.lane.astype(np.int32),
                 "joined_s": entry.joined_s,
                 "gone_s": entry.gone_s,
+                **_fingerprints(entry),
             }
         )
         return _packed({"seq": entry.seq, "kind": "snapshot"}, [table])
@@ -77,6 +80,7 @@ def encode(entry: Batch | Snapshot) -> bytes:
             "end_major": entry.end.major,
             "end_minor": entry.end.minor,
             "rows": entry.rows,
+            **_fingerprints(entry),
         }
     )
     new = entry.joined
@@ -104,6 +108,7 @@ def decode_entry(data: bytes) -> Batch | Snapshot:
         return Snapshot(
             header["seq"], first["name"].to_pylist(), _positions(first, ""),
             _ints(first, "lane"), _column(first, "joined_s"), _gone_s(first),
+            _fingerprint(first),
         )  # fmt: skip
     joined = Joined(
         tables[1]["name"].to_pylist(), _positions(tables[1], ""), _column(tables[1], "at_s")
@@ -111,6 +116,7 @@ def decode_entry(data: bytes) -> Batch | Snapshot:
     return Batch(
         header["seq"], _ints(first, "stream"), _ints(first, "lane"),
         _positions(first, "start_"), _positions(first, "end_"), _ints(first, "rows"), joined,
+        _fingerprint(first),
     )  # fmt: skip
 
 
@@ -137,6 +143,15 @@ def _gone_s(table: pa.Table) -> Floats:
         found: Floats = _column(table, "gone_s")
         return found
     return np.where(_column(table, "gone"), np.inf, np.nan)
+
+
+def _fingerprints(entry: Batch | Snapshot) -> dict[str, Ints]:
+    return {} if entry.fingerprint is None else {"fingerprint": entry.fingerprint}
+
+
+def _fingerprint(table: pa.Table) -> Ints | None:
+    """None in an older log, and where nobody takes any."""
+    return _ints(table, "fingerprint") if "fingerprint" in table.column_names else None
 
 
 def _ints(table: pa.Table, name: str) -> Ints:

@@ -64,6 +64,11 @@ class Gate:
         self._table = StreamTable()
         for entry in log.open(self._table.snapshot(0), seq):
             self._table.restore(entry)
+        known = np.flatnonzero(self._table.fingerprint >= 0)
+        backend.recall(
+            [self._table.names[row] for row in known.tolist()],
+            self._table.position.take(known), self._table.fingerprint[known],
+        )  # fmt: skip
         self.seq = seq
         self._advisory = AdvisoryFiles(f"source {settings.source}")
         self._membership = Membership(settings, backend)
@@ -275,9 +280,11 @@ class Gate:
         moved = ~start.same(end)
         if not moved.any():
             return None
+        names = [table.names[row] for row in streams[moved].tolist()]
         batch = Batch(
             self.seq + 1, streams[moved], table.lane[streams[moved]],
             start.take(moved), end.take(moved), count[moved], table.new_to_log(),
+            self._backend.fingerprints(names, end.take(moved)),
         )  # fmt: skip
         self._log.append(batch)
         self._admitted(batch)

@@ -16,7 +16,7 @@ from penstock.spark.sources.entry import Batch, Joined, Snapshot
 LIVE, LEAVING, GONE = 0, 1, 2
 STATES = ("live", "leaving", "gone")
 NO_LANE = -1
-_COLUMNS = ("lane", "state", "joined_s", "gone_s", "waiting", "taken", "remaining")
+_COLUMNS = ("lane", "state", "joined_s", "gone_s", "waiting", "taken", "remaining", "fingerprint")
 
 
 class StreamTable:
@@ -29,6 +29,7 @@ class StreamTable:
         self.position = Positions(nothing, nothing)
         self.lane: Ints = nothing
         self.state: Ints = nothing
+        self.fingerprint: Ints = nothing  # of what is before the position; -1: not known
         self.joined_s: Floats = np.empty(0)
         self.gone_s: Floats = np.empty(0)  # when it left; NaN while it is here
         self.waiting: Ints = nothing
@@ -54,6 +55,7 @@ class StreamTable:
         self.gone_s = np.concatenate([self.gone_s, np.full(count, np.nan)])
         self.lane = np.concatenate([self.lane, zeros + NO_LANE])
         self.remaining = np.concatenate([self.remaining, zeros - 1])
+        self.fingerprint = np.concatenate([self.fingerprint, zeros - 1])
         for column in ("state", "waiting", "taken"):
             setattr(self, column, np.concatenate([getattr(self, column), zeros]))
         return np.arange(first, first + count)
@@ -64,6 +66,8 @@ class StreamTable:
             self.join(entry.names, entry.position, entry.joined_s)
             self.lane = entry.lane.copy()
             self.gone_s = entry.gone_s.copy()
+            if entry.fingerprint is not None:
+                self.fingerprint = entry.fingerprint.copy()
             self.state = np.where(np.isnan(entry.gone_s), LIVE, GONE)
         else:
             new = entry.joined
@@ -75,6 +79,7 @@ class StreamTable:
     def moved(self, batch: Batch) -> None:
         """The ranges of a batch are admitted."""
         self.position = self.position.put(batch.stream, batch.end)
+        self.fingerprint[batch.stream] = -1 if batch.fingerprint is None else batch.fingerprint
 
     def new_to_log(self) -> Joined:
         """Streams that no entry mentions yet."""
@@ -83,7 +88,10 @@ class StreamTable:
 
     def snapshot(self, seq: int) -> Snapshot:
         """All of it, for the log."""
-        return Snapshot(seq, list(self.names), self.position, self.lane, self.joined_s, self.gone_s)
+        return Snapshot(
+            seq, list(self.names), self.position, self.lane, self.joined_s, self.gone_s,
+            self.fingerprint if (self.fingerprint >= 0).any() else None,
+        )  # fmt: skip
 
     def forget(self, kept: Bools) -> Ints:
         """Keep these streams only; the new number of each, or -1 for one that is forgotten."""

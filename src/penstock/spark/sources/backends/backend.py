@@ -226,6 +226,19 @@ class Backend(ABC):
         end = np.minimum(start.minor + rows, latest.minor)
         return Advance.of(positions(end), end - start.minor)
 
+    def fingerprints(self, streams: Sequence[str], upto: Positions) -> Ints | None:
+        """A number for each stream that is another if what is before a position is; -1: none.
+
+        None, unless a stream's name and positions may come to mean something else, as of a file
+        that is deleted and made again. They are kept with the positions, for `recall`.
+        """
+        return None
+
+    def recall(  # noqa: B027 - most need not
+        self, streams: Sequence[str], upto: Positions, fingerprints: Ints
+    ) -> None:
+        """What `fingerprints` said of how far streams were read, before a restart."""
+
     @abstractmethod
     def read(self, ranges: Ranges, schema: pa.Schema) -> Iterator[Chunk]:
         """The rows of ranges, on an executor; chunks of some 10,000 to 100,000 rows.

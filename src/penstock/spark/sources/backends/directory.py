@@ -2,12 +2,14 @@
 
 An inode is given anew once its file is deleted. So of each file the first bytes, the last that had
 been read and the last there were are remembered, and compared, as far as they have been read,
-whenever it has grown. A runner that begins remembers what it finds.
+whenever it has grown. What is left of them for a runner that begins is a checksum, kept in the
+admission log, of the last bytes that its predecessor admitted.
 """
 
 import fnmatch
 import os
 import time
+import zlib
 from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +18,7 @@ from penstock.errors import Unavailable
 
 LENGTH_BYTES = 64
 SLACK = 256  # streams that left are forgotten once they are many
-SETTLED_NS = 50_000_000  # clocks of file systems tick some times in a hundredth of a second
+SETTLED_S = 0.05  # clocks of file systems tick some times in a hundredth of a second
 
 
 @dataclass(slots=True)
@@ -39,6 +41,7 @@ class Fingerprints:
     def __init__(self, directory: Path) -> None:
         self._prefix = f"{directory}/"
         self._known: dict[str, _Fingerprint] = {}
+        self._recalled: dict[str, tuple[int, int, int]] = {}  # inode, bytes read, their checksum
 
     def __contains__(self, stream: str) -> bool:
         return stream in self._known
@@ -46,11 +49,19 @@ class Fingerprints:
     def forget(self, stream: str) -> None:
         """What comes under this name now is another file."""
         self._known.pop(stream, None)
+        self._recalled.pop(stream, None)
+
+    def recall(self, stream: str, inode: int, read: int, checksum: int) -> None:
+        """What was known before a restart; whatever is known since holds."""
+        if stream not in self._known:
+            self._recalled[stream] = (inode, read, checksum)
 
     def keep_only(self, streams: Collection[str]) -> None:
         """Forget streams that left."""
         if len(self._known) > 2 * len(streams) + SLACK:
             self._known = {name: self._known[name] for name in streams if name in self._known}
+            recalled = self._recalled
+            self._recalled = {name: recalled[name] for name in streams if name in recalled}
 
     def agree(self, stream: str, file: str, inode: int, read: int) -> bool:
         """Whether a file is the one whose first `read` bytes were read for a stream.
@@ -65,6 +76,10 @@ class Fingerprints:
         try:
             if known is not None and known.inode == inode and not known.fits(descriptor, read):
                 return False
+            if (inode, read) == self._recalled.get(stream, ())[:2]:
+                if checksum_before(descriptor, read) != self._recalled[stream][2]:
+                    return False
+                del self._recalled[stream]
             # Most often all that is there now is what will have been read at the next look.
             size = os.fstat(descriptor).st_size
             places = {0, max(0, read - LENGTH_BYTES), max(0, size - LENGTH_BYTES)}
@@ -75,6 +90,12 @@ class Fingerprints:
         return True
 
 
+def checksum_before(descriptor: int, position: int) -> int:
+    """Of the last bytes before a position in an open file."""
+    at = max(0, position - LENGTH_BYTES)
+    return zlib.crc32(os.pread(descriptor, position - at, at))
+
+
 class Directory:
     """Calls are relative to an open directory, which saves looking up its path for every file."""
 
@@ -82,6 +103,7 @@ class Directory:
         self.path = path
         self._prefix = f"{path}/"
         self._by_inode: dict[int, str] | None = None
+        self._changed_ns, self._changed_seen_s = -1, 0.0  # when it changed last, and was seen to
 
     def names(self) -> list[str]:
         """Names of the files; a directory that is not there holds none."""
@@ -94,12 +116,19 @@ class Directory:
             raise Unavailable(f"{self.path} cannot be listed: {error.strerror}.") from error
 
     def stamp(self) -> int | None:
-        """Changes whenever a name comes or goes; None while it may still change unnoticed."""
+        """Changes whenever a name comes or goes; None while it may still change unnoticed.
+
+        How long it has been the same is counted here: the clock it is made by may be set, or be
+        that of another machine.
+        """
         try:
             changed_ns = os.stat(self.path).st_mtime_ns
         except OSError:
             return None
-        return changed_ns if time.time_ns() - changed_ns > SETTLED_NS else None
+        now_s = time.monotonic()
+        if changed_ns != self._changed_ns:
+            self._changed_ns, self._changed_seen_s = changed_ns, now_s
+        return changed_ns if now_s - self._changed_seen_s > SETTLED_S else None
 
     def stat(self, name: str) -> tuple[int, int] | None:
         """Inode and size; None when there is no such file."""
@@ -139,6 +168,27 @@ class Directory:
             return None
         try:
             return os.pread(descriptor, length, 0)
+        finally:
+            os.close(descriptor)
+
+    def checksum(self, name: str, inode: int, position: int) -> int:
+        """Of the last bytes before a position in a stream's file; -1 where it cannot be read."""
+        if position == 0:
+            return -1
+        found = self._checksum(name, inode, position)
+        if found is None:  # it was renamed
+            moved = self.name_of(inode)
+            found = None if moved is None else self._checksum(moved, inode, position)
+        return -1 if found is None else found
+
+    def _checksum(self, name: str, inode: int, position: int) -> int | None:
+        try:
+            descriptor = os.open(self._prefix + name, os.O_RDONLY)
+        except OSError:
+            return None
+        try:
+            same = os.fstat(descriptor).st_ino == inode
+            return checksum_before(descriptor, position) if same else None
         finally:
             os.close(descriptor)
 

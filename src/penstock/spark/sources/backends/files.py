@@ -117,6 +117,18 @@ class FilesBackend(Backend):
         end, counts = self._layout.advance(streams, start, latest, rows)
         return Advance.of(end, counts)
 
+    def fingerprints(self, streams: Sequence[str], upto: Positions) -> Ints:
+        """Checksums of the last bytes that are admitted."""
+        rows = zip(streams, upto.major.tolist(), upto.minor.tolist(), strict=True)
+        found = [self._directory.checksum(name, inode, end) for name, inode, end in rows]
+        return np.array(found, dtype=np.int64)
+
+    def recall(self, streams: Sequence[str], upto: Positions, fingerprints: Ints) -> None:
+        """Compared when a file is first looked at."""
+        columns = (upto.major.tolist(), upto.minor.tolist(), fingerprints.tolist())
+        for name, inode, end, checksum in zip(streams, *columns, strict=True):
+            self._fingerprints.recall(name, inode, end, checksum)
+
     def read(self, ranges: Ranges, schema: pa.Schema) -> Iterator[Chunk]:
         self._directory.forget()
         return self._layout.read(ranges, schema)

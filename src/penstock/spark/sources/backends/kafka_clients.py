@@ -12,7 +12,7 @@ from confluent_kafka import Consumer, KafkaException
 from confluent_kafka.admin import AdminClient
 
 from penstock.errors import InvalidInput, Unavailable
-from penstock.masking import is_secret_name, masked_url
+from penstock.masking import carries_secret, is_secret_name, masked_url
 
 TIMEOUT_S = 5.0
 REACH_TIMEOUT_S = 1.0
@@ -36,14 +36,20 @@ class KafkaPlace:
         if not isinstance(servers, str) or ":" not in servers:
             shown = masked_url(servers) if isinstance(servers, str) else servers
             raise InvalidInput(f"kafka is {shown!r}; it must be host:port[,host:port].")
+        if "@" in servers or _secret_inside(servers):  # no address of a broker has an @
+            raise InvalidInput(
+                "kafka carries a user or password, which would be written beside the checkpoint; "
+                "write host:port[,host:port], and name environment variables that hold them in "
+                "options={'client_env': {'sasl.password': ...}} instead."
+            )
         if isolation not in ISOLATION:
             raise InvalidInput(f"isolation is {isolation!r}; allowed: {', '.join(ISOLATION)}.")
         client = _texts(options.get("client", {}), "client")
-        for name, _ in client:
-            if is_secret_name(name):
+        for name, value in client:
+            if is_secret_name(name) or _secret_inside(value):
                 raise InvalidInput(
-                    f"client[{name!r}] is a secret, which would be written beside the checkpoint; "
-                    "name an environment variable that holds it in "
+                    f"client[{name!r}] is or carries a secret, which would be written beside the "
+                    "checkpoint; name an environment variable that holds it in "
                     f"options={{'client_env': {{{name!r}: ...}}}} instead."
                 )
         timeout_s = options.get("timeout_s", TIMEOUT_S)
@@ -65,6 +71,11 @@ class KafkaPlace:
         # A broker that is away is our caller's to report: librdkafka would write to stderr.
         ours = {"bootstrap.servers": self.servers, "log_level": 0, "reconnect.backoff.max.ms": 1000}
         return {**ours, **dict(self.client), **secret}
+
+
+def _secret_inside(addresses: str) -> bool:
+    """Whether one of several addresses carries a secret; a password may have a comma in it."""
+    return any(carries_secret(address) for address in (addresses, *addresses.split(",")))
 
 
 def _texts(given: Any, name: str) -> tuple[tuple[str, str], ...]:
