@@ -134,6 +134,8 @@ def test_the_last_attempt_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None
         ["x.PythonException: Traceback:\n  File \"a.py\", line 1\nOSError: [Errno 28] Error "
          "writing bytes to file. Detail: [errno 28] No space left on device"],
         ["x.PythonException: penstock.errors.Unavailable: no log: [Errno 122] Disk quota exceeded"],
+        ["x.PythonException: Traceback:\npenstock.spark.checkpoint.durable_files.StorageFailure: "
+         "cannot write /c/1.new: No space left on device; free some space, and start again."],
     ],
 )  # fmt: skip
 def test_on_a_full_disk_a_query_waits_for_room_and_goes_on(

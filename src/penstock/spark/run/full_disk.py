@@ -11,14 +11,16 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from penstock.spark.checkpoint.durable_files import StorageFailure
+
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 1.0, 60.0
 _NUMBERS = (errno.ENOSPC, errno.EDQUOT)
 _WORDS = re.compile("|".join(re.escape(os.strerror(number)) for number in _NUMBERS))
 _NUMBERED = re.compile(rf"\[errno (?:{'|'.join(map(str, _NUMBERS))})\]", re.IGNORECASE)
-_KIND = re.compile(r"([\w.$]+(?:Exception|Error)): ")
+_KIND = re.compile(r"([\w.$]+(?:Exception|Error|Failure)): ")
 _OF_FILES = re.compile(
     r"(?:IOException|FileNotFoundException|FileSystemException|SyncFailedException|FSError"
-    r"|RocksDBException|OSError)$"
+    rf"|RocksDBException|OSError|{StorageFailure.__name__})$"
 )
 
 
