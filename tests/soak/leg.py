@@ -27,7 +27,7 @@ from penstock.spark.run.place import EMBEDDED
 from penstock.spark.sources.program import StreamsProgram
 from soak import forms, load
 from soak.faults import FAULTS, LONGEST_STOP_S
-from soak.processes import EXECUTOR, Page, Soaked, await_true
+from soak.processes import EXECUTOR, Page, Soaked, await_true, note_states
 from soak.verify import Verdict, verify
 from soak.written import Writing, writing
 from spark.killed_program import processes_below
@@ -248,6 +248,7 @@ class Leg:
                 self.start()
                 seen, restarted = 0, True
             if time.monotonic() > deadline_s:
+                note_states([*self.program.below(), *self._below(EXECUTOR)], self.room / "hung")
                 raise TimeoutError(f"no batch within {limit_s:.0f} s; {self.program.said()}")
             time.sleep(0.05)
         return restarted

@@ -4,13 +4,15 @@ import http.client
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from pathlib import Path
 
 from spark.killed_program import processes_below
@@ -128,3 +130,19 @@ def await_true(what: str, holds: Callable[[], bool], limit_s: float, poll_s: flo
             raise TimeoutError(f"{what} did not come within {limit_s:.0f} s")
         time.sleep(poll_s)
     return time.monotonic() - began_s
+
+
+def note_states(pids: Iterable[int], folder: Path) -> None:
+    """Write down what processes are doing, for whoever asks why they do not go on."""
+    folder.mkdir(exist_ok=True)
+    for pid in dict.fromkeys(pids):
+        with suppress(OSError, subprocess.TimeoutExpired):
+            process = Path(f"/proc/{pid}")
+            command = (process / "cmdline").read_bytes().replace(b"\0", b" ").decode()
+            said = [command, (process / "status").read_text(), (process / "wchan").read_text()]
+            if "java" in command.split(maxsplit=1)[0] and shutil.which("jstack"):
+                stacks = subprocess.run(
+                    ["jstack", str(pid)], capture_output=True, text=True, timeout=30, check=False
+                )
+                said.append(stacks.stdout)
+            (folder / str(pid)).write_text("\n".join(said), encoding="utf-8")
