@@ -4,8 +4,6 @@ A stream of files on two cores, each row of which waits for 4 ms, with 150 rows 
 ramp to 600, then a burst of 450. The first batches were cold; executors came and went.
 """
 
-from dataclasses import replace
-
 from penstock.model.decision import ActPrice, Limits, ScalingPlan
 from penstock.model.observation import (
     BatchObservation,
@@ -20,7 +18,6 @@ from penstock.scaling.policies.promise import Promise
 from penstock.scaling.policies.promise_costs import learn_costs
 
 SLOTS = 2
-PRICE = ActPrice(10.0, 0.6)
 
 # Seconds, rows/s, processors kept busy, executors; of batches: how many, their length, what of it
 # is not work, rows; 95th percentile and maximum of latency.
@@ -94,36 +91,15 @@ def seen(
 RUN = tuple(seen(*period) for period in RECORDED)
 
 
-# The same ramp, met by one executor, before any start had been seen.
-RAMP = tuple(
-    replace(seen(*period), backlog_rows=backlog, rate_age_s=age_s)
-    for backlog, age_s, period in (
-        (93, 0.63, (5, 148, 0.69, "0", 7, 0.88, 0.35, 231, 6.89, 7.47)),
-        (132, 0.88, (10, 150.5, 0.91, "0", 10, 0.46, 0.25, 71, 0.94, 1.02)),
-        (97, 0.64, (15, 151, 0.75, "0", 11, 0.48, 0.3, 72, 0.96, 1.03)),
-        (72, 0.47, (20, 152.8, 0.81, "0", 11, 0.47, 0.28, 72, 0.92, 1.0)),
-        (141, 0.99, (25, 143, 0.81, "0", 8, 0.56, 0.34, 80, 1.11, 1.19)),
-        (83, 0.55, (30, 152, 0.81, "0", 10, 0.53, 0.31, 83, 1.1, 1.18)),
-        (117, 0.78, (35, 150, 0.83, "0", 11, 0.43, 0.25, 65, 0.85, 0.91)),
-        (90, 0.59, (40, 152.5, 0.69, "0", 12, 0.43, 0.28, 66, 0.86, 0.94)),
-        (183, 0.98, (45, 186.4, 0.91, "0", 7, 0.71, 0.41, 123, 1.56, 1.65)),
-        (365, 1.31, (50, 279.2, 1.26, "0", 5, 0.96, 0.38, 261, 1.89, 2.01)),
-    )
-)
+def until(at_s: float) -> tuple[Observation, ...]:
+    return tuple(one for one in RUN if one.at_s <= at_s)
 
 
-def until(at_s: float, run: tuple[Observation, ...] = RUN) -> tuple[Observation, ...]:
-    return tuple(one for one in run if one.at_s <= at_s)
-
-
-def wanted(
-    at_s: float, executors: int, run: tuple[Observation, ...] = RUN,
-    price: ActPrice = PRICE,
-) -> int:  # fmt: skip
+def wanted(at_s: float, executors: int) -> int:
     """Executors that are asked for, had there been so many."""
     context = ScalingContext(
-        until(at_s, run), ScalingPlan({}, SLOTS * executors),
-        Limits(SLOTS, SLOTS * 4, 5.0), act_price=price,
+        until(at_s), ScalingPlan({}, SLOTS * executors), Limits(SLOTS, SLOTS * 4, 5.0),
+        act_price=ActPrice(10.0, 0.6),
     )  # fmt: skip
     return Promise(step=SLOTS).decide(context).plan.processors // SLOTS
 
@@ -159,19 +135,3 @@ def test_who_gave_executors_back_does_not_ask_for_them_in_the_next_period() -> N
 def test_at_the_beginning_of_a_ramp_nothing_is_given_back() -> None:
     """From 162 to 239 rows/s: above all that was seen. Two of four went, and were missed at 600."""
     assert wanted(45, executors=4) == 4
-
-
-def test_what_a_ramp_may_need_is_asked_for_at_once() -> None:
-    """A second executor was asked for at 50 s and a third at 60 s.
-
-    Batches were longer for 20 s on end, the last of them at 590 rows/s: results took up to 5.7 s.
-    """
-    assert wanted(40, 1, RAMP, ActPrice()) == 1
-    assert wanted(45, 1, RAMP, ActPrice()) == 2
-    assert wanted(50, 1, RAMP, ActPrice()) == 3
-
-
-def test_where_starts_slow_nothing_what_a_ramp_needs_is_asked_for_as_it_comes() -> None:
-    """Executors that start beside the others cost nothing but themselves."""
-    assert wanted(45, 1, RAMP, ActPrice(20.0, 0.1)) == 1
-    assert wanted(50, 1, RAMP, ActPrice(20.0, 0.1)) == 2

@@ -125,15 +125,3 @@ def test_a_ramp_surprises_a_young_run_whose_start_up_is_thought_to_be_long() -> 
         for count in (8, 10)
     ]
     assert surprised == [False, True]
-
-
-def test_a_surprise_may_be_planned_to_rise_until_executors_serve() -> None:
-    """421 to 595 rows/s came in the third to sixth period after."""
-    short, long = (
-        load_ahead(YOUNG, STEPS_OF_SIX, 0.99, USUAL_FORECASTERS, 6, rises_on=on).expected_per_s
-        for on in (2, 6)
-    )
-    assert short[:2] == pytest.approx(long[:2])
-    assert short[5] == short[1] < 421
-    assert 595 < long[5] < 700
-    assert long[-1] == long[5]

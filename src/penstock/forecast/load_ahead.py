@@ -23,7 +23,7 @@ FIRST_WIDTH = 0.3  # of the rate: the guess, before any error is known
 _LEAST_KNOWN = 4  # errors, before any other is far above them
 _FAR = 2.0  # times the largest error so far: what a forecaster did not know of
 _LEAST_RISE = 0.1  # of what is expected: less is nothing to be surprised by
-RISES_ON = 2  # steps, where all forecasters are refuted
+_RISES = Trend(2, newest=1)  # where all forecasters are refuted
 _GUESS_STEPS = 4  # after which the guess is no wider
 
 
@@ -55,12 +55,9 @@ class LoadAhead:
 
 def load_ahead(
     series: Floats, steps: tuple[int, ...], level: float, forecasters: Sequence[PathForecaster],
-    judged_at: int, rises_on: int = RISES_ON,
+    judged_at: int,
 ) -> LoadAhead:  # fmt: skip
-    """The rate at `steps` after a series without gaps; `judged_at` is one of them.
-
-    A load that surprises is expected to rise for `rises_on` more steps as it just did.
-    """
+    """The rate at `steps` after a series without gaps; `judged_at` is one of them."""
     near = steps[: steps.index(judged_at) + 1]
     then = np.arange(len(series) - 1)[:, None] + np.array(near)
     came = np.where(then < len(series), series[np.minimum(then, len(series) - 1)], np.nan)
@@ -84,8 +81,7 @@ def load_ahead(
     # By a step or by a ramp: nobody knows yet, so it may rise on. Who has no record is not asked
     # then: it was not refuted only for want of errors to set against what came.
     if found is None or (refuted and not vouched):
-        rises = Trend(2, newest=1, lasts=rises_on)
-        record, _ = _record(series, rises.paths(series, np.array(steps)), came, rises, steps)
+        record, _ = _record(series, _RISES.paths(series, np.array(steps)), came, _RISES, steps)
         # What it rises by is in what is expected already, so not in the errors once more.
         old = slice(0, max(0, len(record._errors) - judged_at))
         errors, weights = record._errors[old], record._weights[old]

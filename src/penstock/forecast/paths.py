@@ -60,9 +60,9 @@ class LastValue:
 
 @dataclass(frozen=True)
 class Trend:
-    """On as in most of the last `changes`, for as long again, or for as many steps as it `lasts`.
+    """On as in most of the last `changes`, for as long again.
 
-        forecast of step h = now + d min(h, lasts)
+        forecast of step h = now + d min(h, changes)
         d = median of the last changes, no steeper than the steepest of the `newest`
 
     One step of the load is one change among several, so no trend, however high it is; and a rise
@@ -71,7 +71,6 @@ class Trend:
 
     changes: int
     newest: int = 2
-    lasts: int = 0  # steps; 0: as many as are looked at
 
     recurs: ClassVar[bool] = False
     trust: ClassVar[float] = 1.0
@@ -90,7 +89,7 @@ class Trend:
             np.minimum(0.0, newest.min(axis=1)),
             np.maximum(0.0, newest.max(axis=1)),
         )
-        ahead = np.minimum(steps, self.lasts or self.changes)
+        ahead = np.minimum(steps, self.changes)
         expected: Floats = np.maximum(0.0, series[:, None] + trend[:, None] * ahead)
         return expected
 

@@ -57,9 +57,8 @@ class Promise:
     def decide(self, context: ScalingContext) -> Decision[ScalingPlan]:
         """The first step of the cheapest course."""
         inputs = read_promise_inputs(
-            context, self.trigger_interval_s, self.look_ahead_s, self.calendar,
-            free_s=(1 - self.keep) * context.limits.max_latency_s,
-        )  # fmt: skip
+            context, self.trigger_interval_s, self.look_ahead_s, self.calendar
+        )
         if context.newest is None or inputs is None:
             return self._unmeasured(context)
         if context.sharing == "space":

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from penstock.forecast.calendar import RateCalendar
-from penstock.forecast.load_ahead import HALF_LIFE, RISES_ON, LoadAhead, load_ahead
+from penstock.forecast.load_ahead import HALF_LIFE, LoadAhead, load_ahead
 from penstock.forecast.paths import USUAL_FORECASTERS, Announced, Calendar, evenly
-from penstock.model.decision import USUAL_START_UP_S, ActPrice
+from penstock.model.decision import USUAL_START_UP_S
 from penstock.model.observation import Floats, Observation
 from penstock.model.start_up import after_start_up
 from penstock.scaling.models.batch_course import Work
@@ -46,10 +46,9 @@ class PromiseInputs:
 
 
 def read_promise_inputs(
-    context: ScalingContext, interval_s: float, look_ahead_s: float, calendar: RateCalendar,
-    free_s: float = 0.0,
-) -> PromiseInputs | None:  # fmt: skip
-    """The inputs; None while rate or cost is unknown. Batches may be longer by `free_s`."""
+    context: ScalingContext, interval_s: float, look_ahead_s: float, calendar: RateCalendar
+) -> PromiseInputs | None:
+    """The inputs; None while rate or cost is unknown."""
     window = context.window
     newest = context.newest
     if newest is None:
@@ -75,8 +74,7 @@ def read_promise_inputs(
         announced,
     )
     level = planned_level(window, context.limits.share)
-    rises_on = _rises_on(context.act_price, lead, free_s)
-    ahead = load_ahead(series, steps, level, forecasters, lead, rises_on)
+    ahead = load_ahead(series, steps, level, forecasters, lead)
     asked_s = context.last_change_s
     pending_s = max(0.0, asked_s + start_up_s - newest.at_s) if math.isfinite(asked_s) else 0.0
     waiting = newest.backlog_rows if newest.backlog_rows > 0 else 0.0
@@ -86,18 +84,6 @@ def read_promise_inputs(
         waiting > newest.arrival_rate_per_s * context.limits.max_latency_s,
         level,
     )  # fmt: skip
-
-
-def _rises_on(price: ActPrice, lead: int, free_s: float) -> int:
-    """For how many steps a load that surprises is planned to rise.
-
-    A start that slows batches by more than is free for it makes results late, the more so the
-    higher the load has risen by then. So all that a rise may need until executors asked for now
-    serve is asked for at once: a second start after the first would slow batches twice. Before any
-    start was seen, it is taken to.
-    """
-    slows = price.start_up_s is None or price.pause_s > free_s
-    return max(RISES_ON, lead) if slows else RISES_ON
 
 
 def periods_ahead(start_up_s: float, period_s: float, age_s: float) -> int:
