@@ -8,7 +8,6 @@ from penstock.forecast.paths import USUAL_FORECASTERS, Calendar, Trend
 from penstock.model.observation import Floats
 
 STEPS = (1, 2, 3, 4, 6, 9, 13, 19, 28, 41, 60)
-STEPS_OF_SIX = (1, 2, 3, 4, 5, 6, 7, 11, 17, 26, 39, 59)
 LOW, HIGH = 20.0, 90.0
 
 
@@ -112,16 +111,3 @@ def test_a_load_that_never_moved_can_surprise(load: float) -> None:
     for newest, surprises in ((10 * load, True), (1.05 * load, False)):
         ahead = load_ahead(np.append(still, newest), STEPS, 0.9, USUAL_FORECASTERS, 4)
         assert ahead.surprised == surprises
-
-
-# Rows a second of a run on Spark, a period each: 40 s of calm, then a ramp to 600.
-YOUNG = np.array([148.0, 150.5, 151.0, 152.8, 143.0, 152.0, 150.0, 152.5, 186.4, 279.2])
-
-
-def test_a_ramp_surprises_a_young_run_whose_start_up_is_thought_to_be_long() -> None:
-    """With six held back of nine errors, too few were left to set the ramp against."""
-    surprised = [
-        load_ahead(YOUNG[:count], STEPS_OF_SIX, 0.99, USUAL_FORECASTERS, 6).surprised
-        for count in (8, 10)
-    ]
-    assert surprised == [False, True]

@@ -62,8 +62,7 @@ def load_ahead(
     then = np.arange(len(series) - 1)[:, None] + np.array(near)
     came = np.where(then < len(series), series[np.minimum(then, len(series) - 1)], np.nan)
     found: tuple[float, LoadAhead] | None = None
-    held_back = min(judged_at, len(series) // 2)
-    load_known = bool(series[: len(series) - held_back].any())  # before any came, nothing was
+    load_known = bool(series[:-judged_at].any())  # before any load came, nothing was known
     refuted, vouched = False, False  # of those whose record is long enough to be set against it
     for forecaster in forecasters:
         paths = forecaster.paths(series, np.array(steps))
@@ -78,8 +77,8 @@ def load_ahead(
         loss = _loss(record, level, spread) / forecaster.trust
         if found is None or loss < found[0]:
             found = loss, record
-    # By a step or by a ramp: nobody knows yet, so it may rise on. Who has no record is not asked
-    # then: it was not refuted only for want of errors to set against what came.
+    # By a step or by a ramp: nobody knows yet, so it may rise on for two periods. Who has no record
+    # is not asked then: it was not refuted only for want of errors to set against what came.
     if found is None or (refuted and not vouched):
         record, _ = _record(series, _RISES.paths(series, np.array(steps)), came, _RISES, steps)
         # What it rises by is in what is expected already, so not in the errors once more.
@@ -118,22 +117,11 @@ def _width(errors: Floats, weights: Floats, level: float, guess: Floats) -> Floa
     return width
 
 
-def _old_errors(record: LoadAhead, judged_at: int) -> Floats:
-    """Of the next step, without those that a rise which is under way may be part of.
-
-    Of a young run, half of the record is held back: a ramp that comes first of all would otherwise
-    surprise nobody, just where least is known.
-    """
-    errors = record._errors[:, 0]
-    held_back = min(judged_at, (len(errors) + 1) // 2)
-    old: Floats = errors[: len(errors) - held_back]
-    return old
-
-
 def _judged(record: LoadAhead, judged_at: int) -> bool:
     """Whether enough of its errors are known from before what comes now."""
-    known = np.isfinite(_old_errors(record, judged_at)).sum() >= _LEAST_KNOWN
-    return bool(known and np.isfinite(record._errors[-1, 0]))
+    errors = record._errors[:, 0]
+    known = np.isfinite(errors[:-judged_at]).sum() >= _LEAST_KNOWN
+    return bool(known and np.isfinite(errors[-1]))
 
 
 def _refuted(record: LoadAhead, judged_at: int) -> bool:
@@ -142,9 +130,9 @@ def _refuted(record: LoadAhead, judged_at: int) -> bool:
     Its loss tells so only once the step it is judged at has come. Until then, one that expects a
     load to go back to what it was would be believed, whatever there is now.
     """
-    largest = float(np.nanmax(np.abs(_old_errors(record, judged_at))))
-    newest = float(record._errors[-1, 0])
-    return bool(newest > max(_FAR * largest, _LEAST_RISE * float(record._spread[0])))
+    errors = record._errors[:, 0]
+    largest = float(np.nanmax(np.abs(errors[:-judged_at])))
+    return bool(errors[-1] > max(_FAR * largest, _LEAST_RISE * float(record._spread[0])))
 
 
 def _loss(record: LoadAhead, level: float, spread: Floats) -> float:
