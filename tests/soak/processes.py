@@ -23,6 +23,7 @@ EXECUTOR = b"CoarseGrainedExecutorBackend"
 RUNNER = b"pyspark.sql.streaming.python_streaming_source_runner"
 WORKER = b"pyspark.worker"
 END_LIMIT_S = 300.0
+_STACKS = {"java": ("jstack",), "python": ("py-spy", "dump", "--nonblocking", "--pid")}
 
 
 class Soaked:
@@ -140,9 +141,10 @@ def note_states(pids: Iterable[int], folder: Path) -> None:
             process = Path(f"/proc/{pid}")
             command = (process / "cmdline").read_bytes().replace(b"\0", b" ").decode()
             said = [command, (process / "status").read_text(), (process / "wchan").read_text()]
-            if "java" in command.split(maxsplit=1)[0] and shutil.which("jstack"):
+            looking = _STACKS["java" if "java" in command.split(maxsplit=1)[0] else "python"]
+            if shutil.which(looking[0]):
                 stacks = subprocess.run(
-                    ["jstack", str(pid)], capture_output=True, text=True, timeout=30, check=False
+                    [*looking, str(pid)], capture_output=True, text=True, timeout=30, check=False
                 )
                 said.append(stacks.stdout)
             (folder / str(pid)).write_text("\n".join(said), encoding="utf-8")
