@@ -2,7 +2,7 @@
 
 A JVM that starts Spark reads, checks and links some fifteen thousand classes, which is most of what
 its start costs. Java's class-data archive does that once: `penstock prepare` records which classes
-the driver, the master, the worker and an executor of a small run load, and writes them as one file
+the driver, the cluster and an executor of a small run load, and writes them as one file
 that all of them map. A JVM whose class path or version differs ignores the file without a word.
 """
 
