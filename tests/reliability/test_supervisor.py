@@ -1,4 +1,4 @@
-"""How a cluster ends, with scripts in the place of master and worker."""
+"""How a cluster ends, with a script in the place of its JVM."""
 
 import os
 import subprocess
@@ -13,17 +13,16 @@ from penstock.spark.cluster import launch, supervisor
 from penstock.spark.cluster.supervisor import ClusterState, process_started
 
 LIMIT_S = 120.0
-# Each has a child, notes it when it is asked to end, and does not end.
-SPARK_CLASS = """#!/bin/bash
+# It has children, as a worker has executors, notes when it is asked to end, and does not end.
+JVM = """
 trap 'touch "{noted}/asked"' TERM
 sleep 3600 &
-echo "$!" > "{noted}/child-of-$1"
-case "$1" in
-*Master)
-    echo "Bound MasterWebUI to 127.0.0.1, and started at http://127.0.0.1:1"
-    echo "Starting Spark master at spark://127.0.0.1:7" ;;
-*Worker) echo "Successfully registered with master" ;;
-esac
+echo "$!" > "{noted}/child-1"
+setsid sleep 3600 &
+echo "$!" > "{noted}/child-2"
+echo "Bound MasterWebUI to 127.0.0.1, and started at http://127.0.0.1:1"
+echo "Starting Spark master at spark://127.0.0.1:7"
+echo "Successfully registered with master"
 while true; do wait; done
 """
 
@@ -33,16 +32,12 @@ class Cluster:
 
     def __init__(self, room: Path) -> None:
         self.directory, self.noted = room / "cluster", room
-        for folder in (self.directory / "logs", self.directory / "conf", room / "home/bin"):
-            folder.mkdir(parents=True)
-        script = room / "home/bin/spark-class"
-        script.write_text(SPARK_CLASS.format(noted=room))
-        script.chmod(0o700)
+        (self.directory / "logs").mkdir(parents=True)
         self.state = self.directory / "state.json"
         self.process = subprocess.Popen(
             [sys.executable, "-I", str(supervisor.__file__), "--directory", str(self.directory),
-             "--spark-home", str(room / "home"), "--slots", "1", "--memory-mb", "512",
-             "--state", str(self.state)],
+             "--slots", "1", "--memory-mb", "512", "--state", str(self.state),
+             "--", "bash", "-c", JVM.format(noted=room)],
             stdin=subprocess.PIPE,
         )  # fmt: skip
 
@@ -52,8 +47,8 @@ class Cluster:
         )
 
     def pids(self) -> list[int]:
-        """Of master and worker's children."""
-        return [int(file.read_text()) for file in self.noted.glob("child-of-*")]
+        """Of the children of what stands for the JVM."""
+        return [int(text) for file in self.noted.glob("child-*") if (text := file.read_text())]
 
 
 @pytest.fixture

@@ -23,7 +23,15 @@ def test_without_an_archive_jvms_start_as_they_are(elsewhere: Path) -> None:
     assert class_archive.java_options() == ""
     assert class_archive.jar() is None
     assert not class_archive.usable()
-    assert "SPARK_DAEMON_CLASSPATH" not in launch.environment(elsewhere)
+    command = launch.cluster_command(elsewhere, slots=1, memory_mb=512)
+    assert launch.COMPILER in command, "the cluster's class is compiled as it starts"
+
+
+def test_a_cluster_starts_from_the_class_that_was_prepared(elsewhere: Path) -> None:
+    class_archive.write_jar({launch.CLUSTER: b"code"})
+    command = launch.cluster_command(elsewhere, slots=1, memory_mb=512)
+    assert launch.COMPILER not in command
+    assert command[command.index("-cp") + 1].startswith(f"{class_archive.jar()}:")
 
 
 def test_a_driver_maps_the_archive_that_was_prepared(session: SparkSession) -> None:

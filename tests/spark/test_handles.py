@@ -12,6 +12,8 @@ from penstock.errors import Unavailable
 from penstock.spark import handles
 from penstock.spark.act.executors import SparkExecutors
 from penstock.spark.handles import Family
+from penstock.spark.handles.driver import installed_sources, leave_out_search_for_sources
+from penstock.spark.handles.gateway import java_class, scala_object
 from penstock.spark.handles.work import map_output_tracker
 from spark.run_to import until
 
@@ -52,6 +54,22 @@ def test_a_changed_spark_is_reported_and_not_raised() -> None:
     broken = handles.probe(gone)  # type: ignore[arg-type]
     assert set(broken) >= set(Family) - {Family.LOAD_CLASSES}  # those of the driver still load
     assert all(reason.endswith(".") for reason in broken.values())
+
+
+def test_spark_does_not_search_for_sources_that_are_not_there(spark: SparkSession) -> None:
+    held = installed_sources(spark)
+    option, before = java_class(spark, "scala.Option"), held.dataSourceBuilders()
+    none = scala_object(spark, "scala.collection.immutable.Map").empty()
+    hold = getattr(held, "dataSourceBuilders_$eq")
+    try:
+        hold(option.empty())
+        leave_out_search_for_sources(spark)
+        assert held.dataSourceBuilders().get().isEmpty()
+        hold(option.apply(none.updated("found", None)))
+        leave_out_search_for_sources(spark)
+        assert held.dataSourceBuilders().get().contains("found"), "what was found stays"
+    finally:
+        hold(before)
 
 
 def test_jobs_of_a_query_are_its_batches(spark: SparkSession, query: StreamingQuery) -> None:

@@ -64,7 +64,8 @@ def test_the_class_is_compiled_whole_and_once(
         "spark.hadoop.fs.file.impl": local_files.CLASS,
     }
     made = {file: file.stat().st_mtime_ns for file in folder.rglob("*.*")}
-    assert {file.name for file in made} == {"LocalFiles.class", "LocalFiles$Raw.class"}
+    local_files_and_cluster = {"LocalFiles.class", "LocalFiles$Raw.class", "Cluster.class"}
+    assert {file.name for file in made} == local_files_and_cluster
     local_files.use_with({})
     assert made == {file: file.stat().st_mtime_ns for file in folder.rglob("*.*")}
 

@@ -2,7 +2,7 @@
 
 A JVM that starts Spark reads, checks and links some fifteen thousand classes, which is most of what
 its start costs. Java's class-data archive does that once: `penstock prepare` records which classes
-the driver, the master, the worker and an executor of a small run load, and writes them as one file
+the driver, the cluster and an executor of a small run load, and writes them as one file
 that all of them map. A JVM whose class path or version differs ignores the file without a word.
 """
 
@@ -21,6 +21,7 @@ from penstock.errors import Unavailable
 from penstock.spark.cluster.installed import find_java, spark_home
 
 RECORDING = "PENSTOCK_RECORD_CLASSES"  # a folder: JVMs list there what they load
+SOURCES = tuple(Path(__file__).with_name(f"{name}.java") for name in ("Cluster", "LocalFiles"))
 _QUIET = "-Xlog:cds=off -Xlog:cds+dynamic=off -Xlog:class+path=off"
 _NOTE = "spark-home"  # which Spark an archive is of
 _WRITING_LIMIT_S = 300.0
@@ -55,7 +56,7 @@ def usable() -> bool:
     """Whether there is an archive that this Java takes."""
     made = jar()
     return made is not None and _java("-Xshare:on", f"-XX:SharedArchiveFile={_archive(made)}",
-                                      "-cp", _class_path(made), "-version") == ""  # fmt: skip
+                                      "-cp", class_path(made), "-version") == ""  # fmt: skip
 
 
 def write_jar(classes: Mapping[str, bytes]) -> None:
@@ -82,7 +83,7 @@ def write_archive(recorded: Path) -> None:
     scratch = made.with_name(f"scratch-{os.getpid()}.jsa")
     said = _java("-Xshare:dump", f"-XX:SharedClassListFile={listed}",
                  f"-XX:SharedArchiveFile={scratch}", "-Xmx2g", *_QUIET.split(),
-                 "-cp", _class_path(made))  # fmt: skip
+                 "-cp", class_path(made))  # fmt: skip
     if said or not scratch.exists():
         scratch.unlink(missing_ok=True)
         raise Unavailable(f"Java could not write the class archive: {said}")
@@ -104,10 +105,11 @@ def _merged(lists: Iterable[Path]) -> Iterable[str]:
     return dict.fromkeys(line for line in lines if not line.startswith("#"))
 
 
-def _class_path(made: Path) -> str:
+def class_path(made: Path | None) -> str:
     """As Spark's own scripts make it, with our classes in front."""
     jars = spark_home() / "jars"
-    return ":".join([str(made), *map(str, jars.glob("slf4j-api-*.jar")), f"{jars}/*"])
+    ours = () if made is None else (made,)
+    return ":".join(map(str, (*ours, *jars.glob("slf4j-api-*.jar"), f"{jars}/*")))
 
 
 def _archive(made: Path) -> Path:
@@ -117,8 +119,8 @@ def _archive(made: Path) -> Path:
 def _folder() -> Path:
     """One for each Java, each installed Spark and each text of our classes."""
     of = (find_java().resolve(), spark_home(), pyspark.__version__)
-    source = Path(__file__).with_name("LocalFiles.java").read_bytes()
-    name = hashlib.sha256(repr(of).encode() + source).hexdigest()[:12]
+    sources = b"".join(source.read_bytes() for source in SOURCES)
+    name = hashlib.sha256(repr(of).encode() + sources).hexdigest()[:12]
     return cache() / f"archive-{name}"
 
 

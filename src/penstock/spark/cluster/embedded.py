@@ -1,6 +1,6 @@
 """A standalone Spark cluster on loopback that lives and dies with the program.
 
-Master and worker are children of a supervisor process (see supervisor.py) that ends them when
+Master and worker are one JVM below a supervisor process (see supervisor.py) that ends it when
 this program ends, in whatever way. The worker may offer more slots than the machine has cores:
 tasks that wait (lookups, sleeps) then overlap, as they would on more machines.
 
@@ -73,7 +73,7 @@ class EmbeddedCluster:
 
     @property
     def directory(self) -> Path:
-        """The private directory: logs/ of master and worker, work/ of executors."""
+        """The private directory: logs/ of the cluster, work/ of executors."""
         return Path(self._running().directory)
 
     def start(self) -> None:

@@ -24,6 +24,13 @@ def find_java() -> Path:
     return Path(found)
 
 
+def scala_version() -> str:
+    """The Scala that the installed Spark was made with, as its jars are named after it."""
+    for core in (spark_home() / "jars").glob("spark-core_*.jar"):
+        return core.name.removeprefix("spark-core_").partition("-")[0]
+    raise Unavailable(f"{spark_home()} has no jars; install pyspark again.")
+
+
 def spark_home() -> Path:
     """The installed pyspark package, which is a whole Spark."""
     spec = find_spec("pyspark")

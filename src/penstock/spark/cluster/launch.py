@@ -1,10 +1,11 @@
-"""How a cluster's supervisor is launched: its directory, configuration, environment and state."""
+"""How a cluster is launched: its directory, configuration, command line, environment and state."""
 
 import base64
 import hmac
 import json
 import os
 import secrets
+import shlex
 import sys
 import tempfile
 import time
@@ -13,12 +14,14 @@ from pathlib import Path
 
 from penstock.errors import InvalidInput, Unavailable
 from penstock.spark.cluster import class_archive, supervisor
-from penstock.spark.cluster.installed import spark_home
+from penstock.spark.cluster.installed import find_java, scala_version, spark_home
 from penstock.spark.cluster.supervisor import ClusterState
 
 START_LIMIT_S = 90.0
 STOP_LIMIT_S = 30.0
 SECRET = "spark.authenticate.secret"
+CLUSTER = "penstock.Cluster"
+COMPILER = "org.codehaus.janino.SimpleCompiler"  # of Spark's own generated code; runs what it made
 PAGE_FILTER = "org.apache.spark.ui.JWSFilter"
 # Spark's scripts start a JVM that does nothing but print the command of the one that is wanted.
 QUICK_LAUNCH = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
@@ -76,7 +79,7 @@ def write_configuration(directory: Path) -> str:
         "spark.worker.cleanup.enabled": "true",  # standing clusters see many applications
     }
     text = "".join(f"{key} {value}\n" for key, value in settings.items())
-    path = directory / "conf" / "spark-defaults.conf"
+    path = _configuration(directory)
     path.touch(mode=0o600)
     path.write_text(text, encoding="utf-8")
     (directory / "conf" / "log4j2.properties").write_text(_LOG_SETTINGS, encoding="utf-8")
@@ -85,12 +88,16 @@ def write_configuration(directory: Path) -> str:
 
 def read_secret(directory: Path) -> str:
     """The secret of a cluster, for whoever may read its directory."""
-    path = directory / "conf" / "spark-defaults.conf"
+    path = _configuration(directory)
     for line in path.read_text(encoding="utf-8").splitlines():
         key, _, value = line.partition(" ")
         if key == SECRET:
             return value
     raise Unavailable(f"{path} holds no secret; restart the cluster with `penstock cluster up`.")
+
+
+def _configuration(directory: Path) -> Path:
+    return directory / "conf" / "spark-defaults.conf"
 
 
 def page_authorization(secret: str) -> str:
@@ -112,7 +119,6 @@ def _base64(data: bytes) -> str:
 
 def environment(directory: Path) -> dict[str, str]:
     """Environment of master and worker: ours, without settings meant for other clusters."""
-    jar = class_archive.jar()
     kept = {
         key: value for key, value in os.environ.items() if not key.startswith(("SPARK_", "_SPARK"))
     }
@@ -123,15 +129,23 @@ def environment(directory: Path) -> dict[str, str]:
         "SPARK_CONF_DIR": str(directory / "nothing"),
         "SPARK_LOCAL_DIRS": str(directory / "local"),
         "SPARK_LOCAL_IP": "127.0.0.1",
-        "SPARK_DAEMON_MEMORY": "512m",
-        "SPARK_LAUNCHER_OPTS": QUICK_LAUNCH,
+        "SPARK_SCALA_VERSION": scala_version(),  # what a worker starts executors with asks for it
+    }
+
+
+def cluster_command(directory: Path, slots: int, memory_mb: int) -> list[str]:
+    """Master and worker in one JVM, compiled as it starts where nothing was prepared."""
+    jar = class_archive.jar()
+    source = Path(__file__).with_name("Cluster.java")
+    options = shlex.split(f"{log_option(directory)} {class_archive.java_options()}")
+    return [
+        str(find_java()), "-cp", class_archive.class_path(jar), "-Xmx512m",
+        "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1",
         # The directory is named on the command line so that the processes can be told apart.
-        "SPARK_DAEMON_JAVA_OPTS": " ".join([
-            "-XX:+UseSerialGC -XX:TieredStopAtLevel=1", f'"-Dpenstock.cluster={directory}"',
-            log_option(directory), class_archive.java_options(),
-        ]),
-        **({} if jar is None else {"SPARK_DAEMON_CLASSPATH": str(jar)}),
-    }  # fmt: skip
+        f"-Dpenstock.cluster={directory}", *options,
+        *((COMPILER, str(source)) if jar is None else ()), CLUSTER,
+        str(_configuration(directory)), str(slots), str(memory_mb), str(directory / "work"),
+    ]  # fmt: skip
 
 
 def log_option(directory: Path) -> str:
@@ -149,12 +163,15 @@ def scratch_option(directory: Path) -> list[str]:
     return [f'"-Djava.io.tmpdir={scratch}"'] if len(str(scratch)) <= LONGEST_SCRATCH else []
 
 
-def supervisor_command(directory: Path, state: Path, slots: int, memory_mb: int) -> list[str]:
+def supervisor_command(
+    directory: Path, state: Path, slots: int, memory_mb: int, detached: bool = False
+) -> list[str]:
     """The supervisor as a script of its own, whatever is importable where it runs."""
     return [
         sys.executable, "-I", str(Path(supervisor.__file__)), "--directory", str(directory),
-        "--spark-home", str(spark_home()), "--slots", str(slots),
-        "--memory-mb", str(memory_mb), "--state", str(state),
+        "--slots", str(slots), "--memory-mb", str(memory_mb), "--state", str(state),
+        *(["--detached"] if detached else []),
+        "--", *cluster_command(directory, slots, memory_mb),
     ]  # fmt: skip
 
 

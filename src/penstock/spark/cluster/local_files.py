@@ -1,27 +1,29 @@
-"""Local files without a program started for each: the one class of ours that is Java.
+"""Local files without a program started for each: a class of ours that is Java.
 
 Hadoop runs `chmod` for every file it makes where its native library is missing, as it is in
 PySpark: two for each file of a checkpoint, a fifth of a small batch with state. `LocalFiles.java`
 sets the permissions itself. The driver compiles it with the compiler that Spark has for its own
-generated code, once for a user; where that fails, files are made as Hadoop makes them.
+generated code, once for a user; where that fails, files are made as Hadoop makes them. The class
+of a cluster is compiled along with it, so that `penstock prepare` finds both.
 """
 
 import hashlib
 import logging
 import os
 from collections.abc import Mapping
+from itertools import chain
 from pathlib import Path
 
 import pyspark
 
 from penstock.errors import Unavailable
 from penstock.spark.cluster import class_archive
+from penstock.spark.cluster.class_archive import SOURCES
 from penstock.spark.handles import compile_java, load_class
 
 log = logging.getLogger(__name__)
 CLASS = "penstock.LocalFiles"
 _EXECUTORS = "spark.executor.extraClassPath"
-_SOURCE = Path(__file__).with_name("LocalFiles.java")
 
 
 def class_path() -> dict[str, str]:
@@ -50,13 +52,13 @@ def use_with(settings: Mapping[str, str]) -> dict[str, str]:
 
 
 def _compile() -> None:
-    """Write the compiled classes, the outermost last: where it is, all are."""
+    """Write the compiled classes, the one that is looked for last: where it is, all are."""
     folder = _folder() / CLASS.split(".")[0]
     if _place().suffix == ".jar" or (folder / "LocalFiles.class").exists():
         return
-    compiled = compile_java(_SOURCE.read_text(encoding="utf-8"))
+    compiled = [compile_java(source.read_text(encoding="utf-8")) for source in SOURCES]
     folder.mkdir(mode=0o700, exist_ok=True)
-    for name, code in sorted(compiled.items(), reverse=True):
+    for name, code in chain.from_iterable(sorted(made.items(), reverse=True) for made in compiled):
         file = folder / f"{name.split('.')[-1]}.class"
         scratch = file.with_suffix(f".{os.getpid()}")
         scratch.write_bytes(code)
@@ -64,7 +66,7 @@ def _compile() -> None:
 
 
 def compiled_classes() -> dict[str, bytes]:
-    """The class and those inside it, by their names, as a driver has compiled them."""
+    """All of ours, by their names, as a driver has compiled them."""
     package = CLASS.split(".")[0]
     files = (_folder() / package).glob("*.class")
     return {f"{package}.{file.stem}": file.read_bytes() for file in files}
@@ -75,6 +77,6 @@ def _place() -> Path:
 
 
 def _folder() -> Path:
-    """One for each text of the class and each Spark, because either may change."""
-    made_of = _SOURCE.read_bytes() + pyspark.__version__.encode()
+    """One for each text of the classes and each Spark, because either may change."""
+    made_of = b"".join(map(Path.read_bytes, SOURCES)) + pyspark.__version__.encode()
     return class_archive.cache() / f"classes-{hashlib.sha256(made_of).hexdigest()[:12]}"

@@ -2,6 +2,7 @@
 
 import logging
 import os
+import pkgutil
 import socket
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,7 +19,7 @@ from penstock.spark import handles
 from penstock.spark.cluster import local_files
 from penstock.spark.cluster.embedded import start_driver_jvm
 from penstock.spark.cluster.launch import SECRET
-from penstock.spark.handles.driver import register_sources
+from penstock.spark.handles.driver import leave_out_search_for_sources, register_sources
 from penstock.spark.handles.state_stores import ROCKSDB, STATE_STORE
 
 _STREAMING = "org.apache.spark.sql.execution.streaming"
@@ -27,7 +28,8 @@ NEAR = {"spark.driver.host": LOOPBACK, "spark.driver.bindAddress": LOOPBACK}
 # For JVMs that share a few cores: parallel collectors would take those from the stream. Such a JVM
 # has little room for compiled code, and compiles no more once that is full; so it gets as much as
 # others have.
-FEW_CORES = "-XX:+UseSerialGC -XX:ReservedCodeCacheSize=240m"
+# Nor does it collect garbage just because it has loaded more classes than a small program has.
+FEW_CORES = "-XX:+UseSerialGC -XX:ReservedCodeCacheSize=240m -XX:MetaspaceSize=160m"
 # For drivers beside them: the optimising compiler would take a core for the first minutes, and what
 # a batch asks of the driver gains nothing from it.
 QUICK_START = f"-XX:TieredStopAtLevel=1 {FEW_CORES}"
@@ -164,8 +166,18 @@ def build_session(
     # PySpark prints every failed analysis with its stack; Penstock says it in one sentence.
     for logger in ("DataFrameQueryContextLogger", "SQLQueryContextLogger"):
         PySparkLogger.getLogger(logger).setLevel(logging.CRITICAL + 1)
+    if not _offers_sources():
+        with suppress(Unavailable):
+            leave_out_search_for_sources(session)
     register_sources(session, *sources)
     return session
+
+
+def _offers_sources() -> bool:
+    """Whether Spark might find a Python source in an installed package, by the package's name."""
+    if os.environ["PYSPARK_DRIVER_PYTHON"] != sys.executable:
+        return True  # another Python has other packages
+    return any(module.name.startswith("pyspark_") for module in pkgutil.iter_modules())
 
 
 @contextmanager

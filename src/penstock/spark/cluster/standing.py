@@ -115,11 +115,11 @@ def _start(slots: int, memory_mb: int) -> ClusterState:
     pid = 0
     try:
         launch.write_configuration(directory)
-        command = launch.supervisor_command(directory, state_path, slots, memory_mb)
+        command = launch.supervisor_command(directory, state_path, slots, memory_mb, detached=True)
         log_path = launch.supervisor_log(directory)
         with log_path.open("wb") as log:
             forked = subprocess.run(
-                [*command, "--detached"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                 stderr=log, env=launch.environment(directory), start_new_session=True, check=True,
             )  # fmt: skip
         pid = int(forked.stdout)

@@ -1,11 +1,13 @@
-"""The process that owns an embedded cluster's master and worker, and ends them without fail.
+"""The process that owns the JVM of an embedded cluster, and ends it without fail.
+
+Master and worker are one JVM, whose command line is given.
 
 It is run as a script, with the standard library only, so that it starts at once and does not
 depend on how Penstock was imported. It ends everything when the pipe on its standard input
-closes (the program that started it is gone, however it went), on SIGTERM, or when master or
-worker dies. Should it be killed itself, the kernel kills master and worker (PR_SET_PDEATHSIG),
-and executors leave when they lose their worker. What outlives a worker is handed to this process
-by the kernel (PR_SET_CHILD_SUBREAPER), so nothing below it can be missed.
+closes (the program that started it is gone, however it went), on SIGTERM, or when the JVM dies.
+Should it be killed itself, the kernel kills the JVM (PR_SET_PDEATHSIG), and executors leave when
+they lose their worker. What outlives a worker is handed to this process by the kernel
+(PR_SET_CHILD_SUBREAPER), so nothing below it can be missed.
 """
 
 import argparse
@@ -96,17 +98,17 @@ def write_state(path: Path, state: ClusterState) -> None:
 
 
 class Supervisor:
-    """Starts master and worker, watches them, and ends them."""
+    """Starts master and worker, watches them, and ends them and what they have started."""
 
     def __init__(self, options: argparse.Namespace) -> None:
         self._directory = Path(options.directory)
-        self._spark_home = Path(options.spark_home)
+        self._command: list[str] = options.command
         self._slots: int = options.slots
         self._memory_mb: int = options.memory_mb
         self._state_path = Path(options.state)
         self._limit_s: float = options.limit_s
         self._parent = None if options.detached else os.getppid()
-        self._children: dict[str, int] = {}
+        self._jvm: int | None = None
         self._gone: set[int] = set()
 
     def run(self) -> int:
@@ -134,24 +136,15 @@ class Supervisor:
                 shutil.rmtree(self._directory, ignore_errors=True)
 
     def _start(self) -> None:
-        here = (
-            "--host", "127.0.0.1", "--port", "0", "--webui-port", "0",
-            "--properties-file", str(self._directory / "conf" / "spark-defaults.conf"),
-        )  # fmt: skip
-        self._spawn("master", "org.apache.spark.deploy.master.Master", *here)
-        page_url = f"http://127.0.0.1:{self._logged('master', _MASTER_PAGE)}"
-        master_url = self._logged("master", _MASTER_READY)
+        self._spawn()
+        page_url = f"http://127.0.0.1:{self._logged(_MASTER_PAGE)}"
+        master_url = self._logged(_MASTER_READY)
         if self._parent is not None:  # a driver may register while the worker starts
             self._publish(master_url=master_url, page_url=page_url, worker=False)
-        self._spawn(
-            "worker", "org.apache.spark.deploy.worker.Worker", *here,
-            "--cores", str(self._slots), "--memory", f"{self._memory_mb}M",
-            "--work-dir", str(self._directory / "work"), master_url,
-        )  # fmt: skip
-        self._logged("worker", _WORKER_READY)
+        self._logged(_WORKER_READY)
         self._publish(master_url=master_url, page_url=page_url)
 
-    def _spawn(self, name: str, main_class: str, *arguments: str) -> None:
+    def _spawn(self) -> None:
         supervisor = os.getpid()
 
         def die_with_supervisor() -> None:
@@ -159,26 +152,24 @@ class Supervisor:
             if os.getppid() != supervisor:
                 os._exit(1)
 
-        self._log(name).unlink(missing_ok=True)
-        with open(self._log(name), "ab") as log:  # appended to, so that it can be shortened
-            process = subprocess.Popen(
-                [str(self._spark_home / "bin" / "spark-class"), main_class, *arguments],
+        self._log.unlink(missing_ok=True)
+        with open(self._log, "ab") as log:  # appended to, so that it can be shortened
+            self._jvm = subprocess.Popen(
+                self._command,
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=self._directory,
                 preexec_fn=die_with_supervisor,  # safe: this process has one thread
-            )  # fmt: skip
-        self._children[name] = process.pid
+            ).pid  # fmt: skip
 
-    def _logged(self, name: str, wanted: re.Pattern[str]) -> str:
-        """Wait until a child's log holds a line."""
+    def _logged(self, wanted: re.Pattern[str]) -> str:
+        """Wait until the log holds a line."""
         deadline = time.monotonic() + self._limit_s
         while time.monotonic() < deadline:
-            text = self._log(name).read_text(encoding="utf-8", errors="replace")
-            if found := wanted.search(text):
+            if found := wanted.search(self._log.read_text(encoding="utf-8", errors="replace")):
                 return found.group(1)
             self._watch(_POLL_S)
         raise _Ended(
-            f"The cluster's {name} was not ready within {self._limit_s:g} s; the end of its log: "
-            f"{last_lines(self._log(name))}"
+            f"The cluster's JVM was not ready within {self._limit_s:g} s; the end of its log: "
+            f"{last_lines(self._log)}"
         )
 
     def _watch(self, timeout_s: float) -> None:
@@ -191,22 +182,18 @@ class Supervisor:
             if (readable and not os.read(0, 1)) or os.getppid() != self._parent:
                 raise _Orphaned("The program that started the cluster is gone.")
         self._reap()
-        for name, pid in self._children.items():
-            if pid in self._gone:
-                raise _Ended(
-                    f"The cluster's {name} ended by itself; the end of its log: "
-                    f"{last_lines(self._log(name))}"
-                )
-            shorten(self._log(name))
+        if self._jvm in self._gone:
+            raise _Ended(
+                f"The cluster's JVM ended by itself; the end of its log: {last_lines(self._log)}"
+            )
+        shorten(self._log)
         self._gone.clear()  # executors that came to us and ended; a pid may be used again
 
     def _end_all(self, at_once: bool) -> None:
         """By signals; `at_once` leaves nobody time, as whoever starts again would wait for that."""
-        for name in () if at_once else ("worker", "master"):  # a worker ends its executors
-            pid = self._children.get(name)
-            if pid is not None and pid not in self._gone:
-                _signal(pid, signal.SIGTERM)
-                self._until_gone({pid}, _GRACE_S)
+        if not at_once and self._jvm is not None and self._jvm not in self._gone:
+            _signal(self._jvm, signal.SIGTERM)  # the worker in it ends its executors
+            self._until_gone({self._jvm}, _GRACE_S)
         while left := _children_of(os.getpid()):
             for pid in left | _below(left):
                 _signal(pid, signal.SIGKILL)
@@ -232,8 +219,9 @@ class Supervisor:
         )  # fmt: skip
         write_state(self._state_path, state)
 
-    def _log(self, name: str) -> Path:
-        return self._directory / "logs" / f"{name}.log"
+    @property
+    def _log(self) -> Path:
+        return self._directory / "logs" / "cluster.log"
 
 
 def _end(_signal_number: int, _frame: FrameType | None) -> NoReturn:
@@ -279,12 +267,12 @@ def main() -> int:
     """Read the options and supervise."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0] if __doc__ else None)
     parser.add_argument("--directory", required=True)
-    parser.add_argument("--spark-home", required=True)
     parser.add_argument("--slots", type=int, required=True)
     parser.add_argument("--memory-mb", type=int, required=True)
     parser.add_argument("--state", required=True)
     parser.add_argument("--limit-s", type=float, default=60.0)
     parser.add_argument("--detached", action="store_true", help="live on after the starter")
+    parser.add_argument("command", nargs="+", help="master and worker, as they are started")
     options = parser.parse_args()
     if options.detached:
         if child := os.fork():

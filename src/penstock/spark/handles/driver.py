@@ -7,7 +7,13 @@ from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 from pyspark.sql.datasource import DataSource
 
-from penstock.spark.handles.gateway import asking, class_of, context, java_class
+from penstock.spark.handles.gateway import (
+    asking,
+    class_of,
+    context,
+    java_class,
+    scala_object,
+)
 
 COMPILER = "org.codehaus.janino.SimpleCompiler"  # of Spark's own generated code
 STRICT = "spark.sql.streaming.statefulOperator.useStrictDistribution"
@@ -57,6 +63,23 @@ def settings_sources(spark: SparkSession) -> Any:
     sources = held.getClass().getDeclaredField("updatingResource")
     sources.setAccessible(True)
     return sources.get(held)
+
+
+@asking("leave out the search for installed sources")
+def leave_out_search_for_sources(session: SparkSession) -> None:
+    """Tell Spark that no installed package offers a Python source.
+
+    Otherwise it starts a Python process to ask, 0.8 s of a core, before the first is registered.
+    """
+    found = installed_sources(session)
+    if found.dataSourceBuilders().isEmpty():
+        none = scala_object(session, "scala.collection.immutable.Map").empty()
+        getattr(found, "dataSourceBuilders_$eq")(java_class(session, "scala.Option").apply(none))
+
+
+def installed_sources(session: SparkSession) -> Any:
+    """What holds those that were found, or None of Scala's as long as nobody has searched."""
+    return scala_object(session, "org.apache.spark.sql.execution.datasources.DataSourceManager")
 
 
 @asking("register a source")

@@ -19,7 +19,13 @@ from penstock.spark.handles.common_watermarks import (
     without_watermarks,
 )
 from penstock.spark.handles.distinct_counts import LEAST_PRECISION, distinct_count_tables
-from penstock.spark.handles.driver import COMPILER, load_class, settings_sources, synchronized
+from penstock.spark.handles.driver import (
+    COMPILER,
+    installed_sources,
+    load_class,
+    settings_sources,
+    synchronized,
+)
 from penstock.spark.handles.exchange_insertion import divide_inputs
 from penstock.spark.handles.file_scans import columnar_format
 from penstock.spark.handles.gateway import (
@@ -74,6 +80,12 @@ def can_register_sources(spark: SparkSession) -> None:
     """The environment of a source can be copied."""
     with asking("register a source"):
         synchronized(spark, spark.sparkContext.environment)
+
+
+def can_leave_out_search_for_sources(spark: SparkSession) -> None:
+    """It is known where found sources are held."""
+    with asking("leave out the search for installed sources"):
+        installed_sources(spark).dataSourceBuilders().isEmpty()
 
 
 def can_lighten_configuration(spark: SparkSession) -> None:

@@ -41,6 +41,7 @@ class Family(StrEnum):
     LOAD_CLASSES = "load classes into the driver"
     HOLD_FILES = "hold files with the driver"
     REGISTER_SOURCES = "register sources"
+    LEAVE_OUT_SEARCH = "leave out the search for sources"
     LIGHTEN_CONFIGURATION = "lighten the configuration"
     LIST_EXECUTORS = "list executors"
     READ_PODS = "read pods that wait"
@@ -76,6 +77,9 @@ PROBES: Mapping[Family, Probe] = {
     ),
     Family.HOLD_FILES: Probe(probes.can_hold_files, (held_files.hold_file,)),
     Family.REGISTER_SOURCES: Probe(probes.can_register_sources, (driver.register_sources,)),
+    Family.LEAVE_OUT_SEARCH: Probe(
+        probes.can_leave_out_search_for_sources, (driver.leave_out_search_for_sources,)
+    ),
     Family.LIGHTEN_CONFIGURATION: Probe(
         probes.can_lighten_configuration, (driver.lighten_configuration,)
     ),

@@ -6,6 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 
 from pyspark.sql import SparkSession
@@ -154,13 +155,15 @@ def open_session(
 
 
 def _own_cluster(settings: Settings, log_file: Path, resources: ExitStack) -> EmbeddedCluster:
-    """A cluster for one run; driver, master and, soon, worker: most of a start is waiting."""
+    """A cluster for one run, beside the driver's JVM: most of a start is waiting."""
     find_java()
     slots = settings.slots * settings.executors_max
     memory_mb = settings.executor_memory_mb * settings.executors_max
-    with ThreadPoolExecutor(1) as beside:
+    with ThreadPoolExecutor(2) as beside:
         # If that fails, building the session does too, and says why.
         beside.submit(start_driver_ahead, settings.key_groups, log_file, True)
+        # What PySpark imports, pandas among it, as soon as a list or dict goes to the JVM.
+        beside.submit(import_module, "pyspark.testing.utils")
         cluster = EmbeddedCluster(slots, memory_mb)
         resources.callback(cluster.stop)
         cluster.start_master()
