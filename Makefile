@@ -21,7 +21,7 @@ $(STAMP): pyproject.toml requirements.lock scripts/setup.sh
 
 # JVMs of Spark start with 0.6 of the CPU time by an archive of its classes, which the tests repay many
 # times. Without it everything works.
-$(PREPARED): $(STAMP)
+$(PREPARED): $(STAMP) $(wildcard src/penstock/spark/cluster/*.java)
 	$(BIN)/penstock prepare || echo "setup: penstock prepare failed; Spark will start more slowly." >&2
 	touch $@
 
