@@ -6,6 +6,9 @@ from itertools import product
 import numpy as np
 import pytest
 
+from benchmarks._informed import Informed
+from benchmarks.arena_limits import priced, with_fewer
+from penstock.forecast.paths import Seasonal, Trend
 from penstock.sim.batch_flow import BatchFlow
 from penstock.sim.clairvoyant import Clairvoyant
 from penstock.sim.following import follow
@@ -86,7 +89,8 @@ def all_plans(planner, periods, served_from):
     for period in range(periods):
         length_s, late = planner.flow.advance(period, length_s, plans[:, period] - 1)
         late_rows += late
-    return np.array([planner.cost_of(plan) for plan in plans]), late_rows
+    changes = np.count_nonzero(np.diff(plans, axis=1), axis=1)
+    return np.array([planner.cost_of(plan) for plan in plans]), late_rows, changes
 
 
 @pytest.mark.parametrize("profile", LOADS)
@@ -94,7 +98,7 @@ def all_plans(planner, periods, served_from):
 def test_its_plans_are_as_good_as_the_best_of_all_plans(profile, startup_s):
     scenario = scenario_of(profile, 40.0, executors=2, startup_s=startup_s, share=0.9)
     planner = Clairvoyant(scenario)
-    costs, late_rows = all_plans(planner, 8, 1 + round(startup_s / 5.0))
+    costs, late_rows, _ = all_plans(planner, 8, 1 + round(startup_s / 5.0))
     for price in (0.002, 0.02, 0.2):
         best = float((costs + price * late_rows).min())
         found = planner.plan(price)
@@ -110,13 +114,83 @@ def test_its_plans_are_as_good_as_the_best_of_all_plans(profile, startup_s):
 def test_no_plan_that_keeps_the_share_costs_less_than_its_bound(profile):
     scenario = scenario_of(profile, 40.0, executors=2, share=0.9)
     planner = Clairvoyant(scenario)
-    costs, late_rows = all_plans(planner, 8, 2)
+    costs, late_rows, _ = all_plans(planner, 8, 2)
     least = float(costs[late_rows <= planner.allowed_rows].min())
     found = planner.cheapest()
     assert found.late_rows <= planner.allowed_rows
     assert found.at_least <= 1.01 * least
     assert least <= 1.01 * found.cost
     assert found.cost <= least + 20.0  # eight periods leave gaps between prices
+
+
+@pytest.mark.parametrize("profile", LOADS)
+def test_with_a_price_on_changes_its_plans_are_as_good_as_the_best_of_all(profile):
+    scenario = scenario_of(profile, 40.0, executors=2, share=0.9)
+    free = Clairvoyant(scenario)
+    costs, late_rows, changes = all_plans(free, 8, 2)
+    made = []
+    for change_price in (5.0, 20.0, 60.0):
+        planner = free.priced(change_price)
+        best = float((costs + 0.02 * late_rows + change_price * changes).min())
+        found = planner.plan(0.02)
+        mine = found.cost + 0.02 * followed(free.flow, found.sizes)[1]
+        assert mine + change_price * found.changes <= 1.01 * best
+        assert found.at_least + 0.02 * free.allowed_rows == pytest.approx(best, rel=0.02)
+        made.append(found.changes)
+    assert made == sorted(made, reverse=True)
+    assert free.plan(0.02).sizes == Clairvoyant(scenario).plan(0.02).sizes
+
+
+@pytest.mark.parametrize("profile", LOADS)
+def test_no_plan_with_so_few_changes_costs_less_than_the_bound_for_them(profile):
+    scenario = scenario_of(profile, 40.0, executors=2, share=0.9)
+    planner = Clairvoyant(scenario)
+    costs, late_rows, changes = all_plans(planner, 8, 2)
+    free = planner.cheapest()
+    frontier = tuple(priced(planner, free))
+    for most in (0, 1, 2, 4):
+        few = with_fewer(planner, free, frontier, most)
+        kept = costs[(late_rows <= planner.allowed_rows) & (changes <= most)]
+        assert few.at_least <= 1.01 * float(kept.min(initial=np.inf))
+        if few.plan is not None:
+            assert few.plan.changes <= most
+            assert float(kept.min()) <= 1.01 * few.plan.cost
+
+
+def test_late_rows_of_many_plans_are_those_of_each():
+    scenario = scenario_of(LOADS[2], 40.0, executors=2, share=0.9)
+    planner = Clairvoyant(scenario)
+    plans = np.array([[2, 2, 1, 1, 3, 3, 2, 1], [2] * 8, [2, 1, 1, 1, 1, 1, 1, 1]])
+    each = [followed(planner.flow, plan)[1] for plan in plans]
+    assert planner.late_rows_of(plans) == pytest.approx(each, rel=0.03, abs=2.0)
+
+
+def test_who_knows_the_rate_ahead_has_executors_up_in_time_and_pays_for_their_start():
+    profile = steps([(120, 100.0), (120, 450.0), (120, 50.0), (120, 300.0)], repeat=True)
+    scenario = scenario_of(profile, 1440.0, most=4, startup_s=15.0)
+    planner = Clairvoyant(scenario)
+    informed = Informed(planner)
+    known = list(informed.with_margins(informed.known_ahead()))
+    found = informed.cheapest(known)
+    assert planner.cheapest().at_least <= found.cost
+    assert found.sizes[24 - 3 : 24].tolist() == [found.sizes[24]] * 3  # asked for 15 s before
+    assert found.cost == pytest.approx(5.0 * found.sizes.sum())
+    late = informed.cheapest(informed.with_margins(informed.last_value()))
+    assert late.cost > found.cost
+    few = informed.cheapest(known, most_changes=10)
+    assert few.changes <= 10 < found.changes
+    assert few.cost > found.cost
+
+
+def test_a_forecast_is_of_what_was_counted_before_and_of_nothing_later():
+    rates = steps([(300, 100.0), (300, 450.0)], repeat=True)
+    early = Informed(Clairvoyant(scenario_of(rates, 900.0, most=4, startup_s=15.0)))
+    informed = Informed(Clairvoyant(scenario_of(rates, 1200.0, most=4, startup_s=15.0)))
+    same = 170  # periods; the counts of both are of one seed
+    assert (early.counted_per_s[:same] == informed.counted_per_s[:same]).all()
+    for by in (Trend(5), Seasonal()):
+        assert (early.forecast(by)[:same] == informed.forecast(by)[:same]).all()
+    assert (informed.last_value()[1:] == informed.counted_per_s[:-1]).all()
 
 
 def test_a_plan_costs_in_the_simulator_what_it_says_and_keeps_the_share():

@@ -44,6 +44,11 @@ class BatchFlow:
         return np.diff(self._arrived(self.edges_s)[0])
 
     @cached_property
+    def work_s(self) -> float:
+        """Processor-seconds of all rows that are expected."""
+        return float(self._arrived(self.edges_s)[1][-1])
+
+    @cached_property
     def _work_s(self) -> Floats:
         network = Network(self.scenario)
         return np.array([network.work_s(source.name) for source in self.scenario.sources])

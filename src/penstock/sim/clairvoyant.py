@@ -14,11 +14,15 @@ price times late rows is minimised by dynamic programming over period, size and 
 is exact but for the grid of lengths. For every price, that minimum less the price of the late rows
 that are allowed is a lower bound of the cost of any plan that keeps the share (weak duality).
 
+A change may have a price of its own, whatever its size. The minimum is then of cost, late rows and
+changes at their prices; less what a number of changes costs, it bounds every plan with no more.
+
 The first period has the scenario's own number of executors, as the policies do, and none that is
 asked for after it serves before its start-up is over.
 """
 
 import math
+from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -43,13 +47,19 @@ class Plan:
     cost: float
     late_rows: float
     price: float
-    at_least: float  # no plan that keeps the share costs less, by the flow
+    at_least: float  # no plan that keeps the share costs less, its changes paid for, by the flow
+
+    @property
+    def changes(self) -> int:
+        """How often another number serves than in the period before."""
+        return int(np.count_nonzero(np.diff(self.sizes)))
 
 
 class Clairvoyant:
-    """Plans for a scenario, by the price of a late row in executor-seconds."""
+    """Plans for a scenario, by the price of a late row in executor-seconds; and of a change."""
 
-    def __init__(self, scenario: Scenario) -> None:
+    def __init__(self, scenario: Scenario, change_price: float = 0.0) -> None:
+        self.change_price = change_price
         self.flow = BatchFlow(scenario, sizes_of(scenario))
         self._spans_s = np.diff(self.flow.edges_s)
         self._startup_s = scenario.cluster.startup_s
@@ -98,14 +108,45 @@ class Clairvoyant:
         bound = float(values[0][self._first, 0]) - price * self.allowed_rows
         return Plan(tuple(sizes.tolist()), self.cost_of(sizes), late_rows, price, bound)
 
+    def priced(self, change_price: float) -> "Clairvoyant":
+        """The same where each change costs so much; what was worked out of the flow is kept."""
+        assert self._tables  # worked out once, for all prices
+        other = copy(self)
+        other.change_price = change_price
+        return other
+
+    def late_rows_of(self, sizes: Ints) -> Floats:
+        """Late rows of each of some plans, rows of (plans, periods), by the same tables."""
+        below, part, late = self._tables
+        chosen = np.searchsorted(self.flow.sizes, sizes)
+        place, late_rows = np.zeros(len(sizes)), np.zeros(len(sizes))
+        for period in range(len(late)):
+            size = chosen[:, period]
+            left = np.minimum(place.astype(np.int64), len(self.grid_s) - 2)
+            weight = place - left
+            after = below[period] + part[period]
+            late_rows += (1 - weight) * late[period, size, left]
+            late_rows += weight * late[period, size, left + 1]
+            place = (1 - weight) * after[size, left] + weight * after[size, left + 1]
+        return late_rows
+
     def cost_of(self, sizes: Ints) -> float:
         """Executor-seconds of a sequence of sizes, start-up included."""
-        started = np.maximum(np.diff(sizes), 0).sum() * self._startup_s
-        return float((sizes * self._spans_s).sum() + started)
+        return float(self.costs_of(sizes).sum())
 
-    def cheapest(self) -> Plan:
-        """The cheapest plan that keeps the share by the flow; the most in time where none does."""
-        low, high = 0.0, FIRST_PRICE
+    def costs_of(self, sizes: Ints) -> Floats:
+        """The same by period; a start-up is of the period in which its executor begins to serve."""
+        started = np.maximum(np.diff(sizes, prepend=sizes[0]), 0)
+        return np.asarray(sizes * self._spans_s + started * self._startup_s, dtype=np.float64)
+
+    def cheapest(
+        self, first_price: float = FIRST_PRICE, tolerance: float = PRICE_TOLERANCE
+    ) -> Plan:
+        """The cheapest plan that keeps the share by the flow; the most in time where none does.
+
+        The price of a late row is looked for from `first_price` on, to within a tolerance.
+        """
+        low, high = 0.0, first_price
         best = self.plan(high)
         while best.late_rows > self.allowed_rows and high < HIGHEST_PRICE:
             low, high = high, high * 8
@@ -113,7 +154,7 @@ class Clairvoyant:
         if best.late_rows > self.allowed_rows:
             return replace(best, at_least=best.cost)
         bound = best.at_least
-        while high - low > PRICE_TOLERANCE * high and high > LOWEST_PRICE:
+        while high - low > tolerance * high and high > LOWEST_PRICE:
             middle = math.sqrt(low * high) if low > 0 else high / 8
             found = self.plan(middle)
             bound = max(bound, found.at_least)
@@ -141,6 +182,8 @@ class Clairvoyant:
             elif period >= self._served_from:
                 greater = np.minimum.accumulate((total + steep)[::-1], axis=0)[::-1] - steep
                 ahead = np.minimum(ahead, greater)
+            if period and self.change_price:
+                ahead = np.minimum(total, ahead + self.change_price)
             values.append(ahead)
         return values[::-1]
 
@@ -152,9 +195,10 @@ class Clairvoyant:
         more = np.maximum(self.flow.sizes - self.flow.sizes[size], 0)
         if period == 0:
             return np.where(np.arange(len(more)) == size, 0.0, np.inf)
+        changed = np.where(np.arange(len(more)) == size, 0.0, self.change_price)
         if period < self._served_from:
-            return np.where(more > 0, np.inf, 0.0)
-        return np.asarray(more * self._startup_s, dtype=np.float64)
+            return np.where(more > 0, np.inf, changed)
+        return np.asarray(more * self._startup_s + changed, dtype=np.float64)
 
 
 def _between(table: Floats, left: int, weight: float) -> Floats:

@@ -26,7 +26,7 @@ def follow(scenario: Scenario, sizes: Sequence[int]) -> Followed:
     one asked for now would serve: none is let go that is needed again by then.
     """
     cluster = scenario.cluster
-    ahead = math.ceil(cluster.startup_s / scenario.period_s - 1e-9)
+    ahead = periods_to_start(scenario)
     world = SimulatedWorld(
         replace(scenario, cluster=replace(cluster, executors=sizes[0])), keep_results=True
     )
@@ -43,6 +43,11 @@ def follow(scenario: Scenario, sizes: Sequence[int]) -> Followed:
     world.observe()
     paid = world.cluster.paid_seconds(scenario.duration_s)
     return Followed(Results.joined(world.results), paid, changes)
+
+
+def periods_to_start(scenario: Scenario) -> int:
+    """Periods from the one in which an executor is asked for to the first in which it serves."""
+    return math.ceil(scenario.cluster.startup_s / scenario.period_s - 1e-9)
 
 
 def periods(scenario: Scenario) -> int:

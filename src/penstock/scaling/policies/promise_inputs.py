@@ -24,10 +24,19 @@ _CLOCK = 0.1  # of a period, by which what is seen once a period may be off
 
 
 @dataclass(frozen=True)
+class Announcement:
+    """What admission foresees, whichever forecaster is believed."""
+
+    ahead_per_s: Floats  # at each planned step; NaN where nothing is foreseen
+    overdue_per_s: float  # announced for longer than ahead, and still it did not come
+
+
+@dataclass(frozen=True)
 class PromiseInputs:
     """Everything a decision rests on."""
 
     ahead: LoadAhead
+    announced: Announcement
     work: Work
     period_s: float
     lead: int  # periods until what is asked for in the next period could serve
@@ -61,7 +70,8 @@ def read_promise_inputs(
         return None
     known_s = context.act_price.start_up_s
     start_up_s = USUAL_START_UP_S if known_s is None else known_s
-    announced = _announced(window[-len(series) :], len(series), period_s)
+    so_far_s = np.arange(1.0 - len(series), 1.0) * period_s + newest.at_s
+    announced = _announced(window, so_far_s, period_s)
     ages_s = [one.rate_age_s for one in recent if math.isfinite(one.rate_age_s)]
     # What is announced is of now.
     age_s = float(np.median(ages_s)) if ages_s and not announced.rates_per_s else 0.0
@@ -79,7 +89,7 @@ def read_promise_inputs(
     pending_s = max(0.0, asked_s + start_up_s - newest.at_s) if math.isfinite(asked_s) else 0.0
     waiting = newest.backlog_rows if newest.backlog_rows > 0 else 0.0
     return PromiseInputs(
-        ahead, work, period_s, lead, series,
+        ahead, _announcement(announced, series, steps), work, period_s, lead, series,
         newest.processors or context.current.processors, pending_s, start_up_s, waiting,
         waiting > newest.arrival_rate_per_s * context.limits.max_latency_s,
         level,
@@ -123,15 +133,29 @@ def planned_level(window: Sequence[Observation], share: float) -> float:
     return max(_LEAST_LEVEL, 1 - allowed * factor)
 
 
-def _announced(window: Sequence[Observation], count: int, period_s: float) -> Announced:
-    """What admission foresaw in each of the periods; nothing where one of them is missing."""
+def _announced(window: Sequence[Observation], moments_s: Floats, period_s: float) -> Announced:
+    """What admission foresaw at each moment of the series; nothing where it foresees nothing now.
+
+    Periods are not all alike, so the series has moments of its own, more or fewer than the window.
+    """
     horizons_s = [
         source.foreseen_horizon_s for source in window[-1].sources if source.foreseen_horizon_s
     ]
-    if not horizons_s or count != len(window):
+    if not horizons_s:
         return Announced((), 1)
-    rates = tuple(one.foreseen_rate_per_s for one in window)
-    return Announced(rates, max(1, round(max(horizons_s) / period_s)))
+    foreseen = [one.foreseen_rate_per_s for one in window]
+    rates = np.interp(moments_s, [one.at_s for one in window], foreseen)
+    return Announced(tuple(rates.tolist()), max(1, round(max(horizons_s) / period_s)))
+
+
+def _announcement(announced: Announced, series: Floats, steps: tuple[int, ...]) -> Announcement:
+    ahead = announced.paths(series, np.array(steps))[-1]
+    # What was announced in each of the periods since had to come by now, the oldest of it before.
+    since = announced.steps_ahead + 2
+    lately = np.asarray(announced.rates_per_s[-since:])
+    came = float(series[-since:].max())
+    still = float(lately.min()) if len(lately) == since and np.isfinite(lately).all() else 0.0
+    return Announcement(ahead, still if still > came else 0.0)
 
 
 def planned_steps(lead: int, most: float) -> tuple[int, ...]:

@@ -86,8 +86,8 @@ def find_needs(
     )
     asked = _Asked(context, inputs, sizes, step, bound_s, act_s)
     return Needs(
-        asked.steps(loads[0], needed),
-        asked.steps(loads[1], enough),
+        np.maximum(asked.steps(loads[0], needed), asked.announced()),
+        np.maximum(asked.steps(loads[1], enough), asked.announced()),
         np.diff(np.array(inputs.ahead.steps), prepend=0),
         float(loads[0][: inputs.lead].max()),
         _infeasible(context, inputs, processors),
@@ -117,6 +117,19 @@ class _Asked:
         first = max(first, self._kept(highest - float(inputs.ahead.expected_per_s[0])))
         later = self._steady(load_per_s[inputs.lead :])
         return np.concatenate([np.full(inputs.lead, first), later])
+
+    def announced(self) -> Ints:
+        """Of those there are, the ones that admission foresees a need for, at each planned step.
+
+        Who has the best record in a calm need not know of the rush that ends it. Nothing is added
+        on the word of admission alone; but what is there is kept if that is cheaper than to start
+        it again, unless the rush should have come already.
+        """
+        said, now = self.inputs.announced, -(-self.context.current.processors // self.step)
+        needed = self._steady(np.nan_to_num(said.ahead_per_s))
+        overdue = self._steady(np.array([said.overdue_per_s]))[0] if said.overdue_per_s else 0
+        awaited = np.isfinite(said.ahead_per_s) & (needed > overdue)
+        return np.where(awaited, np.minimum(needed, now), 0)
 
     def _steady(self, rates_per_s: Floats) -> Ints:
         """The fewest for rates that stay."""
