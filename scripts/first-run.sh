@@ -18,10 +18,11 @@ types() {
 types git clone --quiet "$root" "$place/penstock"
 cd "$place/penstock"
 types make demo ARGS="--quiet"
-grep -E "^(in time|executor-seconds|reconfigurations)" "$place/$commands.log" || true
+grep -E "^(Prepared|in time|executor-seconds|reconfigurations)" "$place/$commands.log" || true
 if ! grep -qE "executors 1 -> [2-9]" "$place/$commands.log"; then
     echo "first-run: the demo ended without scaling out, so this was no elastic run." >&2
     exit 1
 fi
 took_s=$(($(date +%s) - began_s))
+echo "first-run: $(nproc) processors with a load of $(cut -d " " -f 3 /proc/loadavg) over the last 15 minutes"
 echo "first-run: $commands commands, $((took_s / 60)) min $((took_s % 60)) s from the clone to the end of the first elastic run"

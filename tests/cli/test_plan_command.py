@@ -46,6 +46,15 @@ def _undrawn(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) ->
         monkeypatch.setattr(plan_figure, "save", lambda *_: [])
 
 
+def test_a_schedule_is_held_against_the_executors_that_are_planned_with(history: str) -> None:
+    words = ("plan", "--history", history, "--policy", "ds2", "--schedule", "min 6")
+    assert penstock(*words).stderr == (
+        "penstock: schedule asks for at least 6 executors; executors-max is 4. "
+        "See penstock docs options.\n"
+    )
+    assert penstock(*words, "--executors-min", "6", "--executors-max", "6").exit_code == 0
+
+
 def test_a_run_that_is_too_short_says_how_long_it_must_be_and_which_one_is(history: str) -> None:
     write_scenario(Path(), WITH_A_PEAK, "25s")
     assert (

@@ -79,6 +79,17 @@ def test_the_readme_topology_runs_as_printed_but_faster(readme_topology: Path) -
     assert json.loads(shown.stdout)
 
 
+def test_a_run_that_is_refused_leaves_no_history_behind(
+    readme_topology: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`penstock why` and the page would show an empty one instead of saying that there is none."""
+    monkeypatch.chdir(readme_topology.parent)
+    for words in (["--master", "embeded"], ["--checkpoint", "speeds.py/state"]):
+        done = CliRunner().invoke(app, ["run", "speeds.py", *words])
+        assert done.exit_code == 2
+        assert list(Path().glob("*.sqlite*")) == []
+
+
 @pytest.mark.spark
 @pytest.mark.usefixtures("no_session")
 def test_explain_shows_components_and_runs_nothing(

@@ -104,6 +104,42 @@ def test_a_host_refuses_a_dry_run_however_it_is_asked_for(
     assert not list(Path.cwd().iterdir())
 
 
+def test_the_help_of_a_host_does_not_list_what_it_refuses() -> None:
+    assert "--dry-run" in CliRunner().invoke(app, ["run", "--help"]).stdout
+    assert "--dry-run" not in CliRunner().invoke(app, ["host", "--help"]).stdout
+
+
+@pytest.mark.parametrize("command", ["simulate", "arena"])
+def test_a_schedule_is_held_against_the_executors_of_the_scenario(
+    command: str, tmp_path: Path
+) -> None:
+    paths = {}
+    for most in (3, 6):
+        paths[most] = str(tmp_path / f"most-{most}.toml")
+        text = SHORT.replace('"90s"', '"30s"').replace('"short"', f'"most-{most}"')
+        assert "max_executors = 4" in text
+        text = text.replace("max_executors = 4", f"max_executors = {most}")
+        Path(paths[most]).write_text(text, encoding="utf-8")
+    extra = ["--policies", "ds2"] if command == "arena" else []
+    words = [*extra, "--schedule", "mon-sun min 6"]
+    for given in ([paths[3]], [paths[6], paths[3]]):
+        done = CliRunner().invoke(app, [command, *given, *words])
+        assert done.exit_code == 2
+        assert done.stderr == (
+            "penstock: schedule asks for at least 6 executors; max_executors of scenario "
+            "'most-3' is 3. See penstock docs options.\n"
+        )
+    assert CliRunner().invoke(app, [command, paths[6], *words]).exit_code == 0
+    least = (
+        Path(paths[6])
+        .read_text(encoding="utf-8")
+        .replace("[cluster]\n", "[cluster]\nmin_executors = 2\n")
+    )
+    Path(paths[6]).write_text(least, encoding="utf-8")
+    done = CliRunner().invoke(app, [command, paths[6], *extra, "--schedule", "max 1"])
+    assert "allows at most 1 executors; min_executors of scenario 'most-6' is 2" in done.stderr
+
+
 def test_rows_of_channels_are_asked_only_where_there_are_channels() -> None:
     done = CliRunner().invoke(app, ["run", "x.py:t", "--channel-rows", "5"])
     assert done.exit_code == 2

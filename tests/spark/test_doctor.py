@@ -108,6 +108,18 @@ def test_a_session_answers_or_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not failed.ok
 
 
+def test_a_session_that_does_not_come_is_not_put_down_to_checks_that_are_fine(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "python").write_text("#!/bin/sh\nexec sleep 60\n")
+    (tmp_path / "python").chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
+    monkeypatch.setattr(doctor, "_PROBE_LIMIT_S", 0.05)
+    (slow,) = doctor.check_session()
+    assert (slow.ok, slow.found) == (False, "no answer within 0.05 s")
+    assert "Try again when the machine has less to do." in slow.remedy
+
+
 @pytest.mark.spark
 @pytest.mark.long
 def test_a_master_answers_for_each_actuator() -> None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from penstock.cli.output import JsonFlag, one_line, print_json
-from penstock.cli.settings import HISTORY_KEEPING, NOT_SIMULATED, with_settings
+from penstock.cli.settings import ANY_SIZE, HISTORY_KEEPING, NOT_SIMULATED, with_settings
 from penstock.config import Settings
 from penstock.errors import InvalidInput, Unavailable
 
@@ -29,7 +29,7 @@ LEFT_OUT = (
 )  # fmt: skip
 
 
-@with_settings(without=LEFT_OUT)
+@with_settings(without=LEFT_OUT, defaults=ANY_SIZE)
 def arena(
     scenarios: Annotated[
         list[Path],
@@ -63,9 +63,12 @@ def arena(
     """
     from penstock.cli.arena_table import entries, print_tables
     from penstock.sim.arena import averaged
+    from penstock.sim.run import check_schedule_in
 
     wanted = _policies(policies)
     loaded = [_asked(scenario, settings.share) for scenario in _scenarios(scenarios)]
+    for one in loaded:
+        check_schedule_in(one, settings)
     if plot is not None:
         _check_figure(plot)
     contests = _contests(loaded, wanted, seeds, settings, processes)

@@ -275,10 +275,16 @@ def _named(name: str, value: float) -> str:
 
     >>> _named("expected_gain", 0.113), _named("present_cost", 451.0)
     ('expected gain 11.3%', 'present cost 451')
+    >>> _named("pause_s", 1.7), _named("acted_at_s", 90.0)
+    ('pause 1.7 s', 'acted at simulated 90s')
     """
     words = name.replace("_", " ")
     if math.isnan(value):
         return f"{words} not known"
+    if name.endswith("_at_s"):
+        return f"{words.removesuffix(' s')} {date_time(value)}"
+    if name.endswith("_s") and not name.endswith("_per_s"):
+        return f"{words.removesuffix(' s')} {value:.4g} s"
     return f"{words} {value:.1%}" if name.endswith("gain") else f"{words} {value:.4g}"
 
 

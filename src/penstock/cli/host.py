@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The topology, as `penstock ps` has it.")]
 
 
-@with_settings(without=("channel-rows",))  # nothing runs apart on a host
+@with_settings(without=("channel-rows",), unlisted=("dry-run",))  # nothing runs apart on a host
 def host(
     master: Annotated[
         str,

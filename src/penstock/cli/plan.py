@@ -15,6 +15,7 @@ from penstock.cli.output import JsonFlag, one_line, print_json, tell
 from penstock.cli.plan_cost import cost_document, cost_line, range_text
 from penstock.cli.plotting import MISSING, can_plot
 from penstock.cli.settings import (
+    ANY_SIZE,
     HISTORY_HELP,
     HISTORY_KEEPING,
     NOT_SIMULATED,
@@ -47,7 +48,7 @@ class Recording:
     actions: list[ActionRecord]
 
 
-@with_settings(without=OWN)
+@with_settings(without=OWN, defaults=ANY_SIZE)
 def plan(
     history: Annotated[str | None, typer.Option("--history", help=HISTORY_HELP)] = None,
     number: Annotated[
@@ -128,6 +129,7 @@ def plan(
         replayed,
         sizes_between,
     )
+    from penstock.sim.run import AS_OPTIONS, check_schedule_in
 
     factor, skip_s = _factor(rate), _skip_s(skip)
     bound_s = None if max_latency is None else parse_duration_s(max_latency, "--max-latency")
@@ -148,6 +150,7 @@ def plan(
         max_latency_s=bound_s, seed=seed, executors=_executors(recorded, executors_min,
                                                                executors_max),
     )  # fmt: skip
+    check_schedule_in(scenario, settings, AS_OPTIONS)
     sizes = sizes_between(scenario.cluster.min_executors, scenario.cluster.max_executors)
     tried = list(candidates(scenario, settings, policies, sizes))
     found = [candidate for candidate, _ in tried]

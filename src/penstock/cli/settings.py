@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from penstock.config import Option
-from penstock.config.settings import FIELD_OF
+from penstock.config.settings import FIELD_OF, OPTION_OF
 from penstock.config.sources import from_command_line
 from penstock.control.resolved_settings import known_options, resolved_settings
 from penstock.errors import InvalidInput
@@ -22,6 +22,8 @@ NOT_SIMULATED = (
     "batch-interval", "channel-rows", "fusion-beta", "fusion-capacity", "fusion-tolerance",
     "history",
 )  # fmt: skip
+# A schedule is held against the executors of each scenario instead, once that is read.
+ANY_SIZE = {"executors_max": OPTION_OF["executors_max"].greatest}
 HISTORY_KEEPING = ("history-age", "history-mb")  # nothing to offer where no history is written
 HISTORY_HELP = "A history: a file or an SQLAlchemy URL. Default: the option history."
 
@@ -31,13 +33,15 @@ def with_settings(
     only: Collection[str] | None = None,
     defaults: Mapping[str, Any] | None = None,
     needs: Mapping[str, str] | None = None,
+    unlisted: Collection[str] = (),
 ) -> Callable[[Callable[..., None]], Any]:
     """Give a command `--config` and the options of a run; it gets them as `settings`.
 
     The command has a parameter `settings`, filled from the file, the environment and the command
     line, in rising precedence. It gets all options but those of `without`, or those of `only`;
     what it does not get is not read anywhere. `defaults` are the command's own, by field.
-    `needs` names options that say nothing without another one of the command's own.
+    `needs` names options that say nothing without another one of the command's own, `unlisted`
+    those that the command only reads to refuse them: its help does not show them.
     """
     offered = [
         option
@@ -63,7 +67,8 @@ def with_settings(
 
         own = inspect.signature(command, eval_str=True).parameters.values()
         added = {"config": _CONFIG} | {
-            _parameter(option): _flag(option, defaults or {}) for option in offered
+            _parameter(option): _flag(option, defaults or {}, option.name in unlisted)
+            for option in offered
         }
         parameters = [p for p in own if p.name != "settings"]
         parameters += [
@@ -112,7 +117,7 @@ def _completing(option: Option) -> Callable[[str], list[str]]:
     return lambda incomplete: [name for name in option.choices if name.startswith(incomplete)]
 
 
-def _flag(option: Option, defaults: Mapping[str, Any]) -> Any:
+def _flag(option: Option, defaults: Mapping[str, Any], hidden: bool) -> Any:
     if option.kind == "table":
         return _POLICY_OPTION
     default = defaults.get(FIELD_OF[option.name], option.default)
@@ -120,7 +125,9 @@ def _flag(option: Option, defaults: Mapping[str, Any]) -> Any:
     text = f"{option.description}{listed} Default: {default}."
     if option.kind == "switch":
         names = f"--{option.name}/--no-{option.name}"
-        return Annotated[bool | None, typer.Option(names, help=text, rich_help_panel=PANEL)]
+        return Annotated[
+            bool | None, typer.Option(names, help=text, rich_help_panel=PANEL, hidden=hidden)
+        ]
     metavar = {"choice": "NAME", "names": "NAME,..."}.get(option.kind, option.kind.upper())
     return Annotated[
         str | None,
@@ -130,5 +137,6 @@ def _flag(option: Option, defaults: Mapping[str, Any]) -> Any:
             autocompletion=_completing(option) if option.choices else None,
             help=text,
             rich_help_panel=PANEL,
+            hidden=hidden,
         ),
     ]

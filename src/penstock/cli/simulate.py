@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from penstock.cli.output import JsonFlag, one_line, print_json
-from penstock.cli.settings import HISTORY_KEEPING, NOT_SIMULATED, with_settings
+from penstock.cli.settings import ANY_SIZE, HISTORY_KEEPING, NOT_SIMULATED, with_settings
 from penstock.config import Settings
 from penstock.errors import InvalidInput, Unavailable
 from penstock.model.number_text import seconds_text, share_text
@@ -23,7 +23,11 @@ if TYPE_CHECKING:
     from penstock.sim.scenario import Scenario
 
 
-@with_settings(without=NOT_SIMULATED, needs=dict.fromkeys(HISTORY_KEEPING, "history"))
+@with_settings(
+    without=NOT_SIMULATED,
+    defaults=ANY_SIZE,
+    needs=dict.fromkeys(HISTORY_KEEPING, "history"),
+)
 def simulate(
     scenario: Annotated[
         list[Path],
@@ -64,7 +68,7 @@ def simulate(
     from dataclasses import replace
 
     from penstock.control.from_settings import policy_of, shadow_policies
-    from penstock.sim.run import settings_in
+    from penstock.sim.run import check_schedule_in, settings_in
     from penstock.sim.scenario_file import load_scenario
 
     scenarios = [load_scenario(path) for path in scenario]
@@ -72,6 +76,8 @@ def simulate(
         scenarios = [replace(one, seed=seed + place) for place, one in enumerate(scenarios)]
     if settings.share is not None:  # what is shown is what was planned for
         scenarios = [replace(one, share=settings.share) for one in scenarios]
+    for one in scenarios:
+        check_schedule_in(one, settings)
     if len(scenarios) > 1:
         _several(scenarios, executors, settings, history, as_json)
         return

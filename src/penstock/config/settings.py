@@ -301,7 +301,7 @@ def check_together(values: Mapping[str, Any], called: Callable[[str], str] | Non
             f"{called('executors_max')}, which is {values['executors_max']}."
         )
     if values["schedule"] is not None:
-        _check_schedule(values, called)
+        check_schedule(values, called)
     low, high = values["utilisation_low"], values["utilisation_high"]
     ends = (called("utilisation_low"), called("utilisation_high"))
     if (low is None) != (high is None):
@@ -316,7 +316,8 @@ def check_together(values: Mapping[str, Any], called: Callable[[str], str] | Non
         )
 
 
-def _check_schedule(values: Mapping[str, Any], called: Callable[[str], str]) -> None:
+def check_schedule(values: Mapping[str, Any], called: Callable[[str], str]) -> None:
+    """Refuse rules that ask for executors outside the bounds."""
     label = called("schedule")
     for rule in read_schedule(values["schedule"], label).rules:
         if rule.least is not None and rule.least > values["executors_max"]:

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock.config import Settings
+from penstock.config.settings import check_schedule
 from penstock.control.assembly import assemble_loop, planned_limits, rooms_for
 from penstock.control.controlled import Controlled
 from penstock.control.foresight import Foresight
@@ -15,6 +16,7 @@ from penstock.control.guards.guard import Guard
 from penstock.control.ports import History
 from penstock.control.records import ActionRecord, AllocationRecord, DecisionRecord, FailureRecord
 from penstock.control.step import Step
+from penstock.errors import documented
 from penstock.model.decision import RoomDecision
 from penstock.model.observation import Observation
 from penstock.scaling.forms import FormCosts
@@ -80,6 +82,30 @@ def settings_in(scenario: Scenario, settings: Settings) -> Settings:
         batch_interval_s=scenario.batch.trigger_s or None,
         slots=scenario.cluster.slots,
     )
+
+
+IN_A_SCENARIO = ("min_executors of scenario {!r}", "max_executors of scenario {!r}")
+AS_OPTIONS = ("executors-min", "executors-max")
+
+
+def check_schedule_in(
+    scenario: Scenario, settings: Settings, bounds: tuple[str, str] = IN_A_SCENARIO
+) -> None:
+    """Refuse a schedule that the cluster of the scenario has no room for.
+
+    `bounds` is what the user knows its least and greatest size by.
+    """
+    if settings.schedule is None:
+        return
+    least, most = (name.format(scenario.name) for name in bounds)
+    names = {"schedule": "schedule", "executors_min": least, "executors_max": most}
+    values = {
+        "schedule": settings.schedule,
+        "executors_min": scenario.cluster.min_executors,
+        "executors_max": scenario.cluster.max_executors,
+    }
+    with documented("options"):
+        check_schedule(values, names.__getitem__)
 
 
 class Forgetful:

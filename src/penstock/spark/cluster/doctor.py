@@ -22,6 +22,7 @@ LEAST_MEMORY_MB = 2048  # a driver, a master, a worker and one executor
 LEAST_DISK_MB = 1024
 PORTS = 12  # a master, a worker, a driver and four executors listen on two each, and less
 _PROBE_LIMIT_S = 120.0
+_ALONE = "python -c 'from pyspark.sql import SparkSession; SparkSession.builder.getOrCreate()'"
 _PINNED = "Install the pyspark that penstock requires; what needs this is left out with another."
 
 
@@ -166,14 +167,15 @@ def check_disk() -> Check:
 def check_session() -> tuple[Check, ...]:
     """A local session, in a process of its own, and what works in it of Spark's private parts."""
     local = os.environ | {"SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable}
-    remedy = "Fix what the checks above say, then see Spark's own message."
+    remedy = f"Fix what the checks above say; {_ALONE} shows all that Spark says."
     try:
         answer = subprocess.run(
             [sys.executable, "-c", _SESSION], capture_output=True, text=True, env=local,
             timeout=_PROBE_LIMIT_S, check=False,
         )  # fmt: skip
     except subprocess.TimeoutExpired:
-        return (Check("spark", False, f"no answer within {_PROBE_LIMIT_S:g} s", remedy),)
+        slow = f"Try again when the machine has less to do. {remedy}"
+        return (Check("spark", False, f"no answer within {_PROBE_LIMIT_S:g} s", slow),)
     if answer.returncode != 0:
         last = (answer.stderr.strip().split("\n") or [""])[-1]
         return (Check("spark", False, last, remedy),)

@@ -106,10 +106,11 @@ class ElasticRun:
         self._resources.close()
 
     def _enter(self) -> None:
-        # First, so that a history that cannot be written is refused before anything runs.
-        store = self._resources.enter_context(HistoryStore(self.settings.history))
         checkpoint = self._checkpoint()
         check_before_start(self.topology, self.settings, self.place, checkpoint)
+        # A history that cannot be written is refused before anything runs, too. What is refused
+        # otherwise has not made one that holds nothing.
+        store = self._resources.enter_context(HistoryStore(self.settings.history))
         choice = choose_plan(
             self.place.plan, self.place.apply, store, self.topology.name, checkpoint
         )
