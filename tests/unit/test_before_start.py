@@ -4,6 +4,7 @@ import http.server
 import json
 import socket
 import threading
+from contextlib import ExitStack
 from pathlib import Path
 from queue import Queue
 from typing import Any, ClassVar, cast
@@ -27,7 +28,7 @@ from penstock.spark.run.first_executor import (
     refuse_what_cannot_fit,
     told_while_waiting,
 )
-from penstock.spark.run.place import Place
+from penstock.spark.run.place import Place, open_session
 from penstock.spark.sinks import places
 
 
@@ -161,6 +162,17 @@ def test_folders_that_cannot_be_are_refused(tmp_path: Path) -> None:
     (tmp_path / "state").write_text("")
     with pytest.raises(InvalidInput, match=r"checkpoint: .*state is a file"):
         check(tmp_path)
+
+
+def test_a_log_whose_folder_cannot_be_made_is_refused(tmp_path: Path) -> None:
+    """Some file systems take no folders, whoever asks."""
+    nowhere = Path("/proc/nothing")
+    place = Place("local[1]", log_file=nowhere / "spark.log")
+    with (
+        ExitStack() as resources,
+        pytest.raises(InvalidInput, match=r"/proc/nothing cannot be made: No such file"),
+    ):
+        open_session("road", Settings(), place, tmp_path / "state", resources)
 
 
 @pytest.mark.parametrize(

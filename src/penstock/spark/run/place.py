@@ -121,7 +121,10 @@ def open_session(
     master = place.master
     cluster: EmbeddedCluster | None = None
     log_file = place.log_file or checkpoint.parent / f"{checkpoint.name}.spark.log"
-    log_file.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        log_file.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InvalidInput(f"{log_file.parent} cannot be made: {error.strerror}.") from error
     extra = dict(more or {})
     if master == EMBEDDED:
         cluster = _own_cluster(settings, log_file, resources)
