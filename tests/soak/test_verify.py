@@ -7,6 +7,8 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from penstock.spark.sources.backends.backend import Malformed
+from penstock.spark.sources.dead_letters import letter_file, write_letters
 from soak import load, verify
 from soak.verify import Verdict
 
@@ -64,3 +66,16 @@ def test_faults_of_windows_are_counted(tmp_path: Path) -> None:
     verdict = published(tmp_path, windows=lambda frame: frame.iloc[3:].assign(n=frame["n"] + 1))
     assert "3 windows lost" in verdict.faults
     assert any(fault.endswith("windows with another n") for fault in verdict.faults)
+
+
+def test_rows_that_were_put_aside_are_a_fault(tmp_path: Path) -> None:
+    (tmp_path / "out/batch=0").mkdir(parents=True)
+    rows = pd.DataFrame({"stream": ["s0"], "seq": [0]})
+    rows.to_parquet(tmp_path / "out/batch=0/part.parquet")
+    assert verify.verify("files", tmp_path, {}, 0.0, {"s0": 1}).faults == ()
+    folder = tmp_path / verify.LETTERS
+    folder.mkdir(parents=True)
+    write_letters(letter_file(folder, 0, 1, 2), [Malformed("s0", "7", "no thread", b"{}")])
+    assert verify.verify("files", tmp_path, {}, 0.0, {"s0": 1}).faults == (
+        "1 rows put aside: no thread",
+    )

@@ -13,9 +13,12 @@ import pyarrow.dataset as ds
 
 from brokers import verifier
 from examples.patterns import maximal_patterns
+from penstock.spark.sources.dead_letters import read_letters
 from penstock.workloads.generator import Generator
 from soak import forms
 from soak.forms import SLIDE_S, WATERMARK_S, WINDOW_S
+
+LETTERS = "checkpoint/penstock/sources/rows/dead-letters"
 
 
 @dataclass(frozen=True)
@@ -39,20 +42,22 @@ def verify(
 ) -> Verdict:  # fmt: skip
     """Compare what came out of a leg with a recomputation; `counts` is what was written."""
     if form in forms.WRITTEN:
-        return _written(directory / "out", counts)
+        return _written(directory, counts)
     if form == "loop":
         return _loop(directory / "patterns", forms.tweets(length_s))
     return _generated(form, directory, made)
 
 
-def _written(out: Path, counts: dict[str, int]) -> Verdict:
-    """Every stream that is found by itself is whole, and each is in order."""
+def _written(directory: Path, counts: dict[str, int]) -> Verdict:
+    """Every stream that is found by itself is whole, and each is in order; no row is put aside."""
     whole = {name: name.startswith("s") for name in counts}
-    faults: tuple[str, ...] = ()
+    out, letters = directory / "out", read_letters(directory / LETTERS)
+    reasons = sorted(set(letters.column("reason").to_pylist()))
+    faults = tuple(f"{letters.num_rows} rows put aside: {reason}" for reason in reasons)
     try:
         verifier.verify(out, counts, whole)
     except AssertionError as fault:
-        faults = (str(fault).splitlines()[0],)
+        faults += (str(fault).splitlines()[0],)
     return Verdict(sum(map(len, verifier.rows_in_order(out).values())), 0, faults)
 
 

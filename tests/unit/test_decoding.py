@@ -1,11 +1,13 @@
 """Records as bytes to rows: many at once, and the bad ones told apart."""
 
 import pyarrow as pa
+import pyarrow.csv
+import pyarrow.json
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.spark.sources.backends.decoding import decode
+from penstock.spark.sources.backends.decoding import decode, decode_lines
 
 SCHEMA = pa.schema([("seq", pa.int64()), ("text", pa.string()), ("at", pa.timestamp("us", "UTC"))])
 
@@ -49,3 +51,29 @@ def test_every_record_is_a_row_or_bad(records: list[int | bytes]) -> None:
     assert found.records.tolist() == good
     assert found.rows.column(0).to_pylist() == [records[n] for n in good]
     assert [n for n, _ in found.bad] == [n for n in range(len(records)) if n not in good]
+
+
+@pytest.mark.parametrize(
+    "failure",
+    [
+        pa.ArrowException("Unknown error: Failed to launch worker thread"),
+        pa.ArrowMemoryError("malloc of size 64 failed"),
+        pa.ArrowCancelled("Operation cancelled"),
+        OSError("Too many open files"),
+    ],
+)
+def test_what_a_record_is_not_to_blame_for_ends_the_task(
+    monkeypatch: pytest.MonkeyPatch, failure: Exception
+) -> None:
+    """A worker without memory put 1,448 good records aside as malformed: they were lost."""
+
+    def failing(*_: object) -> pa.Table:
+        raise failure
+
+    monkeypatch.setattr(pyarrow.json, "read_json", failing)
+    monkeypatch.setattr(pyarrow.csv, "read_csv", failing)
+    for form, record in (("json", b'{"seq": 1}'), ("csv", b"1,a,2026-01-01T00:00:00Z")):
+        with pytest.raises(type(failure), match=str(failure)):
+            decode([record], form, SCHEMA)
+        with pytest.raises(type(failure), match=str(failure)):
+            decode_lines(record + b"\n", form, SCHEMA)

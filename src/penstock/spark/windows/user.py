@@ -11,6 +11,9 @@ from penstock.model.aggregates import UserAggregate
 from penstock.model.observation import Ints
 from penstock.spark.windows.kernels import State
 
+# That a value is of another type; Arrow has failures that are not about it, such as no memory.
+_OF_THE_VALUE = (TypeError, ValueError, OverflowError, pa.ArrowNotImplementedError)
+
 
 class GroupError(Exception):
     """A user's function failed on one group; whoever knows the groups' keys says which key."""
@@ -108,11 +111,11 @@ class UserKernel:
     def _typed(self, values: list[Any], kind: Any, function: str) -> Any:
         try:
             return pa.array(values, kind)
-        except (pa.ArrowException, TypeError, ValueError, OverflowError):
+        except _OF_THE_VALUE:
             for number, value in enumerate(values):
                 try:
                     pa.array([value], kind)
-                except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
+                except _OF_THE_VALUE as error:
                     raise GroupError(
                         number,
                         f"aggregate {self.name!r}: {function} returned {_shown(value)}, which is "

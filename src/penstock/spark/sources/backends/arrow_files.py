@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from penstock.model.observation import Ints
 from penstock.spark.sources.backends.backend import Chunk, Malformed, Positions, Ranges
+from penstock.spark.sources.backends.decoding import MALFORMED
 from penstock.spark.sources.backends.directory import SLACK, Directory
 
 CONTINUES = b"\xff\xff\xff\xff"  # every message begins with it
@@ -86,7 +87,7 @@ class ArrowFiles:
                         continue
                     try:
                         rows = _fitted(pa.ipc.read_record_batch(message, given), schema)
-                    except (pa.ArrowException, KeyError, ValueError) as error:
+                    except (KeyError, *MALFORMED) as error:
                         raw = message.serialize().to_pybytes()
                         reason = str(error).strip().splitlines()[0]
                         yield _lost(name, at, reason, raw, schema)

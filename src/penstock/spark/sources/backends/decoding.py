@@ -33,6 +33,13 @@ class Decoded:
 
 Parse = Callable[[bytes, pa.Schema], pa.Table]
 
+# What a record can be to blame for. Arrow's other failures, such as no memory or no thread to be
+# had, say nothing about it: the task ends with them, and another reads the same records again.
+MALFORMED = (
+    ValueError, RecursionError, pa.ArrowTypeError, pa.ArrowKeyError, pa.ArrowIndexError,
+    pa.ArrowNotImplementedError, pa.ArrowCapacityError, pa.ArrowSerializationError,
+)  # fmt: skip
+
 
 def decode(records: Sequence[bytes], form: str, schema: pa.Schema) -> Decoded:
     """Rows of records in a format of text lines: `json` or `csv`; blank records are none."""
@@ -54,7 +61,7 @@ def decode_lines(text: bytes, form: str, schema: pa.Schema) -> Decoded | None:
     """Rows of whole lines in one go; None when a line is blank or malformed: then use `decode`."""
     try:
         table = _PARSERS[form](text, schema)
-    except (pa.ArrowException, ValueError, RecursionError):
+    except MALFORMED:
         return None
     lines = text.count(b"\n")
     if table.num_rows != lines:
@@ -74,7 +81,7 @@ def _parse(
         # Two objects in one line would be two rows, and a line break inside quotes one row of two.
         if table.num_rows != len(numbers):
             raise pa.ArrowInvalid(f"{table.num_rows} rows in {len(numbers)} records")
-    except (pa.ArrowException, ValueError, RecursionError) as error:
+    except MALFORMED as error:
         if len(numbers) == 1:
             bad.append((numbers[0], _clause(error)))
             return
