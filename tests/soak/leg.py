@@ -290,12 +290,14 @@ class Leg:
     def victim(self, word: bytes, moments: random.Random, forked: bool = False) -> int:
         """One of the run's processes with a word in its command, as soon as there is one.
 
-        Of those that are `forked` by another of them, their parent is left alone.
+        Of those that are `forked`, what an executor starts to fork them is left alone.
         """
         deadline_s = time.monotonic() + RECOVERY_LIMIT_S
         while True:
             found = self._below(word)
-            found = [pid for pid in found if _parent(pid) in found] if forked else found
+            if forked:  # one may outlive what forked it
+                executors = self._below(EXECUTOR)
+                found = [pid for pid in found if _parent(pid) not in executors]
             if found:
                 return moments.choice(found)
             if time.monotonic() > deadline_s:
