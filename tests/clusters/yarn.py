@@ -87,6 +87,9 @@ def _node(host: str, folder: Path, number: int) -> dict[str, str]:
         **addresses,
         "yarn.nodemanager.local-dirs": str(folder / f"local{number}"),
         "yarn.nodemanager.log-dirs": str(folder / f"logs{number}"),
+        # Without it, one that is started again deletes the folders that its containers work in.
+        "yarn.nodemanager.recovery.enabled": "true",
+        "yarn.nodemanager.recovery.dir": str(folder / f"recovery{number}"),
         "yarn.nodemanager.resource.memory-mb": str(NODE_MB),
         "yarn.nodemanager.resource.cpu-vcores": "4",
         # Java reserves far more addresses than it uses.
