@@ -108,7 +108,7 @@ class Supervisor:
         self._state_path = Path(options.state)
         self._limit_s: float = options.limit_s
         self._parent = None if options.detached else os.getppid()
-        self._jvm: int | None = None
+        self._cluster: int | None = None
         self._gone: set[int] = set()
 
     def run(self) -> int:
@@ -154,7 +154,7 @@ class Supervisor:
 
         self._log.unlink(missing_ok=True)
         with open(self._log, "ab") as log:  # appended to, so that it can be shortened
-            self._jvm = subprocess.Popen(
+            self._cluster = subprocess.Popen(
                 self._command,
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=self._directory,
                 preexec_fn=die_with_supervisor,  # safe: this process has one thread
@@ -182,7 +182,7 @@ class Supervisor:
             if (readable and not os.read(0, 1)) or os.getppid() != self._parent:
                 raise _Orphaned("The program that started the cluster is gone.")
         self._reap()
-        if self._jvm in self._gone:
+        if self._cluster in self._gone:
             raise _Ended(
                 f"The cluster's JVM ended by itself; the end of its log: {last_lines(self._log)}"
             )
@@ -191,9 +191,9 @@ class Supervisor:
 
     def _end_all(self, at_once: bool) -> None:
         """By signals; `at_once` leaves nobody time, as whoever starts again would wait for that."""
-        if not at_once and self._jvm is not None and self._jvm not in self._gone:
-            _signal(self._jvm, signal.SIGTERM)  # the worker in it ends its executors
-            self._until_gone({self._jvm}, _GRACE_S)
+        if not at_once and self._cluster is not None and self._cluster not in self._gone:
+            _signal(self._cluster, signal.SIGTERM)  # the worker in it ends its executors
+            self._until_gone({self._cluster}, _GRACE_S)
         while left := _children_of(os.getpid()):
             for pid in left | _below(left):
                 _signal(pid, signal.SIGKILL)
