@@ -30,6 +30,7 @@ from benchmarks._elastic_simulated import calibrated, in_part, simulated
 from benchmarks._sink_latencies import Delivered, delivered
 from penstock.model.number_text import share_text
 from penstock.spark.act.executors import executor_settings
+from penstock.spark.cluster import java_classes
 from penstock.spark.cluster.embedded import EmbeddedCluster
 from penstock.spark.cluster.session import QUICK_START
 from penstock.workloads.profiles import RateProfile
@@ -187,7 +188,10 @@ def measure(mode: str, whole: Course, where: Path) -> Measured:
         (where / name).mkdir(mode=0o700, parents=True)
     with EmbeddedCluster(SLOTS * MOST, MEMORY_MB * MOST) as cluster:
         defaults = where / "conf" / "spark-defaults.conf"
-        _write_defaults(defaults, {**cluster.settings, **given.settings})
+        warm = (
+            java_classes.warm_start_of_scripts()
+        )  # as `penstock cluster env` has it, for every mode
+        _write_defaults(defaults, {**cluster.settings, **warm, **given.settings})
         duration_s = whole.profile.duration_s + AFTER_S
         program = _start(given, where, duration_s)
         _until_executors(cluster, program)

@@ -34,8 +34,6 @@ PLAIN = {
 
 def plain_session(more: Mapping[str, str]) -> SparkSession:
     """A session as a user builds it, who knows nothing of Penstock."""
-    # Workers would take the python3 of the PATH, which has no penstock.
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder
     for key, value in {**PLAIN, **more}.items():
         builder = builder.config(key, value)
@@ -72,6 +70,8 @@ class KeptSession:
         self.log_file = log_file
         self._session: SparkSession | None = None
         self._name = ""
+        # Workers would take the python3 of the PATH, which has no penstock.
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
         # What is on the JVM's command line holds for all sessions in it, so it is only this.
         java = settings(2, log_file, quick_start=True)["spark.driver.extraJavaOptions"]
         here = {"spark.driver.host": PLAIN["spark.driver.host"]}

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from penstock.spark.cluster import class_archive, launch, local_files
+from penstock.spark.cluster import class_archive, java_classes, launch
 from penstock.spark.handles.gateway import java_class
 
 pytestmark = pytest.mark.spark
@@ -40,7 +40,7 @@ def test_a_driver_maps_the_archive_that_was_prepared(session: SparkSession) -> N
     machine = java_class(session, "java.lang.management.ManagementFactory").getRuntimeMXBean()
     (archive,) = (word for word in machine.getInputArguments() if "SharedArchiveFile" in word)
     assert Path(archive.partition("=")[2]).exists()
-    assert local_files.class_path()["spark.driver.extraClassPath"] in machine.getClassPath()
+    assert java_classes.class_path()["spark.driver.extraClassPath"] in machine.getClassPath()
 
 
 def test_classes_are_packed_whole(elsewhere: Path) -> None:

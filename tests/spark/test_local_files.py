@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from penstock.spark.cluster import local_files
+from penstock.spark.cluster import java_classes
 from penstock.spark.handles.gateway import java_class
 
 pytestmark = pytest.mark.spark
@@ -27,7 +27,7 @@ def files(session: SparkSession) -> Any:
 def test_permissions_are_those_asked_for(
     mode: int, files: Any, session: SparkSession, tmp_path: Path
 ) -> None:
-    assert files.getClass().getName() == local_files.CLASS
+    assert files.getClass().getName() == java_classes.LOCAL_FILES
     (tmp_path / "made").touch(mode=0o666)
     permission = java_class(session, "org.apache.hadoop.fs.permission.FsPermission")
     path = java_class(session, "org.apache.hadoop.fs.Path")(str(tmp_path / "made"))
@@ -50,25 +50,24 @@ def test_without_a_place_for_the_class_files_are_made_as_hadoop_makes_them(
 ) -> None:
     (tmp_path / "file").touch()
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
-    assert local_files.class_path() == {}
-    assert local_files.use_with({}) == {}
+    assert java_classes.class_path() == {}
+    assert java_classes.use_with({}) == {}
 
 
 def test_the_class_is_compiled_whole_and_once(
     session: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    folder = Path(local_files.class_path()["spark.driver.extraClassPath"])
-    assert local_files.use_with({}) == {
+    folder = Path(java_classes.class_path()["spark.driver.extraClassPath"])
+    assert java_classes.use_with({}) == {
         "spark.executor.extraClassPath": str(folder),
-        "spark.hadoop.fs.file.impl": local_files.CLASS,
+        "spark.hadoop.fs.file.impl": java_classes.LOCAL_FILES,
     }
     made = {file: file.stat().st_mtime_ns for file in folder.rglob("*.*")}
-    local_files_and_cluster = {"LocalFiles.class", "LocalFiles$Raw.class", "Cluster.class"}
-    assert {file.name for file in made} == local_files_and_cluster
-    local_files.use_with({})
+    assert {file.stem.partition("$")[0] for file in made} == {"LocalFiles", "Cluster", "WarmStart"}
+    java_classes.use_with({})
     assert made == {file: file.stat().st_mtime_ns for file in folder.rglob("*.*")}
 
 
 def test_a_class_path_that_a_user_gave_executors_is_left_alone(session: SparkSession) -> None:
-    assert local_files.use_with({"spark.executor.extraClassPath": "mine"}) == {}
+    assert java_classes.use_with({"spark.executor.extraClassPath": "mine"}) == {}

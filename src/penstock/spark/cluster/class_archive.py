@@ -21,7 +21,9 @@ from penstock.errors import Unavailable
 from penstock.spark.cluster.installed import find_java, spark_home
 
 RECORDING = "PENSTOCK_RECORD_CLASSES"  # a folder: JVMs list there what they load
-SOURCES = tuple(Path(__file__).with_name(f"{name}.java") for name in ("Cluster", "LocalFiles"))
+SOURCES = tuple(
+    Path(__file__).with_name(f"{name}.java") for name in ("Cluster", "WarmStart", "LocalFiles")
+)
 _QUIET = "-Xlog:cds=off -Xlog:cds+dynamic=off -Xlog:class+path=off"
 _NOTE = "spark-home"  # which Spark an archive is of
 _WRITING_LIMIT_S = 300.0

@@ -188,7 +188,7 @@ def start_driver_jvm(settings: Mapping[str, str]) -> None:
     the JVM is started here with all settings but the secret.
     """
     # The commands about clusters do without these.
-    from penstock.spark.cluster import local_files
+    from penstock.spark.cluster import java_classes
     from penstock.spark.handles import start_driver
 
     # A driver that is for executors elsewhere has to listen where they can reach it.
@@ -196,7 +196,7 @@ def start_driver_jvm(settings: Mapping[str, str]) -> None:
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     os.environ.setdefault("SPARK_LAUNCHER_OPTS", launch.QUICK_LAUNCH)
     prepared = {"spark.driver.defaultJavaOptions": class_archive.java_options()}
-    found = {**local_files.class_path(), **prepared, **settings}
+    found = {**java_classes.class_path(), **prepared, **settings}
     with _python_start():
         start_driver({key: value for key, value in found.items() if key != SECRET})
 

@@ -16,7 +16,7 @@ from pyspark.sql.datasource import DataSource
 from penstock.errors import Unavailable
 from penstock.masking import SPARK_REDACTION
 from penstock.spark import handles
-from penstock.spark.cluster import local_files
+from penstock.spark.cluster import java_classes
 from penstock.spark.cluster.embedded import start_driver_jvm
 from penstock.spark.cluster.launch import SECRET
 from penstock.spark.handles.driver import leave_out_search_for_sources, register_sources
@@ -36,7 +36,7 @@ QUICK_START = f"-XX:TieredStopAtLevel=1 {FEW_CORES}"
 # Spark would check the place of every value of an Arrow column, and twice that it is there: a
 # quarter of what a row from Python costs. What our sources send was validated before.
 UNCHECKED = "-Darrow.enable_unsafe_memory_access=true -Darrow.enable_null_check_for_get=false"
-# Where local_files cannot be used, Hadoop starts a program for the permissions of each file. Java
+# Where LocalFiles cannot be used, Hadoop starts a program for the permissions of each file. Java
 # would start another first that starts it: 9 ms for a file of a checkpoint instead of 6.5.
 ONE_PROCESS = "-Djdk.lang.Process.launchMechanism=VFORK"
 
@@ -158,7 +158,7 @@ def build_session(
         start_driver_jvm(given)
         # Executors in this JVM or in a cluster of ours are on this machine, and of this user.
         if master.startswith("local") or SECRET in given:
-            for key, value in local_files.use_with(given).items():
+            for key, value in java_classes.use_with(given).items():
                 builder = builder.config(key, value)
         session = builder.getOrCreate()
     with suppress(Unavailable):

@@ -14,6 +14,7 @@ from pyspark.sql import SparkSession
 from penstock.errors import InvalidInput
 from penstock.spark.act.executors import executor_settings
 from penstock.spark.checkpoint.durable_files import make_directory
+from penstock.spark.cluster import java_classes
 from penstock.spark.cluster.embedded import start_driver_jvm
 from penstock.spark.cluster.standing import UserCluster, user_cluster
 
@@ -57,6 +58,7 @@ def session(
     for variable, value in _environment().items():
         os.environ.setdefault(variable, value)
     start_driver_jvm(given)
+    given |= java_classes.warm_start(given)
     builder = SparkSession.builder.appName(name)
     for key, value in given.items():
         builder = builder.config(key, value)
@@ -70,7 +72,7 @@ def shell_environment(least: int = 1, most: int | None = None, slots: int = 1) -
     """
     cluster = user_cluster()
     most = _room(cluster, slots) if most is None else most
-    settings = _settings(cluster, (least, most), slots)
+    settings = {**_settings(cluster, (least, most), slots), **java_classes.warm_start_of_scripts()}
     folder = cluster.directory / "session" / f"{least}-{most}-{slots}"
     make_directory(folder)
     text = "".join(f"{key} {value}\n" for key, value in settings.items())

@@ -1,16 +1,18 @@
-"""Local files without a program started for each: a class of ours that is Java.
+"""Classes of ours that are Java, and the settings by which sessions use them.
 
-Hadoop runs `chmod` for every file it makes where its native library is missing, as it is in
-PySpark: two for each file of a checkpoint, a fifth of a small batch with state. `LocalFiles.java`
-sets the permissions itself. The driver compiles it with the compiler that Spark has for its own
-generated code, once for a user; where that fails, files are made as Hadoop makes them. The class
-of a cluster is compiled along with it, so that `penstock prepare` finds both.
+`LocalFiles` makes files without a program started for each. Hadoop runs `chmod` for every file it
+makes where its native library is missing, as it is in PySpark: two for each file of a checkpoint, a
+fifth of a small batch with state. `WarmStart` does in a new executor what its first tasks would
+have to, before it is given any. The driver compiles them with the compiler that Spark has for its
+own generated code, once for a user; where that fails, files are made and executors start as they
+would without us. The class of a cluster is compiled along, so that `penstock prepare` finds all.
 """
 
 import hashlib
 import logging
 import os
 from collections.abc import Mapping
+from contextlib import suppress
 from itertools import chain
 from pathlib import Path
 
@@ -19,41 +21,61 @@ import pyspark
 from penstock.errors import Unavailable
 from penstock.spark.cluster import class_archive
 from penstock.spark.cluster.class_archive import SOURCES
+from penstock.spark.cluster.launch import SECRET
 from penstock.spark.handles import compile_java, load_class
 
 log = logging.getLogger(__name__)
-CLASS = "penstock.LocalFiles"
-_EXECUTORS = "spark.executor.extraClassPath"
+LOCAL_FILES, WARM_START = "penstock.LocalFiles", "penstock.WarmStart"
+PLUGINS = "spark.plugins"
+_PACKAGE = "penstock"
+_DRIVER, _EXECUTORS = "spark.driver.extraClassPath", "spark.executor.extraClassPath"
 
 
 def class_path() -> dict[str, str]:
-    """The setting by which a driver finds the class, compiled already or not yet."""
+    """The setting by which a driver finds the classes, compiled already or not yet."""
     try:
         place = _place()
         if place.suffix != ".jar":  # a JVM forgets what was not there
             place.mkdir(mode=0o700, parents=True, exist_ok=True)
     except (OSError, RuntimeError):  # the latter where the user has no home
         return {}
-    return {"spark.driver.extraClassPath": str(place)}
+    return {_DRIVER: str(place)}
 
 
 def use_with(settings: Mapping[str, str]) -> dict[str, str]:
-    """What to add to a session's settings to use the class; nothing if it cannot be loaded."""
+    """What to add to a session's settings to use the classes; nothing if they cannot be loaded."""
     try:
         place = str(_place())
         if settings.get(_EXECUTORS, place) != place:
             return {}
         _compile()
-        load_class(CLASS)
+        load_class(LOCAL_FILES)
     except (Unavailable, OSError, RuntimeError) as error:
         log.debug("using Hadoop's own local files: %s", error)
         return {}
-    return {_EXECUTORS: place, "spark.hadoop.fs.file.impl": CLASS}
+    found = {_EXECUTORS: place, "spark.hadoop.fs.file.impl": LOCAL_FILES}
+    return found | warm_start({**settings, **found})
+
+
+def warm_start(settings: Mapping[str, str]) -> dict[str, str]:
+    """What makes executors of a cluster of ours warm themselves up; its driver runs already."""
+    if SECRET not in settings or PLUGINS in settings or _EXECUTORS not in settings:
+        return {}
+    with suppress(Unavailable):
+        load_class(WARM_START)
+        return {PLUGINS: WARM_START}
+    return {}
+
+
+def warm_start_of_scripts() -> dict[str, str]:
+    """The same for a driver that is yet to start, by a file of settings; only once prepared."""
+    jar = class_archive.jar()
+    return {} if jar is None else {_DRIVER: str(jar), PLUGINS: WARM_START}
 
 
 def _compile() -> None:
     """Write the compiled classes, the one that is looked for last: where it is, all are."""
-    folder = _folder() / CLASS.split(".")[0]
+    folder = _folder() / _PACKAGE
     if _place().suffix == ".jar" or (folder / "LocalFiles.class").exists():
         return
     compiled = [compile_java(source.read_text(encoding="utf-8")) for source in SOURCES]
@@ -67,9 +89,8 @@ def _compile() -> None:
 
 def compiled_classes() -> dict[str, bytes]:
     """All of ours, by their names, as a driver has compiled them."""
-    package = CLASS.split(".")[0]
-    files = (_folder() / package).glob("*.class")
-    return {f"{package}.{file.stem}": file.read_bytes() for file in files}
+    files = (_folder() / _PACKAGE).glob("*.class")
+    return {f"{_PACKAGE}.{file.stem}": file.read_bytes() for file in files}
 
 
 def _place() -> Path:
