@@ -5,7 +5,7 @@ batch recomputation of the same rows, so a policy cannot be quick by being wrong
 options that the demo gives them; `rlearn` was trained by `penstock train` on the simulated ramp.
 
 Run: python -m benchmarks toll_road, or python -m benchmarks.toll_road drs for one of them, and
-python -m benchmarks.toll_road drs 7 with a bound of 7 s.
+python -m benchmarks.toll_road drs 10 with a bound of 10 s.
 """
 
 import json
@@ -21,7 +21,7 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from penstock.cli.demo_road import demo_gantries, demo_settings, directed, road
+from penstock.cli.demo_road import BOUND_S, demo_gantries, demo_settings, directed, road
 from penstock.config import Settings
 from penstock.model.sinks import Files
 from penstock.model.topology import Topology
@@ -31,7 +31,6 @@ from penstock.spark.run.place import Place
 
 POLICIES = tuple(name for name in names() if name != "static")
 FIXED = "static-"
-BOUND_S = 10.0
 LIMIT_S = 600
 RAMP = Path(__file__).parents[1] / "examples" / "scenarios" / "ramp.toml"
 

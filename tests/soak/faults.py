@@ -119,8 +119,7 @@ def _clock(leg: "Leg", moments: random.Random) -> None:
 
 
 def _driver(leg: "Leg", _: random.Random) -> None:
-    leg.kill_driver()
-    leg.start()
+    leg.kill_driver(again=True)
 
 
 def _driver_soon(leg: "Leg", moments: random.Random) -> None:

@@ -269,13 +269,20 @@ class Leg:
         load = (self.seed, self.length_s, self._mean_per_s)
         self.program = Soaked(self.directory, self.form, *load, master or self._master, *more)
 
-    def kill_driver(self) -> None:
-        """kill -9; all processes it had are to be gone soon after."""
-        family = {*self.program.below(), *self._below(EXECUTOR)} if self.program.alive else set()
+    def kill_driver(self, again: bool = False) -> None:
+        """kill -9; all processes it had are to be gone soon after.
+
+        `again`: it is started at once, as a service manager does, while they are on their way out.
+        """
+        killed = self.program
+        family = {*killed.below(), *self._below(EXECUTOR)} if killed.alive else set()
         self._killed_s = time.monotonic()
         with suppress(ProcessLookupError):
-            self.program.signal(signal.SIGKILL)
-        self.program.end()
+            killed.signal(signal.SIGKILL)
+        killed.process.wait()
+        if again:
+            self.start()
+        killed.end()
         with suppress(TimeoutError):
             await_true("their end", lambda: not any(map(_lives, family)), GONE_LIMIT_S, 0.05)
         left = [pid for pid in family if _lives(pid)]

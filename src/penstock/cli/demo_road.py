@@ -2,9 +2,8 @@
 
 The look-up waits and does not compute, so more executors help even where there are two cores. A
 batch of this road costs a second and more there whatever is in it: back to back, batches would
-spend more on themselves than on rows, so one begins every two seconds at most. An executor that
-starts takes most of two cores for 6 to 8 s, during which results are late by as much. A bound of
-10 s leaves room for that; policies that plan for means get about half of it.
+spend more on themselves than on rows, so one begins every two seconds at most. A row waits for up
+to two seconds and then for its batch, so a bound of 5 s leaves three for the batch.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
 
 BASE_RATE_PER_S = 120.0
 LOOKUP_WAIT_S = 0.005
-BOUND_S = 10.0
+BOUND_S = 5.0
 AIM = 0.48
 BATCH_INTERVAL_S = 2.0
 DECLARED = "gantries.toml"
