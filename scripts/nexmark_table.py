@@ -20,12 +20,14 @@ MODES = {
     "tuned": "plain, tuned",
     "our-session": "plain, in a session of ours",
 }
+ROW = '{"name": "nexmark/'
 GIB = 2**30
 
 
 def main() -> None:
     """Read rows of the benchmark, one JSON object a line, among whatever else was printed."""
-    rows = [json.loads(line[line.index("{") :]) for line in sys.stdin if '{"name": "nexmark/' in line]
+    printed = (line.partition(ROW) for line in sys.stdin)
+    rows = [json.loads(row + rest) for _, row, rest in printed if row]
     if not rows:
         raise SystemExit("there is no row of the Nexmark benchmark on standard input.")
     renew("table", lambda _: table(rows) + f"\nOn {machine()}.\n", PAGE)
