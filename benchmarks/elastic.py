@@ -30,9 +30,9 @@ from benchmarks._elastic_simulated import calibrated, in_part, simulated
 from benchmarks._sink_latencies import Delivered, delivered
 from penstock.model.number_text import share_text
 from penstock.spark.act.executors import executor_settings
-from penstock.spark.cluster import java_classes
 from penstock.spark.cluster.embedded import EmbeddedCluster
 from penstock.spark.cluster.session import QUICK_START
+from penstock.spark.run.user_session import write_configuration
 from penstock.workloads.profiles import RateProfile
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
@@ -47,6 +47,14 @@ INSTEAD = "instead"  # all loads: ours, and what people use instead; nothing is 
 CASES = (*ALL, GOAL, INSTEAD, SHORT)
 OURS = "attached, promise"
 KEPT = Path("runs/elastic")  # histories of the newest run
+COMMON = {
+    "spark.executor.cores": str(SLOTS),
+    "spark.executor.memory": f"{MEMORY_MB}m",
+    "spark.executor.extraJavaOptions": QUICK_START,
+    "spark.driver.extraJavaOptions": QUICK_START,
+    "spark.ui.enabled": "false",
+    "spark.decommission.enabled": "true",
+}
 
 _DRA = "spark.dynamicAllocation."
 
@@ -187,11 +195,10 @@ def measure(mode: str, whole: Course, where: Path) -> Measured:
     for name in ("in", "conf"):
         (where / name).mkdir(mode=0o700, parents=True)
     with EmbeddedCluster(SLOTS * MOST, MEMORY_MB * MOST) as cluster:
-        defaults = where / "conf" / "spark-defaults.conf"
-        warm = (
-            java_classes.warm_start_of_scripts()
-        )  # as `penstock cluster env` has it, for every mode
-        _write_defaults(defaults, {**cluster.settings, **warm, **given.settings})
+        # Executors of every mode start warm, as on the cluster of `penstock cluster env`.
+        settings = {**COMMON, **cluster.settings, **given.settings}
+        kept = {key: value for key, value in settings.items() if value != ""}
+        write_configuration(where / "conf", kept, cluster.directory)
         duration_s = whole.profile.duration_s + AFTER_S
         program = _start(given, where, duration_s)
         _until_executors(cluster, program)
@@ -216,20 +223,6 @@ def _load(part: Part, rows: Delivered, fed: "Fed", executor_s: float) -> Load:
     due = max(1, fed.sent_between(part.begins_s, part.ends_s))
     kept = float((waited_s <= BOUND_S).sum() / due)
     return Load(kept, float(waited_s.max(initial=0.0)), executor_s)
-
-
-def _write_defaults(file: Path, settings: dict[str, str]) -> None:
-    common = {
-        "spark.executor.cores": str(SLOTS),
-        "spark.executor.memory": f"{MEMORY_MB}m",
-        "spark.executor.extraJavaOptions": QUICK_START,
-        "spark.driver.extraJavaOptions": QUICK_START,
-        "spark.ui.enabled": "false",
-        "spark.decommission.enabled": "true",
-    }
-    lines = [f"{key} {value}" for key, value in {**common, **settings}.items() if value != ""]
-    file.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    file.chmod(0o600)
 
 
 def _start(mode: Mode, where: Path, duration_s: float) -> "subprocess.Popen[bytes]":

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 import penstock
 from penstock.cli.cluster import cluster as cluster_command
 from penstock.errors import InvalidInput, Unavailable
-from penstock.spark.cluster import standing
+from penstock.spark.cluster import java_classes, launch, standing
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs/attach.md").read_text()
@@ -148,6 +148,26 @@ def test_a_plain_script_is_on_the_cluster_by_the_lines_for_the_shell(
     assert "COUNTED 10" in said
     assert f"MASTER {found.settings['spark.master']}" in said
     assert "LISTED 0" in said, "the secret is on a command line"
+
+
+@pytest.mark.spark
+@pytest.mark.long
+def test_a_script_may_have_a_class_path_of_its_own(cluster: dict[str, str], tmp_path: Path) -> None:
+    script = tmp_path / "plain.py"
+    script.write_text(
+        "from pyspark.sql import SparkSession\n"
+        "builder = SparkSession.builder.appName('plain')\n"
+        "for of in ('driver', 'executor'):\n"
+        f"    builder = builder.config(f'spark.{{of}}.extraClassPath', {str(tmp_path)!r})\n"
+        "spark = builder.getOrCreate()\n"
+        "print('PLUGINS', spark.conf.get('spark.plugins', 'none'))\n"
+        "print('COUNTED', spark.range(10).repartition(2).count())\n"
+    )
+    command = f'set -e; eval "$({sys.executable} -m penstock cluster env)"'
+    said = run(["bash", "-c", f"{command}; {sys.executable} {script}"], cluster, tmp_path)
+    assert "COUNTED 10" in said
+    prepared = launch.behind_class_path(standing.user_cluster().directory)
+    assert f"PLUGINS {java_classes.WARM_START if prepared else 'none'}" in said
 
 
 @pytest.mark.spark

@@ -83,10 +83,12 @@ def test_executors_that_follow_know_what_the_first_was_asked_for(started: Starte
 
 
 def test_a_plugin_of_the_users_own_is_left_alone(session: SparkSession) -> None:
-    ours = {SECRET: "x", "spark.executor.extraClassPath": "here"}
+    ours = {SECRET: "x", **java_classes.use_with({})}
     assert java_classes.warm_start(ours) == {java_classes.PLUGINS: java_classes.WARM_START}
     assert java_classes.warm_start({**ours, java_classes.PLUGINS: "mine"}) == {}
-    assert java_classes.warm_start({}) == {}, "another's cluster does not have the class"
+    elsewhere = {**ours, "spark.executor.extraClassPath": "elsewhere"}
+    assert java_classes.warm_start(elsewhere) == {}, "executors do not have the class there"
+    assert java_classes.warm_start({}) == {}, "another's cluster does not have it either"
 
 
 def _pythons(program: bytes) -> list[int]:

@@ -59,18 +59,12 @@ def use_with(settings: Mapping[str, str]) -> dict[str, str]:
 
 def warm_start(settings: Mapping[str, str]) -> dict[str, str]:
     """What makes executors of a cluster of ours warm themselves up; its driver runs already."""
-    if SECRET not in settings or PLUGINS in settings or _EXECUTORS not in settings:
+    if SECRET not in settings or PLUGINS in settings or settings.get(_EXECUTORS) != str(_place()):
         return {}
     with suppress(Unavailable):
         load_class(WARM_START)
         return {PLUGINS: WARM_START}
     return {}
-
-
-def warm_start_of_scripts() -> dict[str, str]:
-    """The same for a driver that is yet to start, by a file of settings; only once prepared."""
-    jar = class_archive.jar()
-    return {} if jar is None else {_DRIVER: str(jar), PLUGINS: WARM_START}
 
 
 def _compile() -> None:

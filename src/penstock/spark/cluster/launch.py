@@ -6,6 +6,7 @@ import json
 import os
 import secrets
 import shlex
+import shutil
 import sys
 import tempfile
 import time
@@ -83,7 +84,20 @@ def write_configuration(directory: Path) -> str:
     path.touch(mode=0o600)
     path.write_text(text, encoding="utf-8")
     (directory / "conf" / "log4j2.properties").write_text(_LOG_SETTINGS, encoding="utf-8")
+    if (jar := class_archive.jar()) is not None:
+        shutil.copyfile(jar, classes(directory))
     return secret
+
+
+def classes(directory: Path) -> Path:
+    """Classes of ours that go with a cluster; not there where none were prepared when it began."""
+    return directory / "conf" / "classes.jar"
+
+
+def behind_class_path(directory: Path) -> dict[str, str]:
+    """The variable by which a JVM finds these whatever class path a program asks for."""
+    jar = classes(directory)
+    return {"SPARK_DIST_CLASSPATH": str(jar)} if jar.exists() else {}
 
 
 def read_secret(directory: Path) -> str:
@@ -130,6 +144,7 @@ def environment(directory: Path) -> dict[str, str]:
         "SPARK_LOCAL_DIRS": str(directory / "local"),
         "SPARK_LOCAL_IP": "127.0.0.1",
         "SPARK_SCALA_VERSION": scala_version(),  # what a worker starts executors with asks for it
+        **behind_class_path(directory),  # the worker hands it to executors
     }
 
 

@@ -6,19 +6,21 @@ socket: it is never in a variable of the environment and never on a command line
 """
 
 import os
+import shlex
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from pathlib import Path
 
 from pyspark.sql import SparkSession
 
 from penstock.errors import InvalidInput
 from penstock.spark.act.executors import executor_settings
 from penstock.spark.checkpoint.durable_files import make_directory
-from penstock.spark.cluster import java_classes
+from penstock.spark.cluster import java_classes, launch
 from penstock.spark.cluster.embedded import start_driver_jvm
 from penstock.spark.cluster.standing import UserCluster, user_cluster
 
-DEFAULTS = "spark-defaults.conf"
+DEFAULTS, ENVIRONMENT = "spark-defaults.conf", "spark-env.sh"
 LEAST_EXECUTOR_MB = 512
 
 
@@ -72,14 +74,29 @@ def shell_environment(least: int = 1, most: int | None = None, slots: int = 1) -
     """
     cluster = user_cluster()
     most = _room(cluster, slots) if most is None else most
-    settings = {**_settings(cluster, (least, most), slots), **java_classes.warm_start_of_scripts()}
     folder = cluster.directory / "session" / f"{least}-{most}-{slots}"
     make_directory(folder)
-    text = "".join(f"{key} {value}\n" for key, value in settings.items())
-    file = os.open(folder / DEFAULTS, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with os.fdopen(file, "w", encoding="utf-8") as stream:
-        stream.write(text)
+    write_configuration(folder, _settings(cluster, (least, most), slots), cluster.directory)
     return {"SPARK_CONF_DIR": str(folder), **_environment()}
+
+
+def write_configuration(folder: Path, settings: Mapping[str, str], cluster: Path) -> None:
+    """Write a folder of Spark's configuration for a session on the cluster of a directory.
+
+    Executors warm themselves up if the cluster has the classes for it. They are behind the class
+    path, so that they are found as well where a script has a class path of its own.
+    """
+    classes = launch.behind_class_path(cluster)
+    if classes:
+        settings = {java_classes.PLUGINS: java_classes.WARM_START, **settings}
+    _write(folder / DEFAULTS, (f"{key} {value}" for key, value in settings.items()))
+    _write(folder / ENVIRONMENT, (f"{key}={shlex.quote(path)}" for key, path in classes.items()))
+
+
+def _write(path: Path, lines: Iterable[str]) -> None:
+    file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(file, "w", encoding="utf-8") as stream:
+        stream.writelines(f"{line}\n" for line in lines)
 
 
 def _environment() -> dict[str, str]:
