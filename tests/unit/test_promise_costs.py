@@ -16,7 +16,7 @@ from penstock.model.observation import (
     NodeObservation,
     Observation,
 )
-from penstock.scaling.models.batch_course import Capacities, RatePath, Work, follow, steady_worst_s
+from penstock.scaling.models.batch_course import Capacities, RatePath, Work, follow, steady_share_s
 from penstock.scaling.policies.policy import ScalingContext
 from penstock.scaling.policies.promise import Promise
 from penstock.scaling.policies.promise_costs import learn_costs, row_cost_s
@@ -115,10 +115,10 @@ def test_batches_that_vary_make_results_slower_and_serve_as_many() -> None:
     varied = replace(alike, stretch=1.5)
     processors, rate = np.array([1.0, 2.0, 4.0]), np.array([150.0])
     assert varied.rows_per_s(processors).tolist() == alike.rows_per_s(processors).tolist()
-    expected_s = 1.5 * steady_worst_s(alike, rate, processors)
-    assert steady_worst_s(varied, rate, processors) == pytest.approx(expected_s)
+    expected_s = 1.5 * steady_share_s(alike, rate, processors)
+    assert steady_share_s(varied, rate, processors) == pytest.approx(expected_s)
     path, capacity = RatePath(rate, 5.0), Capacities(((0.0, processors),))
-    followed = [follow(path, work, capacity, 0.0, 6.0, 30.0).worst_s for work in (alike, varied)]
+    followed = [follow(path, work, capacity, 0.0, 6.0, 30.0).latency_s for work in (alike, varied)]
     assert followed[1] == pytest.approx(1.5 * followed[0])
 
 

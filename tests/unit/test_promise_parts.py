@@ -43,7 +43,7 @@ from penstock.scaling.models.batch_course import (
     RatePath,
     Work,
     follow,
-    steady_worst_s,
+    steady_share_s,
 )
 from penstock.scaling.models.contention import learn_contention
 from penstock.scaling.policies.policy import ScalingContext
@@ -250,7 +250,7 @@ def one_course(rate: float, processors: float, waiting: float = 0.0, **work: flo
         Capacities(((0.0, np.array([processors])),)),
         waiting, 5.0, 250.0,
     )  # fmt: skip
-    return float(course.worst_s[0])
+    return float(course.latency_s[0])
 
 
 @pytest.mark.parametrize("used", [0.2, 0.5, 0.8])
@@ -258,7 +258,7 @@ def test_batches_of_a_steady_rate_settle_at_the_closed_form(used: float) -> None
     rate, processors = used * 400, 4.0
     closed = 2 * 0.25 / (1 - used)
     work = Work(BatchOverhead(0.25), 0.01)
-    assert float(steady_worst_s(work, np.array([rate]), np.array([processors]))[0]) == (
+    assert float(steady_share_s(work, np.array([rate]), np.array([processors]))[0]) == (
         pytest.approx(closed)
     )
     assert one_course(rate, processors, waiting=1.5 * rate * closed / 2) == (
@@ -268,7 +268,7 @@ def test_batches_of_a_steady_rate_settle_at_the_closed_form(used: float) -> None
 
 def test_an_interval_adds_the_rows_of_an_interval() -> None:
     work = Work(BatchOverhead(0.25), 0.01, interval_s=10.0)
-    found = steady_worst_s(work, np.array([200.0]), np.array([4.0]))
+    found = steady_share_s(work, np.array([200.0]), np.array([4.0]))
     assert float(found[0]) == pytest.approx(10.0 + 5.25)
 
 

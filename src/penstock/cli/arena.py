@@ -141,6 +141,7 @@ def _contests(
     settings: Settings,
     processes: int,
 ) -> list[Contest]:
+    from penstock.control.from_settings import settings_of
     from penstock.sim.arena import Contest, run_policy, run_references
 
     seeded = [replace(s, seed=s.seed + n) for s in scenarios for n in range(seeds)]
@@ -148,7 +149,7 @@ def _contests(
     for scenario in seeded:
         works.append((f"{scenario.name}: clairvoyant", run_references, (scenario,)))
         for name in policies:
-            chosen = replace(settings, policy=name)
+            chosen = settings_of(name, settings)
             works.append((f"{scenario.name}: {name}", run_policy, (scenario, chosen)))
     done = _worked_off(works, processes)
     each = 1 + len(policies)

@@ -37,6 +37,7 @@ def entries(contest: Contest, with_seed: bool) -> Iterator[dict[str, Any]]:
             "dominated_by": dominated_by(score, contest.scores),
             "foretold_periods": score.foretold.foretold,
             "foretold_kept_share": score.foretold.kept_share,
+            "foretold_within_share": score.foretold.within_share,
         }
 
 

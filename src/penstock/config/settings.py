@@ -103,8 +103,8 @@ class Settings:
     )  # fmt: skip
     aim: float = _option(
         1.0, "aim", "number",
-        "Share of the latency bound to plan for: policies plan for a mean latency, and some "
-        "results take longer than the mean.",
+        "Share of the latency bound that drs plans for and guards go by: a mean is planned for, "
+        "and some results take longer. Not for promise, which plans for the share.",
         least=0.05, greatest=1,
     )  # fmt: skip
     foresight_s: float = _option(

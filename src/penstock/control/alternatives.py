@@ -15,14 +15,14 @@ import numpy as np
 from penstock.config import Settings
 from penstock.control.act_costs import ActCosts
 from penstock.control.actions import SetExecutors
-from penstock.control.from_settings import policy_of
+from penstock.control.from_settings import policy_of, settings_of
 from penstock.control.history.moment import Moment
 from penstock.control.records import DecisionRecord, RunRecord
 from penstock.forecast.calendar import RateCalendar
 from penstock.model.decision import USUAL_SHARE, Decision, Limits, ScalingPlan
 from penstock.model.observation import Observation
 from penstock.scaling.foreseen import foreseen_window
-from penstock.scaling.models.batch_course import steady_worst_s
+from penstock.scaling.models.batch_course import steady_share_s
 from penstock.scaling.policies.policy import ScalingContext, ScalingPolicy
 from penstock.scaling.policies.promise_inputs import PromiseInputs, read_promise_inputs
 from penstock.scaling.policies.registry import names
@@ -97,7 +97,7 @@ def _policy(moment: Moment, settings: Settings) -> ScalingPolicy | None:
     if name not in names():
         return None
     interval_s = run.batch_interval_s or None
-    own = replace(settings, policy=name, batch_interval_s=interval_s)
+    own = replace(settings_of(name, settings), batch_interval_s=interval_s)
     return policy_of(own, run.slots_per_executor)
 
 
@@ -182,8 +182,10 @@ def _foretold(
 ) -> list[float]:
     if inputs is None or context.sharing == "space" or math.isnan(rate):
         return [math.nan] * len(processors)
-    worst = steady_worst_s(inputs.work, np.array([rate]), processors.astype(np.float64))
-    return [float(one) for one in worst]
+    kept_s = steady_share_s(
+        inputs.work, np.array([rate]), processors.astype(np.float64), context.limits.share
+    )
+    return [float(one) for one in kept_s]
 
 
 def _asked(

@@ -1,5 +1,6 @@
 """What the settings of a run ask for: its policies, its last resort, and what else decides."""
 
+from dataclasses import replace
 from typing import Any, cast
 
 from penstock.allocation.albic import AlbicOptions
@@ -9,6 +10,7 @@ from penstock.control.allocating import Allocating, AllocationRules
 from penstock.control.batch_interval import BatchInterval
 from penstock.control.last_resort import LastResort
 from penstock.control.resolved_settings import options_for, shadow_names
+from penstock.errors import InvalidInput
 from penstock.fusion.proposal import ProposalRules
 from penstock.model.schedule import Schedule, read_schedule
 from penstock.scaling.last_resort import LastResortRules
@@ -16,6 +18,7 @@ from penstock.scaling.policies.policy import ScalingPolicy
 from penstock.scaling.policies.registry import has_option, policy
 
 LONGEST_INTERVAL_S = 3600.0
+_PLANS_SHARE = "promise"  # the others plan for a mean, or for no latency at all
 
 
 def policy_of(settings: Settings, slots: int | None = None) -> ScalingPolicy:
@@ -29,6 +32,11 @@ def policy_of(settings: Settings, slots: int | None = None) -> ScalingPolicy:
     return _with_options(settings.policy, settings, slots)
 
 
+def settings_of(name: str, settings: Settings) -> Settings:
+    """The settings for one of several policies, without what only the others go by."""
+    return replace(settings, policy=name, aim=1.0 if name == _PLANS_SHARE else settings.aim)
+
+
 def shadow_policies(settings: Settings, slots: int | None = None) -> tuple[ScalingPolicy, ...]:
     """Policies that decide beside the acting one without acting, in the order they are named.
 
@@ -40,6 +48,11 @@ def shadow_policies(settings: Settings, slots: int | None = None) -> tuple[Scali
 
 
 def _with_options(name: str, settings: Settings, slots: int | None) -> ScalingPolicy:
+    if name == _PLANS_SHARE and settings.aim != 1:
+        raise InvalidInput(
+            f"aim is {settings.aim:g}, which is for policies that plan for a mean latency; {name} "
+            "plans for the share: leave aim out, or choose another policy (drs)."
+        )
     from_the_run: dict[str, Any] = {
         # A query's own trigger, or a scenario's, may be longer than an option allows.
         "trigger_interval_s": min(settings.batch_interval_s or 0.0, LONGEST_INTERVAL_S),

@@ -1,7 +1,7 @@
 """Policies side by side on a scenario, with what one who knows the load would have needed."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cache
 
 import numpy as np
@@ -168,7 +168,7 @@ def _mean(scores: Sequence[Score]) -> Score:
         executor_seconds=float(np.mean([s.executor_seconds for s in scores])),
         reconfigurations=round(float(np.mean([s.reconfigurations for s in scores]))),
         foretold=Calibration(
-            sum(s.foretold.foretold for s in scores), sum(s.foretold.kept for s in scores)
+            *(sum(getattr(s.foretold, one.name) for s in scores) for one in fields(Calibration))
         ),
     )
 

@@ -10,7 +10,7 @@ import numpy as np
 from penstock.config import Settings
 from penstock.control.actions import SetExecutors
 from penstock.control.foresight import Foresight
-from penstock.control.from_settings import policy_of
+from penstock.control.from_settings import policy_of, settings_of
 from penstock.control.records import ActionRecord, RunRecord
 from penstock.errors import InvalidInput
 from penstock.model.decision import Decision, ScalingPlan
@@ -208,9 +208,10 @@ def candidates(
         result = simulate(replace(scenario, cluster=cluster), Static(), settings=settings)
         yield _candidate(f"static {size}", result), result
     for name in policies:
-        policy = policy_of(settings_in(scenario, replace(settings, policy=name)))
-        foresight = Foresight(settings.foresight_s)
-        result = simulate(scenario, policy, settings=settings, foresight=foresight)
+        own = settings_of(name, settings)
+        foresight = Foresight(own.foresight_s)
+        policy = policy_of(settings_in(scenario, own))
+        result = simulate(scenario, policy, settings=own, foresight=foresight)
         yield _candidate(name, result), result
 
 

@@ -18,6 +18,7 @@ from penstock.model.batch_overhead import BatchOverhead, steady_latency_s
 from penstock.model.observation import Floats
 
 _FAR_S = 1e9  # beyond any horizon
+_HALVINGS = 30  # of an interval that holds a quantile
 MOST_BATCHES = 400  # of a course; what is left then is taken to go on alike
 
 
@@ -82,7 +83,7 @@ class Work:
     overhead: BatchOverhead
     row_s: float
     interval_s: float = 0.0
-    stretch: float = 1.0  # what the slowest results take, over what they would were batches alike
+    stretch: float = 1.0  # what slow results take, over what they would were batches alike
     contention: float = 0.0
 
     def own_s(self, processors: Floats) -> Floats:
@@ -104,15 +105,17 @@ class Work:
         return 1.0 / np.maximum(self.each_s(processors), 1e-12)
 
 
-def steady_worst_s(work: Work, rate_per_s: Floats, processors: Floats) -> Floats:
-    """Latency of the slowest row of a batch at a steady rate; infinite where rows pile up.
+def steady_share_s(
+    work: Work, rate_per_s: Floats, processors: Floats, share: float = 1.0
+) -> Floats:
+    """Latency that a share of the rows keeps at a steady rate; infinite where rows pile up.
 
-    Back to back, with a = rate x what a row adds: B = O / (1 - a), and the slowest row takes 2 B.
-    At an interval I that is long enough: B = O + a I, and the slowest row takes I + B. Batches that
+    Back to back, with a = rate x what a row adds: B = O / (1 - a), and the share q takes B + q B.
+    At an interval I that is long enough: B = O + a I, and the share q takes B + q I. Batches that
     are now longer, now shorter make some rows slower, and serve as many.
     """
     used = rate_per_s * work.each_s(processors)
-    alike_s = steady_latency_s(work.own_s(processors), used, interval_s=work.interval_s)
+    alike_s = steady_latency_s(work.own_s(processors), used, share, interval_s=work.interval_s)
     return work.stretch * alike_s
 
 
@@ -120,20 +123,20 @@ def steady_worst_s(work: Work, rate_per_s: Floats, processors: Floats) -> Floats
 class Course:
     """What becomes of the rows that arrive before the horizon, for each candidate."""
 
-    worst_s: Floats  # latency of the slowest row
+    latency_s: Floats  # that the share of the rows keeps
     late_rows: Floats
     late_row_s: Floats  # how late they are, added up
     rows: Floats
 
     def parted(self, count: int) -> list["Course"]:
         """The same for candidates that were so many groups of one size."""
-        columns = (self.worst_s, self.late_rows, self.late_row_s, self.rows)
+        columns = (self.latency_s, self.late_rows, self.late_row_s, self.rows)
         return [Course(*part) for part in zip(*(np.split(c, count) for c in columns), strict=True)]
 
 
 def follow(
     path: RatePath, work: Work, capacity: Capacities, waiting_rows: float, bound_s: float,
-    horizon_s: float,
+    horizon_s: float, share: float = 1.0,
 ) -> Course:  # fmt: skip
     """Batches from now until the rows of the horizon are done, from a batch half-way through.
 
@@ -147,7 +150,8 @@ def follow(
     start_s, oldest_s = left_s, -gathered / rate
     so_far = path.rows_by(start_s)
     rows = gathered + so_far
-    worst, late, late_s, total = (np.zeros_like(now) for _ in range(4))
+    late, late_s = np.zeros_like(now), np.zeros_like(now)
+    batches = list[tuple[Floats, Floats, Floats]]()
     for _ in range(MOST_BATCHES):
         length_s = work.batch_s(rows, capacity.at(start_s))
         end_s = start_s + length_s
@@ -155,20 +159,41 @@ def follow(
         live = oldest_s < horizon_s
         # Rows that arrive after the horizon can still be helped by what is decided next.
         counted = np.clip((np.minimum(start_s, horizon_s) - oldest_s) / spread_s, 0.0, 1.0)
-        share = np.clip((end_s - bound_s - oldest_s) / spread_s, 0.0, counted)
-        worst = np.maximum(worst, np.where(live, end_s - oldest_s, 0.0))
-        late += np.where(live, rows * share, 0.0)
+        part = np.clip((end_s - bound_s - oldest_s) / spread_s, 0.0, counted)
+        late += np.where(live, rows * part, 0.0)
         # Of the late rows the oldest is the latest, and the newest is late by as much less.
         most_s = np.maximum(0.0, end_s - bound_s - oldest_s)
-        late_s += np.where(live, rows * share * (most_s - share * spread_s / 2), 0.0)
-        total += np.where(live, rows * counted, 0.0)
+        late_s += np.where(live, rows * part * (most_s - part * spread_s / 2), 0.0)
+        slowest_s = np.where(live, end_s - oldest_s, 0.0)
+        batches.append((slowest_s, counted * spread_s, np.where(live, rows * counted, 0.0)))
         if not live.any():
             break
         oldest_s = start_s
         start_s = _next_start(start_s, end_s, work.interval_s)
         taken, so_far = so_far, path.rows_by(start_s)
         rows = so_far - taken
-    return Course(work.stretch * worst, late, work.stretch * late_s, total)
+    slowest, spread, taken = (np.array(column) for column in zip(*batches, strict=True))
+    kept_s = _share_s(slowest, spread, taken, share)
+    return Course(work.stretch * kept_s, late, work.stretch * late_s, taken.sum(axis=0))
+
+
+def _share_s(slowest_s: Floats, spread_s: Floats, rows: Floats, share: float) -> Floats:
+    """What a share of all rows stays within, where those of a batch are spread evenly.
+
+    (batches, candidates): the rows of one take from `spread_s` less than its slowest up to that.
+    """
+    high = slowest_s.max(axis=0)
+    if share >= 1:
+        return high
+    low = np.zeros_like(high)
+    fastest_s, spread_s = slowest_s - spread_s, np.maximum(spread_s, 1e-9)
+    wanted = share * rows.sum(axis=0)
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        within = (rows * np.clip((middle - fastest_s) / spread_s, 0.0, 1.0)).sum(axis=0)
+        enough = (within >= wanted) & (wanted > 0)
+        low, high = np.where(enough, low, middle), np.where(enough, middle, high)
+    return high
 
 
 def _under_way(

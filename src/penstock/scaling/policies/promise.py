@@ -20,6 +20,7 @@ from penstock.scaling.policies.policy import ScalingContext
 from penstock.scaling.policies.promise_apart import decide_apart
 from penstock.scaling.policies.promise_inputs import PromiseInputs, read_promise_inputs
 from penstock.scaling.policies.promise_needs import Needs, find_needs
+from penstock.scaling.policies.promise_numbers import forecast_numbers
 from penstock.scaling.policies.promise_plan import Prices, cheapest_course
 
 
@@ -62,7 +63,7 @@ class Promise:
         if context.newest is None or inputs is None:
             return self._unmeasured(context)
         if context.sharing == "space":
-            return decide_apart(context, inputs, self.trigger_interval_s)
+            return decide_apart(context, inputs, self.trigger_interval_s, self.step)
         now = max(1, -(-context.current.processors // self.step))
         act_s = now * (self.act_price * inputs.start_up_s + context.act_price.pause_s)
         needs = find_needs(context, inputs, self.step, self.keep, act_s)
@@ -82,7 +83,12 @@ class Promise:
                 "and nobody knows yet how far the load rises",
                 infeasible=needs.infeasible,
             )
-        numbers = self._numbers(context, inputs, needs, plan)
+        latencies_s = (
+            needs.latency_at(plan.processors), needs.latency_at(context.current.processors)
+        )  # fmt: skip
+        numbers = forecast_numbers(
+            context, inputs, plan.processors, latencies_s, needs.upper_per_s, self.step
+        )
         because = self._because(context, inputs, needs, numbers)
         line = change("processors", context.current.processors, plan.processors, because)
         return Decision(
@@ -97,27 +103,6 @@ class Promise:
             line = change("processors", context.current.processors, plan.processors, "nothing came")
             return Decision(plan, (line,))
         return hold(context, "no change: load or cost of a row was not measured yet")
-
-    def _numbers(
-        self, context: ScalingContext, inputs: PromiseInputs, needs: Needs, plan: ScalingPlan
-    ) -> dict[str, float]:
-        """The forecast that the decision rests on, as the history keeps it."""
-        before, after = context.current.processors, plan.processors
-        price = context.act_price
-        return {
-            "share": context.limits.share,
-            "processors": after,
-            "latency_expected_s": needs.worst_at(after),
-            "latency_without_s": needs.worst_at(before),
-            "ahead_s": inputs.lead * inputs.period_s,
-            "load_per_s": float(inputs.ahead.expected_per_s[inputs.lead - 1]),
-            "load_upper_per_s": needs.upper_per_s,
-            "load_level": inputs.level,
-            "price_executor_seconds": price.executor_seconds(
-                -(-before // self.step), -(-after // self.step)
-            ),
-            "price_pause_s": price.pause_s if before != after else 0.0,
-        }
 
     def _because(
         self,

@@ -19,10 +19,13 @@ _SETTLES_S = 10.0  # after an executor came: until its code is compiled and its 
 _RECENT = 60  # observations that say what batches cost
 _ROWS_OF = 12  # observations that say what a row costs
 _SIZES_OF = 360  # observations in which numbers of processors are compared
+_P95, _SLOWEST = 0.95, 0.99  # shares from which a measured latency speaks
 _MOST_STRETCH = 2.0  # a larger one is a disturbance, not what batches take
 
 
-def learn_costs(window: Sequence[Observation], interval_s: float) -> Work | None:
+def learn_costs(
+    window: Sequence[Observation], interval_s: float, share: float = 1.0
+) -> Work | None:
     """What the newest periods show; None while no row was measured.
 
     The batches of the start-up compile code and start processes. Taken for what batches cost, they
@@ -41,7 +44,7 @@ def learn_costs(window: Sequence[Observation], interval_s: float) -> Work | None
     if math.isnan(row_s):
         return None
     overhead = replace(learn_overhead(recent, USUAL_OVERHEAD)[0], work_s=own_s)
-    return Work(overhead, row_s, interval_s, _stretch(recent), contention)
+    return Work(overhead, row_s, interval_s, _stretch(recent, interval_s, share), contention)
 
 
 def settled(window: Sequence[Observation], from_s: float = -math.inf) -> list[Observation]:
@@ -99,12 +102,20 @@ def _batch_row_cost_s(window: Sequence[Observation]) -> float:
     return work_s / rows if rows > 0 and work_s > 0 else math.nan
 
 
-def _stretch(window: Sequence[Observation]) -> float:
-    """What the slowest results took over what two batches take, usually; never below 1."""
+def _stretch(window: Sequence[Observation], interval_s: float, share: float) -> float:
+    """What slow results took, usually, over what they take where batches are alike; at least 1.
+
+    Of results the 95th percentile and the slowest are measured: the one counts for shares up to
+    0.95, the other from 0.99 on, and between them something of both.
+    """
+    slowest = np.clip((share - _P95) / (_SLOWEST - _P95), 0.0, 1.0)
     ratios = [
-        one.latency.max_s / (2 * one.batches.mean_duration_s)
+        slowest * one.latency.max_s / (waited_s + batch_s)
+        + (1 - slowest) * one.latency.p95_s / (_P95 * waited_s + batch_s)
         for one in window
         if one.latency is not None and one.batches is not None
-        and one.latency.count > 0 and one.batches.count > 0 and one.batches.mean_duration_s > 0
+        and one.latency.count > 0 and one.batches.count > 0
+        and (batch_s := one.batches.mean_duration_s) > 0
+        and (waited_s := max(interval_s, batch_s))
     ]  # fmt: skip
     return min(_MOST_STRETCH, max(1.0, float(np.median(ratios)))) if ratios else 1.0

@@ -63,7 +63,7 @@ def read_promise_inputs(
     if newest is None:
         return None
     recent = window[-_RECENT:]
-    work = learn_costs(window, interval_s)
+    work = learn_costs(window, interval_s, context.limits.share)
     period_s = float(np.median([one.period_s for one in recent]))
     series = evenly([one.at_s for one in window], [_rate_per_s(one) for one in window], period_s)
     if work is None or len(series) == 0 or not math.isfinite(newest.arrival_rate_per_s):

@@ -11,7 +11,7 @@ from penstock.scaling.models.batch_course import (
     Course,
     RatePath,
     follow,
-    steady_worst_s,
+    steady_share_s,
 )
 from penstock.scaling.policies.policy import ScalingContext
 from penstock.scaling.policies.promise_inputs import PromiseInputs
@@ -20,7 +20,7 @@ _LITTLE_S = 0.5  # by which the rows that may be late may be so in the mean
 _WAVERS = 3.0  # loads above what there is, over loads above what is asked for, before it changes
 _LEAST_LEVEL = 0.5
 _LEAST_KEPT = 0.5  # of the bound that is planned for, however long changes take
-_LEAST_GAIN = 0.02  # of the rows a second that one more executor must bring
+_LEAST_GAIN = 0.05  # of what one alone serves: less is no help
 
 
 @dataclass(frozen=True)
@@ -34,17 +34,18 @@ class Needs:
     infeasible: str | None
     notes: tuple[str, ...]
     _processors: Floats
-    _worst_s: Floats
+    _latency_s: Floats
+    _share: float
 
     @property
     def first(self) -> int:
         """Executors needed at once."""
         return int(self.executors[0])
 
-    def worst_at(self, processors: int) -> float:
-        """Latency of the slowest results that keep the share, with so many processors."""
+    def latency_at(self, processors: int) -> float:
+        """Latency that the share of the results keeps, with so many processors."""
         near = np.abs(self._processors - processors).argmin()
-        return float(self._worst_s[near])
+        return float(self._latency_s[near])
 
     def steady_s(self, inputs: PromiseInputs) -> dict[int, float]:
         """The same for each number of processors, were the load to stay as it is expected.
@@ -54,19 +55,21 @@ class Needs:
         rate_per_s = inputs.ahead.expected_per_s[: inputs.lead].max(keepdims=True)
         if inputs.behind:
             rate_per_s = rate_per_s + inputs.waiting_rows / inputs.start_up_s
-        worst_s = steady_worst_s(inputs.work, rate_per_s, self._processors)
+        kept_s = steady_share_s(inputs.work, rate_per_s, self._processors, self._share)
         numbers = self._processors.astype(np.int64)
-        return dict(zip(numbers.tolist(), worst_s.tolist(), strict=True))
+        return dict(zip(numbers.tolist(), kept_s.tolist(), strict=True))
 
 
-def planned_bound_s(context: ScalingContext, keep: float) -> float:
+def planned_bound_s(context: ScalingContext, keep: float, interval_s: float = 0.0) -> float:
     """What the slowest results are planned for: also those that come while an executor starts.
 
     A change makes batches longer by its pause. Planned for the whole bound, results would be late
-    at each change. What is kept free for errors of the model is free for a short pause, too.
+    at each change. What is kept free for errors of the model is free for a short pause, too. How
+    long rows wait for an interval of batches to end is no matter of a model.
     """
     bound_s = context.limits.max_latency_s
-    left_s = min(keep * bound_s, bound_s - context.act_price.pause_s)
+    waits_s = min(context.limits.share * interval_s, bound_s)
+    left_s = min(waits_s + keep * (bound_s - waits_s), bound_s - context.act_price.pause_s)
     return max(_LEAST_KEPT * bound_s, left_s)
 
 
@@ -76,7 +79,7 @@ def find_needs(
     """What keeps the promise, of the executors that may be had."""
     sizes, notes = _sizes(context, inputs, step)
     processors = sizes.astype(np.float64) * step
-    bound_s = planned_bound_s(context, keep)
+    bound_s = planned_bound_s(context, keep, inputs.work.interval_s)
     lower = max(_LEAST_LEVEL, 1 - _WAVERS * (1 - inputs.level))
     loads = [
         inputs.ahead.upper_per_s(level) for level in (inputs.level, lower, context.limits.share)
@@ -93,7 +96,8 @@ def find_needs(
         _infeasible(context, inputs, processors),
         notes,
         processors,
-        foretold.worst_s,
+        foretold.latency_s,
+        context.limits.share,
     )
 
 
@@ -134,8 +138,9 @@ class _Asked:
     def _steady(self, rates_per_s: Floats) -> Ints:
         """The fewest for rates that stay."""
         processors = self.sizes.astype(np.float64) * self.step
-        worst = steady_worst_s(self.inputs.work, rates_per_s[:, None], processors[None, :])
-        kept = worst <= self.bound_s
+        share = self.context.limits.share
+        found_s = steady_share_s(self.inputs.work, rates_per_s[:, None], processors[None, :], share)
+        kept = found_s <= self.bound_s
         found = np.where(kept.any(axis=1), kept.argmax(axis=1), len(self.sizes) - 1)
         return self.sizes[found]
 
@@ -166,8 +171,10 @@ def _sizes(
     least = max(1, -(-context.limits.min_processors // step))
     most = max(least, context.limits.max_processors // step)
     sizes = np.arange(least, most + 1)
-    rows = inputs.work.rows_per_s(sizes.astype(np.float64) * step)
-    useful = np.concatenate([[True], np.diff(rows) > _LEAST_GAIN * rows[:-1]])
+    processors = sizes.astype(np.float64) * step
+    alone_per_s = step * inputs.work.rows_per_s(np.ones(1))
+    gained = np.diff(inputs.work.rows_per_s(processors)) > _LEAST_GAIN * alone_per_s
+    useful = np.concatenate([[True], gained])
     last = most if useful.all() else int(sizes[useful.argmin() - 1])
     last = max(last, min(most, -(-context.current.processors // step)))
     if last == most:
@@ -195,7 +202,9 @@ def _followed(
     )
     path = RatePath(np.repeat(np.stack(loads), len(wanted), axis=0), inputs.period_s)
     horizon_s = inputs.lead * inputs.period_s
-    all_of_them = follow(path, inputs.work, capacity, inputs.waiting_rows, bound_s, horizon_s)
+    all_of_them = follow(
+        path, inputs.work, capacity, inputs.waiting_rows, bound_s, horizon_s, context.limits.share
+    )
     return all_of_them.parted(len(loads))
 
 
@@ -236,7 +245,7 @@ def _catching_up(
 def _infeasible(context: ScalingContext, inputs: PromiseInputs, wanted: Floats) -> str | None:
     """Why the promise cannot be kept with what is allowed, at the load that is expected."""
     limits = context.limits
-    least_s = float(steady_worst_s(inputs.work, np.zeros(1), wanted).min())
+    least_s = float(steady_share_s(inputs.work, np.zeros(1), wanted, limits.share).min())
     share = f"{limits.share * 100:g}% of results within {limits.max_latency_s:g} s"
     if least_s > limits.max_latency_s:
         return (
@@ -244,7 +253,7 @@ def _infeasible(context: ScalingContext, inputs: PromiseInputs, wanted: Floats) 
             f"to {least_s:.3g} s"
         )
     rate = float(inputs.ahead.expected_per_s[inputs.lead - 1])
-    best_s = float(steady_worst_s(inputs.work, np.array([rate]), wanted).min())
+    best_s = float(steady_share_s(inputs.work, np.array([rate]), wanted, limits.share).min())
     if best_s <= limits.max_latency_s:
         return None
     takes = f"take up to {best_s:.3g} s" if math.isfinite(best_s) else "pile up"
