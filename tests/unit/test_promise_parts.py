@@ -457,6 +457,14 @@ def test_room_is_left_for_the_pause_of_the_next_change(pause_s: float, planned_s
     assert planned_bound_s(context, 0.9) == pytest.approx(planned_s)
 
 
+@pytest.mark.parametrize(("interval_s", "planned_s"), [(0.0, 9.0), (4.0, 9.396), (20.0, 10.0)])
+def test_the_wait_for_an_interval_is_known_and_needs_no_room(
+    interval_s: float, planned_s: float
+) -> None:
+    context = ScalingContext((), ScalingPlan({}, 2), Limits(1, 8, 10.0), act_price=ActPrice(6.0))
+    assert planned_bound_s(context, 0.9, interval_s) == pytest.approx(planned_s)
+
+
 @pytest.mark.parametrize(("rate_per_s", "goes"), [(200.0, True), (8000.0, False)])
 def test_one_of_few_executors_that_is_not_needed_goes_and_one_of_many_stays(
     rate_per_s: float, goes: bool
