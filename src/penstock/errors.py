@@ -50,9 +50,13 @@ def shown(value: object, most: int = 40) -> str:
     >>> shown("min 4"), shown("9" * 5000, 10)
     ("'min 4'", "'9999999999...'")
     """
-    if isinstance(value, str) and len(value) > most:
-        return repr(f"{value[:most]}...")
-    return repr(value)
+    if isinstance(value, str):
+        return repr(value if len(value) <= most else f"{value[:most]}...")
+    try:
+        text = repr(value)
+    except ValueError:
+        return "a number of thousands of digits"
+    return text if len(text) <= most else f"{text[:most]}..."
 
 
 def notes_of(error: BaseException) -> tuple[str, ...]:

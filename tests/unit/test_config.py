@@ -158,6 +158,8 @@ def test_the_environment_and_the_file_name_themselves_in_refusals() -> None:
         ("penstock = 1", "must be a table"),
         ("[penstock]\npolicy-options = 1", "policy-options must be a table"),
         ("[penstock", "is not TOML"),
+        (f"[penstock]\nperiod = 1{5000 * '0'}", "holds a number that is too long"),
+        (f"[penstock]\nperiod = 1{400 * '0'}", "period .* is 10+\\.\\.\\."),
     ],
 )
 def test_a_bad_file_is_refused_in_one_sentence(text: str, words: str) -> None:

@@ -25,6 +25,7 @@ from penstock.workloads.profiles import PROFILES, RateProfile, named
 
 _TEXT = {"type": "string", "minLength": 1}
 _DURATION = {"type": ["string", "number"]}
+_NUMBER = {"type": "number", "minimum": -1e300, "maximum": 1e300}
 _COUNT = {"type": "integer", "minimum": 1, "maximum": 100_000}
 _LEAST_STEP_S = 0.001
 PEAK = "peak_processors"  # of a load from a file: what its highest rate keeps busy
@@ -46,8 +47,8 @@ SCHEMA: Schema = _table(
         name=_TEXT,
         duration=_DURATION,
         max_latency=_DURATION,
-        share={"type": "number"},
-        weight={"type": "number"},
+        share=_NUMBER,
+        weight=_NUMBER,
         sharing={"enum": ["time", "space"]},
         period=_DURATION,
         step=_DURATION,
@@ -106,7 +107,7 @@ SCHEMA: Schema = _table(
                         "type": ["string", "object"],
                         "required": ["name"],
                         "additionalProperties": False,
-                        "properties": {"name": _TEXT, "share": {"type": "number"}},
+                        "properties": {"name": _TEXT, "share": _NUMBER},
                     },
                 }
             },
@@ -114,15 +115,15 @@ SCHEMA: Schema = _table(
                 ["mean"],
                 kind={"enum": list(USUAL_SCV)},
                 mean=_DURATION,
-                scv={"type": "number"},
+                scv=_NUMBER,
             ),
-            selectivity={"type": "number"},
+            selectivity=_NUMBER,
             processors=_COUNT,
             component={"type": "string"},
             sink={"type": "boolean"},
             dispatch={"enum": ["shared", "round-robin"]},
-            cheaper={"type": "number"},
-            forms={"type": "object", "additionalProperties": {"type": "number"}},
+            cheaper=_NUMBER,
+            forms={"type": "object", "additionalProperties": _NUMBER},
         ),
     },
 )
@@ -141,6 +142,8 @@ def load_scenario(path: Path, share: float | None = None) -> Scenario:
         raise InvalidInput(f"{path} is not UTF-8 text (byte {error.start}).") from error
     except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise InvalidInput(f"{path} is not TOML: {error}.") from error
+    except ValueError as error:
+        raise InvalidInput(f"{path} holds a number that is too long to be read.") from error
     with documented("simulator"):
         try:
             return scenario_of(document, path.parent, share)
