@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass
+from enum import Enum
 from typing import Literal
 
 from penstock.errors import InvalidInput, shown
@@ -30,6 +31,12 @@ WORDS = {
     "true": True, "1": True, "yes": True, "on": True,
     "false": False, "0": False, "no": False, "off": False,
 }  # fmt: skip
+
+
+class ByPolicy(Enum):
+    """The value of an option that nobody gave, and that some policies have a use for."""
+
+    USUAL = "usual"
 
 
 @dataclass(frozen=True)
