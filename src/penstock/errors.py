@@ -44,6 +44,21 @@ def documented(page: str) -> Iterator[None]:
         raise
 
 
+def shown(value: object, most: int = 40) -> str:
+    """What a user wrote, as a refusal repeats it: its beginning, where there is much of it.
+
+    >>> shown("min 4"), shown("9" * 5000, 10)
+    ("'min 4'", "'9999999999...'")
+    """
+    if isinstance(value, str):
+        return repr(value if len(value) <= most else f"{value[:most]}...")
+    try:
+        text = repr(value)
+    except ValueError:
+        return "a number of thousands of digits"
+    return text if len(text) <= most else f"{text[:most]}..."
+
+
 def notes_of(error: BaseException) -> tuple[str, ...]:
     """What was noted on an error."""
     return tuple(getattr(error, "__notes__", ()))

@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 
 from penstock.cli import advise, app
 from penstock.cli.advise import KINDS
+from penstock.config import Settings
 
 DOCUMENT = {
     "policy": "incremental",
@@ -46,6 +47,20 @@ def test_the_answer_is_json_on_stdout(tmp_path: Path) -> None:
 def test_a_dash_reads_stdin(tmp_path: Path) -> None:
     result = invoke("scaling", "-", stdin=json.dumps(DOCUMENT).encode())
     assert json.loads(result.stdout)["parallelism"] == {"reports": 2, "tolls": 1}
+
+
+@pytest.mark.parametrize(("bound_s", "code"), [(5, 0), (0.5, 3)])
+def test_the_policy_of_a_run_decides(tmp_path: Path, bound_s: float, code: int) -> None:
+    document = {
+        "policy": Settings().policy, "period_s": 5, "max_latency_s": bound_s, "processors": 2,
+        "max_processors": 8, "external_rate": [40] * 20 + [70] * 4,
+        "operators": [{"name": "reports", "service_rate": 30}], "batch_overhead_s": 0.3,
+    }  # fmt: skip
+    result = invoke("scaling", given(tmp_path, document))
+    assert (result.exit_code, result.stderr) == (code, "")
+    answer = json.loads(result.stdout)
+    assert answer["processors"] > 2
+    assert ("cannot be kept" in answer.get("infeasible", "")) == bool(code)
 
 
 def test_in_a_process_of_its_own(tmp_path: Path) -> None:

@@ -135,8 +135,11 @@ def test_shadows_without_a_history_are_refused(scenario: str) -> None:
     [
         (["--share", "1"], "", "penstock: --share is '1'; allowed: 0.5 to 0.9999."),
         ([], 'max_latency = "100ms"',
-         "scenario.max_latency is 0.1 s, but a batch without any row takes 0.25 s (batch): no "
-         "result can be in time; give at least that."),
+         "scenario.max_latency is 0.1 s, but a batch without any row takes 0.25 s (batch) and rows "
+         "wait for the one before it: at most 0% of the results can be in time, and share is 0.99; "
+         "give at least 0.498 s."),
+        ([], 'max_latency = "300ms"', "at most 30% of the results can be in time"),
+        (["--share", "0.5"], 'max_latency = "300ms"', "share is 0.5; give at least 0.375 s."),
         (["--schedule", "mon min 3; mon 08:00-12:00 max 2"], "",
          "--schedule asks for at least 3 and at most 2 executors at the same time, on mon 08:00."),
     ],

@@ -46,6 +46,7 @@ OPTIONS: Mapping[str, Any] = {
     "cooldown_out_s": 2.0, "cooldown_in_s": 2.0,
     # The policy that forgets soonest: here the cluster is on trial, and not how a load is foreseen.
     "policy": "ds2", "policy_options": {"scale_down_window_s": 4.0},
+    "scale_down_window_s": "off", "catch_up_s": "off",
     # The little state of this query is too little to be worth a move, unless it is told otherwise.
     "allocation_tolerance": 0.0,
 }  # fmt: skip
@@ -175,7 +176,7 @@ def _without_a_node(run: Followed) -> dict[str, float]:
 def fewer(manager: Manager, directory: Path, room: int) -> dict[str, float]:
     """More executors are wanted than there is room for: said, not asked for again and again."""
     took: dict[str, float] = {}
-    with Followed(manager, directory, {"executors": (1, room + 2), "max_latency": "3s"}) as run:
+    with Followed(manager, directory, {"executors": (1, room + 2), "max_latency": "5s"}) as run:
         driver = run.driver
         driver.until("the first executor", lambda: driver.executors)
         run.feeder.rate_per_s = 2 * BUSY_PER_S

@@ -258,29 +258,21 @@ def test_low_load_without_backlog_scales_in(name: str, sharing: str) -> None:
     assert decision.plan.processors < given.current.processors, decision
 
 
+# One that only looks up what was learnt of a rate knows nothing of rows that wait.
+@pytest.mark.parametrize("name", [n for n in names() if n != "rlearn"])
 @both_sharings
-def test_waiting_rows_hold_back_a_scale_in(sharing: str) -> None:
-    for name in (
-        "incremental",
-        "drs",
-        "autoscale",
-        "autoscale_plus",
-        "ds2",
-        "spark-dra",
-        "admission-led",
-    ):
-        given = context(sharing, [10.0] * 11 + [0.0], each=8, latency_s=30.0)
-        waiting = replace(given.window[-2], at_s=given.window[-1].at_s, arrival_rate_per_s=0.0)
-        waiting = replace(
-            waiting,
-            backlog_rows=5_000_000.0,
-            components=tuple(
-                replace(c, arrival_rate_per_s=0.0, backlog_rows=5_000_000.0)
-                for c in waiting.components
-            ),
-        )
-        decision = make(name).decide(replace(given, window=(*given.window[:-1], waiting)))
-        assert decision.plan.processors >= given.current.processors, (name, decision)
+def test_waiting_rows_hold_back_a_scale_in(name: str, sharing: str) -> None:
+    given = context(sharing, [10.0] * 11 + [0.0], each=8, latency_s=30.0)
+    waiting = replace(given.window[-2], at_s=given.window[-1].at_s, arrival_rate_per_s=0.0)
+    waiting = replace(
+        waiting,
+        backlog_rows=5_000_000.0,
+        components=tuple(
+            replace(c, arrival_rate_per_s=0.0, backlog_rows=5_000_000.0) for c in waiting.components
+        ),
+    )
+    decision = make(name).decide(replace(given, window=(*given.window[:-1], waiting)))
+    assert decision.plan.processors >= given.current.processors, decision
 
 
 @every_policy

@@ -7,9 +7,9 @@ from typing import Any
 
 NAMES = ("a", "b", "c", "")
 HOSTILE: tuple[Any, ...] = (
-    None, True, -1, 0, 1e308, -1e-300, 2**63, "", " ", "a", "\x00", "NaN", "é" * 300, "1e5",
-    "off", "5s", "-5s", [], [[]], {}, {"": 0}, [None, "a"], {"a": {"b": []}}, "../../etc/passwd",
-    "'; DROP TABLE runs; --", "%s%n", "${x}", "2026-02-30T25:00:00",
+    None, True, -1, 0, 1e308, -1e-300, 2**63, 10**400, "", " ", "a", "\x00", "NaN", "é" * 300,
+    "1e5", "off", "5s", "-5s", [], [[]], {}, {"": 0}, [None, "a"], {"a": {"b": []}},
+    "../../etc/passwd", "'; DROP TABLE runs; --", "%s%n", "${x}", "2026-02-30T25:00:00",
 )  # fmt: skip
 
 

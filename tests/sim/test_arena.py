@@ -1,6 +1,7 @@
 """The arena: what executors are paid for, who is dominated, and what all are compared with."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -25,8 +26,11 @@ from penstock.sim.scenario import (
     SourceSpec,
     Upstream,
 )
+from penstock.sim.scenario_file import load_scenario
 from penstock.sim.service import ServiceTime
 from penstock.workloads.profiles import steps
+
+LOADS = Path(__file__).parents[2] / "benchmarks/arena/choose"
 
 
 def small(**more):
@@ -111,3 +115,21 @@ def test_the_mean_over_seeds():
 def test_processors_shared_in_space_have_no_clairvoyant():
     with pytest.raises(InvalidInput, match="sharing = 'space'"):
         check(replace(small(), sharing="space"))
+
+
+@pytest.mark.parametrize(
+    ("name", "load"),
+    [
+        ("incremental", "traffic"),
+        ("ds2", "traffic"),
+        ("drs", "bursty"),
+        ("autoscale_plus", "bursty"),
+    ],
+)
+def test_what_steadies_policies_keeps_more_in_time_for_little_more(name, load):
+    """The first hour of loads to choose on (penstock docs arena has all of them)."""
+    load = replace(load_scenario(LOADS / f"{load}.toml"), duration_s=3600.0)
+    usual = run_policy(load, Settings(policy=name))
+    off = run_policy(load, Settings(policy=name, scale_down_window_s=None, catch_up_s=None))
+    assert usual.in_time_share > off.in_time_share + 0.05
+    assert usual.executor_seconds < 1.2 * off.executor_seconds

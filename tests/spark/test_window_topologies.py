@@ -290,8 +290,8 @@ def test_attach_refuses_a_monitoring_window_shorter_than_those_of_the_query(
     options = {"policy": "autoscale", "history": str(tmp_path / "h.sqlite"), "dry_run": True}
     for target in (query, session):
         with pytest.raises(InvalidInput, match="query 'plain' computes over windows of 180 s"):
-            penstock.attach(target, "5s", policy_options={"window_s": 180}, **options)
-    penstock.attach(query, "5s", policy_options={"window_s": 181}, **options).detach()
+            penstock.attach(target, "2h", policy_options={"window_s": 180}, **options)
+    penstock.attach(query, "2h", policy_options={"window_s": 181}, **options).detach()
     query.stop()
 
 

@@ -20,7 +20,7 @@ from penstock.spark.checkpoint.layout import Checkpoint
 from penstock.spark.cluster import master_page
 from penstock.spark.cluster.embedded import ClusterStatus
 from penstock.spark.cluster.master_page import Worker, workers_of
-from penstock.spark.run import before_start, first_executor
+from penstock.spark.run import attached, before_start, first_executor
 from penstock.spark.run.before_start import check_before_start
 from penstock.spark.run.elastic import ElasticRun
 from penstock.spark.run.first_executor import (
@@ -44,6 +44,34 @@ def check(folder: Path, settings: Settings | None = None, **place: str) -> None:
     check_before_start(
         road(folder / "out"), settings or Settings(), Place(**place), folder / "state"
     )
+
+
+@pytest.mark.parametrize(
+    ("interval_s", "share", "longest"),
+    [(5.5, None, "5.05"), (9.0, None, "5.05"), (5.1, 0.99, "5.05"), (10.0, 0.5, "10")],
+)
+def test_batches_that_start_too_rarely_for_the_bound_are_refused(
+    tmp_path: Path, interval_s: float, share: float | None, longest: str
+) -> None:
+    given = Settings(batch_interval_s=interval_s, share=share)
+    with pytest.raises(InvalidInput, match=f"batch-interval is .* unless it is below {longest} s"):
+        check(tmp_path, given)
+    check_before_start(road(tmp_path / "out"), given, Place(once=True), tmp_path / "state")
+
+
+@pytest.mark.parametrize(("interval_s", "share"), [(5.0, None), (9.0, 0.5)])
+def test_batches_that_start_often_enough_are_not(
+    tmp_path: Path, interval_s: float, share: float | None
+) -> None:
+    check(tmp_path, Settings(batch_interval_s=interval_s, share=share))
+
+
+def test_so_is_the_trigger_of_an_attached_query(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(attached, "_session_of", lambda _: None)
+    monkeypatch.setattr(attached.Attached, "queries", lambda _: ())
+    monkeypatch.setattr(attached, "trigger_of_queries", lambda _: 20.0)
+    with pytest.raises(InvalidInput, match="the trigger of the query is 20 s; rows wait up to"):
+        attached.Attached(cast(Any, None), 5.0, Settings())
 
 
 @pytest.mark.parametrize(

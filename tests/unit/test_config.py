@@ -11,6 +11,8 @@ from penstock.allocation.assignment import OBJECTIVES
 from penstock.allocation.policies import POLICIES as ALLOCATION_POLICIES
 from penstock.cli.options_page import options_page
 from penstock.config import ALLOCATIONS, OPTIONS, Settings
+from penstock.config.option import ByPolicy
+from penstock.config.settings import USUAL_CATCH_UP_S, USUAL_SCALE_DOWN_WINDOW_S
 from penstock.config.sources import from_command_line, from_keywords
 from penstock.control.resolved_settings import known_options, resolved_settings
 from penstock.errors import InvalidInput
@@ -71,6 +73,13 @@ def test_every_default_is_what_its_page_says() -> None:
     for option, field in zip(OPTIONS, fields(Settings), strict=True):
         assert option.description.endswith(".")
         if option.kind == "table" or option.name == "share":  # which is the topology's
+            continue
+        if field.default is ByPolicy.USUAL:
+            usual, _, policies = option.default.removesuffix("; else off").partition(" with ")
+            steadied = [Settings(policy=name) for name in policies.split(", ")]
+            given = option.read(usual, "default")
+            assert {one.usual_or_given(field.default, 9.0) for one in steadied} == {9.0}
+            assert given in (USUAL_SCALE_DOWN_WINDOW_S, USUAL_CATCH_UP_S)
             continue
         assert option.read(option.default, "default") == field.default
         assert field.default is not None or option.can_be_off
@@ -158,6 +167,8 @@ def test_the_environment_and_the_file_name_themselves_in_refusals() -> None:
         ("penstock = 1", "must be a table"),
         ("[penstock]\npolicy-options = 1", "policy-options must be a table"),
         ("[penstock", "is not TOML"),
+        (f"[penstock]\nperiod = 1{5000 * '0'}", "holds a number that is too long"),
+        (f"[penstock]\nperiod = 1{400 * '0'}", "period .* is 10+\\.\\.\\."),
     ],
 )
 def test_a_bad_file_is_refused_in_one_sentence(text: str, words: str) -> None:

@@ -63,13 +63,35 @@ def test_columns_are_found_by_name_or_else_by_place(tmp_path):
         ("time,value\n0,1\n1,2\n", {"value": 3}, "value is 3"),
         ("time,value\n0,1,2\n1,2,3,4\n", {}, "no CSV table"),
         ("time,value\n0,1,2\n1,2,3\n", {}, "more values than names"),
+        ("time,value\n\n0,1\n\n  \n1,x\n", {}, "'value' is 'x' in line 6"),
+        ("\n\ntime,value\n0,1\nx,2\n", {}, "'time' is 'x' in line 5"),
+        ("time,value\r\n\r\n0,1\r\n1,x\r\n", {}, "'value' is 'x' in line 4"),
+        ('time,value\n"0\n",1\n\n1,x\n', {}, "'value' is 'x' in line 5"),
+        ("time,value\n0,1\n\n1,2,3,4\n", {}, "line 4"),
+        ("time,value\n0,1\n1," + 200_000 * "x" + "\n", {}, "in line 3"),
+        ("time,value\n0,1\n" + 20_000 * "x" + ",3\n", {}, "xxx...' in line 3"),
+        ("time," + 20_000 * "v" + "\n0,1\n1,x\n", {}, "vvv...' is 'x' in line 3"),
+        ("time,value\n0,1\n1,2\n", {"value": 20_000 * "v"}, "vvv...'; the file has the columns"),
+        ("time,value\n0,1\n1e308,2\n", {}, "'time' is '1e308' in line 3"),
+        ("time,value\n-1e308,1\n1e308,2\n", {}, "'time' is '-1e308' in line 2"),
+        ("time,value\n0,1e308\n1,1\n", {}, "'value' is '1e308' in line 2"),
+        ("time,value\n0,1e-320\n1,0\n", {"peak_per_s": 5}, "cannot be scaled"),
+        ("time,value\n0,1\n1,2\n", {"peak_per_s": 10**400}, "peak_per_s is"),
+        ("time,value\n0,1\n1,2\n", {"step_s": 10**400}, "step_s is"),
+        ("time,value\n0,1\n1,2\n", {"step_s": 1e308}, "step_s is"),
+        ("time,value\n0,1\n1,1\x002\n", {}, "NUL byte in line 3"),
+        ("time,value\n\x00,1\n1,12\n", {}, "NUL byte in line 2"),
+        ("time,va\x00lue\n0,1\n1,12\n", {}, "NUL byte in line 1"),
     ],
+    ids=lambda value: repr(value)[:40],
 )
+@pytest.mark.filterwarnings("error")
 def test_what_is_wrong_is_said_in_one_sentence(tmp_path, text, fields, word):
     with pytest.raises(InvalidInput) as refusal:
         csv_load(written(tmp_path, text), **fields)
     assert word in str(refusal.value)
     assert str(refusal.value).endswith(".")
+    assert len(str(refusal.value)) < 300
 
 
 def test_a_file_that_is_not_there_or_not_text_is_refused(tmp_path):

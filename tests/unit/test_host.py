@@ -31,6 +31,7 @@ from penstock.spark.host.client import connect, submission_of
 from penstock.spark.host.communities import Caller
 from penstock.spark.host.costs import Cost, Costs
 from penstock.spark.host.host import Host
+from penstock.spark.host.loading import Promise
 from penstock.spark.host.on_spark import SparkRunner, SparkRunning
 from penstock.spark.host.registry import Registry
 from penstock.spark.host.submission import packaged, read_submission
@@ -579,3 +580,13 @@ def test_the_cluster_is_divided_while_executors_are_waited_for(
     finally:
         come.set()
         runner.close()
+
+
+def test_a_bound_that_the_host_s_interval_breaks_is_refused_before_it_joins(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runner = SparkRunner.__new__(SparkRunner)
+    runner._settings = Settings(batch_interval_s=6.0)
+    monkeypatch.setattr(on_spark, "check_apart", lambda *_: Promise(5.0, 0.99))
+    with pytest.raises(InvalidInput, match="batch-interval of the host is 6 s; rows wait"):
+        runner.check(read_submission(submitted("a")["submission"]), tmp_path)

@@ -13,6 +13,7 @@ from penstock.errors import InvalidInput
 from penstock.model.day_spans import read_spans
 from penstock.model.decision import Limits, ScalingPlan
 from penstock.model.observation import ComponentObservation, LatencyObservation, Observation
+from penstock.scaling.policies.registry import names
 
 
 def plan(processors: int) -> ScalingPlan:
@@ -93,6 +94,18 @@ def test_settings_bring_the_guards_they_name() -> None:
         "CatchUp", "ScaleDownWindow", "UtilisationBand", "Quota", "ExcludedTimes",
     }  # fmt: skip
     assert Quota(20.0, 3600.0) in asked
+
+
+@pytest.mark.parametrize("name", names())
+def test_policies_that_it_helps_are_steadied_unless_told_otherwise(name: str) -> None:
+    """Those of the papers; `promise` keeps by itself what it may need again."""
+    usual = standard_guards(Settings(policy=name), 2)
+    wanted = name in ("incremental", "drs", "ds2", "autoscale", "autoscale_plus")
+    assert (ScaleDownWindow(60.0) in usual) == (CatchUp(30.0) in usual) == wanted
+    off = standard_guards(Settings(policy=name, scale_down_window_s=None, catch_up_s=None), 2)
+    assert not any(isinstance(one, ScaleDownWindow | CatchUp) for one in off)
+    given = standard_guards(Settings(policy=name, scale_down_window_s=5.0, catch_up_s=7.0), 2)
+    assert {ScaleDownWindow(5.0), CatchUp(7.0)} <= set(given)
 
 
 def test_cooldowns_that_are_off_hold_nothing() -> None:

@@ -77,6 +77,7 @@ def test_what_is_said_later_takes_the_place_of_a_whole_cycle() -> None:
         ("[streams]\na = 3\n", "line 2: streams.a is 3; give a table"),
         ("[lanes]\n", "line 1: 'lanes' is unknown; allowed: streams"),
         ("[streams.a]\nx = = 1\n", "is not TOML: Invalid value (at line 2"),
+        (f"x = 1{5000 * '0'}", "holds a number that is too long to be read"),
     ],
 )  # fmt: skip
 def test_a_mistake_is_one_sentence_with_its_file_and_line(

@@ -166,7 +166,8 @@ def run_way(way: Way, course: Course, seed: int) -> Outcome:
         settings = Settings(
             policy=way.policy, executors_min=way.executors, executors_max=MOST, slots=1,
             period_s=PERIOD_S, key_groups=MOST, executor_memory_mb=512, cooldown_in_s=10.0,
-            cooldown_out_s=4.0, history=str(folder / "history.sqlite"),
+            cooldown_out_s=4.0, scale_down_window_s=None, catch_up_s=None,
+            history=str(folder / "history.sqlite"),
         )  # fmt: skip
         place = Place("embedded", folder / "checkpoint", folder / "spark.log")
         seen: list[Step] = []

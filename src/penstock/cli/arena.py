@@ -66,7 +66,7 @@ def arena(
     from penstock.sim.run import check_schedule_in
 
     wanted = _policies(policies)
-    loaded = [_asked(scenario, settings.share) for scenario in _scenarios(scenarios)]
+    loaded = _scenarios(scenarios, settings.share)
     for one in loaded:
         check_schedule_in(one, settings)
     if plot is not None:
@@ -100,14 +100,15 @@ def _policies(text: str) -> list[str]:
     return wanted
 
 
-def _scenarios(paths: Sequence[Path]) -> list[Scenario]:
+def _scenarios(paths: Sequence[Path], share: float | None) -> list[Scenario]:
+    """With the share of the options, where they have one: for the references as for policies."""
     from penstock.sim.arena import check
     from penstock.sim.scenario_file import load_scenario
 
     found: dict[str, Path] = {}
     loaded = []
     for path in paths:
-        scenario = load_scenario(path)
+        scenario = load_scenario(path, share)
         check(scenario)
         if scenario.name in found:
             raise InvalidInput(
@@ -117,11 +118,6 @@ def _scenarios(paths: Sequence[Path]) -> list[Scenario]:
         found[scenario.name] = path
         loaded.append(scenario)
     return loaded
-
-
-def _asked(scenario: Scenario, share: float | None) -> Scenario:
-    """With the share of the options, where they have one: for the references as for policies."""
-    return scenario if share is None else replace(scenario, share=share)
 
 
 def _check_figure(path: Path) -> None:

@@ -71,11 +71,10 @@ def simulate(
     from penstock.sim.run import check_schedule_in, settings_in
     from penstock.sim.scenario_file import load_scenario
 
-    scenarios = [load_scenario(path) for path in scenario]
+    # What is shown is what was planned for.
+    scenarios = [load_scenario(path, settings.share) for path in scenario]
     if seed is not None:
         scenarios = [replace(one, seed=seed + place) for place, one in enumerate(scenarios)]
-    if settings.share is not None:  # what is shown is what was planned for
-        scenarios = [replace(one, share=settings.share) for one in scenarios]
     for one in scenarios:
         check_schedule_in(one, settings)
     if len(scenarios) > 1:

@@ -2,9 +2,10 @@
 
 import math
 from dataclasses import dataclass
+from enum import Enum
 from typing import Literal
 
-from penstock.errors import InvalidInput
+from penstock.errors import InvalidInput, shown
 from penstock.model.day_spans import read_spans
 from penstock.model.durations import parse_duration_s
 from penstock.model.schedule import EXAMPLE, read_schedule
@@ -30,6 +31,12 @@ WORDS = {
     "true": True, "1": True, "yes": True, "on": True,
     "false": False, "0": False, "no": False, "off": False,
 }  # fmt: skip
+
+
+class ByPolicy(Enum):
+    """The value of an option that nobody gave, and that some policies have a use for."""
+
+    USUAL = "usual"
 
 
 @dataclass(frozen=True)
@@ -91,7 +98,7 @@ class Option:
             if word is None or word == OFF or (_is_number(raw) and raw == self.off_value):
                 return self.off_value
             if word == OLD_OFF:
-                raise InvalidInput(f"{label} is {raw!r}; write {OFF} to turn it off.")
+                raise InvalidInput(f"{label} is {shown(raw)}; write {OFF} to turn it off.")
         if self.kind == "switch":
             return self._switch(raw, label)
         if self.kind in ("integer", "number", "duration"):
@@ -101,13 +108,13 @@ class Option:
     def _text(self, raw: object, label: str) -> str:
         if not isinstance(raw, str) or not raw.strip():
             wanted = f"allowed: {self.allowed}" if self.choices else "give a text that is not empty"
-            raise InvalidInput(f"{label} is {raw!r}; {wanted}.")
+            raise InvalidInput(f"{label} is {shown(raw)}; {wanted}.")
         if self.kind == "times":
             read_spans(raw, label)
         if self.kind == "schedule":
             read_schedule(raw, label)
         if self.kind == "choice" and self.choices and raw not in self.choices:
-            raise InvalidInput(f"{label} is {raw!r}; allowed: {self.allowed}.")
+            raise InvalidInput(f"{label} is {shown(raw)}; allowed: {self.allowed}.")
         if self.kind == "names":
             self._check_names(raw, label)
         return raw
@@ -118,19 +125,19 @@ class Option:
             if self.choices and name not in self.choices and names != (ALL,):
                 raise InvalidInput(f"{label} names {name!r}; allowed: {self.allowed}.")
         if len(set(names)) < len(names):
-            raise InvalidInput(f"{label} is {raw!r}; name each one once.")
+            raise InvalidInput(f"{label} is {shown(raw)}; name each one once.")
 
     def _switch(self, raw: object, label: str) -> bool:
         if isinstance(raw, bool):
             return raw
         if isinstance(raw, str) and raw.strip().lower() in WORDS:
             return WORDS[raw.strip().lower()]
-        raise InvalidInput(f"{label} is {raw!r}; allowed: {self.allowed}.")
+        raise InvalidInput(f"{label} is {shown(raw)}; allowed: {self.allowed}.")
 
     def _in_range(self, raw: object, label: str) -> int | float:
         value = self._number(raw, label)
         if not self.least <= value <= self.greatest:
-            raise InvalidInput(f"{label} is {raw!r}; allowed: {self.allowed}.")
+            raise InvalidInput(f"{label} is {shown(raw)}; allowed: {self.allowed}.")
         return int(value) if self.kind == "integer" else value
 
     def _number(self, raw: object, label: str) -> float:
@@ -148,7 +155,7 @@ class Option:
                 "number": "give a number",
                 "duration": "write a duration such as '5s' or '250ms'",
             }[self.kind]
-            raise InvalidInput(f"{label} is {raw!r}; {wanted}, {self.allowed}.")
+            raise InvalidInput(f"{label} is {shown(raw)}; {wanted}, {self.allowed}.")
         return value
 
 

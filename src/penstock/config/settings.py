@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import Field, dataclass, field, fields
 from typing import Any
 
-from penstock.config.option import OFF, Kind, Option, split_names
+from penstock.config.option import OFF, ByPolicy, Kind, Option, split_names
 from penstock.errors import InvalidInput
 from penstock.model.schedule import read_schedule
 
@@ -15,11 +15,17 @@ ALLOCATIONS = ("milp", "albic", "flux", "cola", "potc", "resource-aware")
 OBJECTIVES = ("equality", "traffic", "resource")
 POLICY_OPTIONS = "policy_options"
 DAY_S = 86_400.0
+# Policies that stay in time more often with these two (penstock docs arena). The others keep by
+# themselves what they may need again, or were not tried.
+STEADIED = ("autoscale", "autoscale_plus", "drs", "ds2", "incremental")
+USUAL_SCALE_DOWN_WINDOW_S = 60.0
+USUAL_CATCH_UP_S = 30.0
+_STEADIED = f" with {', '.join(STEADIED)}; else {OFF}"
 
 
 def _option(default: Any, name: str, kind: Kind, description: str, **more: Any) -> Any:
-    shown = str(default).lower()
-    if kind == "duration" and default is not None:
+    shown = more.pop("shown", str(default).lower())
+    if kind == "duration" and isinstance(default, float):
         shown = f"{default:g}s" if default % DAY_S else f"{default / DAY_S:g}d"
     option = Option(name, kind, OFF if default is None else shown, description, **more)
     return field(default=default, metadata={"option": option})
@@ -120,16 +126,17 @@ class Settings:
         None, "step-in", "integer", "Most executors removed at once.", least=1, greatest=10_000,
         can_be_off=True,
     )  # fmt: skip
-    scale_down_window_s: float | None = _option(
-        None, "scale-down-window", "duration",
+    scale_down_window_s: float | ByPolicy | None = _option(  # noqa: RUF009 - a field
+        ByPolicy.USUAL, "scale-down-window", "duration",
         "Scaling in goes no lower than the highest number suggested within this time.",
         least=0.001, greatest=86_400, can_be_off=True,
+        shown=f"{USUAL_SCALE_DOWN_WINDOW_S:g}s{_STEADIED}",
     )  # fmt: skip
-    catch_up_s: float | None = _option(
-        None, "catch-up", "duration",
+    catch_up_s: float | ByPolicy | None = _option(  # noqa: RUF009 - a field
+        ByPolicy.USUAL, "catch-up", "duration",
         "Time within which a backlog that would be late is to be worked off, with more "
         "processors if need be.",
-        least=0.1, greatest=86_400, can_be_off=True,
+        least=0.1, greatest=86_400, can_be_off=True, shown=f"{USUAL_CATCH_UP_S:g}s{_STEADIED}",
     )  # fmt: skip
     utilisation_low: float | None = _option(
         None, "utilisation-low", "number",
@@ -287,6 +294,12 @@ class Settings:
 
     def __post_init__(self) -> None:
         check_together(vars(self))
+
+    def usual_or_given(self, given: float | ByPolicy | None, usual_s: float) -> float | None:
+        """What holds for an option that only some policies have a use for."""
+        if isinstance(given, ByPolicy):
+            return usual_s if self.policy in STEADIED else None
+        return given
 
 
 def check_together(values: Mapping[str, Any], called: Callable[[str], str] | None = None) -> None:

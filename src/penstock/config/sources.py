@@ -166,3 +166,5 @@ def _document(path: Path) -> dict[str, Any]:
         raise InvalidInput(f"{path} is not UTF-8 text (byte {error.start}).") from error
     except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise InvalidInput(f"{path} is not TOML: {error}.") from error
+    except ValueError as error:
+        raise InvalidInput(f"{path} holds a number that is too long to be read.") from error

@@ -145,15 +145,19 @@ class Deciding:
         )
 
     def _limits(self, at_s: float, slots: int) -> Limits:
-        """Those of the run, narrowed by its schedule until executors asked for now would serve."""
+        """Those of the run, narrowed by its schedule until executors asked for now would serve.
+
+        What is to be there by then comes before a limit that ends until then.
+        """
         limits = self._controlled.limits
         if self._schedule is None:
             return limits
-        ahead_s = (self._costs.expected.start_up_s or 0.0) + self.newest.period_s
+        ahead_s = self._costs.expected.expected_start_up_s + self.newest.period_s
         least, most = self._schedule.between(at_s, at_s + ahead_s)
         low = max(limits.min_processors, (least or 0) * slots)
+        low = min(low, limits.max_processors)
         high = limits.max_processors if most is None else min(limits.max_processors, most * slots)
-        return replace(limits, min_processors=min(low, high), max_processors=high)
+        return replace(limits, min_processors=low, max_processors=max(low, high))
 
     def _shown_to(self, policy: ScalingPolicy) -> tuple[Observation, ...]:
         window = tuple(self._window)

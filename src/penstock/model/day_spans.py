@@ -2,7 +2,7 @@
 
 import re
 
-from penstock.errors import InvalidInput
+from penstock.errors import InvalidInput, shown
 
 _FORM = re.compile(r"([01]\d|2[0-3]):([0-5]\d)-([01]\d|2[0-3]):([0-5]\d)")
 
@@ -20,7 +20,7 @@ def read_spans(text: str, field: str) -> tuple[tuple[int, int], ...]:
         start, end = hours[0] * 60 + hours[1], hours[2] * 60 + hours[3]
         if match is None or start == end:
             raise InvalidInput(
-                f"{field} is {text!r}; write spans such as '22:00-06:00,12:00-12:30', or off."
+                f"{field} is {shown(text)}; write spans such as '22:00-06:00,12:00-12:30', or off."
             )
         spans.append((start, end))
     return tuple(spans)

@@ -50,6 +50,11 @@ class ActPrice:
     pause_s: float = 0.0  # by which batches are longer while it happens
     drain_s: float = 0.0  # until one that is given up is gone
 
+    @property
+    def expected_start_up_s(self) -> float:
+        """As seen, or as usual."""
+        return USUAL_START_UP_S if self.start_up_s is None else self.start_up_s
+
     def executor_seconds(self, before: int, after: int) -> float:
         """Going from the one number of executors to the other: what is paid and does no work.
 
@@ -58,8 +63,8 @@ class ActPrice:
         """
         if before == after:
             return 0.0
-        start_up_s = USUAL_START_UP_S if self.start_up_s is None else self.start_up_s
-        waits_s = start_up_s * max(0, after - before) + self.drain_s * max(0, before - after)
+        more, fewer = max(0, after - before), max(0, before - after)
+        waits_s = self.expected_start_up_s * more + self.drain_s * fewer
         return waits_s + self.pause_s * max(before, after)
 
 

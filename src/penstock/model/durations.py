@@ -3,7 +3,7 @@
 import math
 import re
 
-from penstock.errors import InvalidInput
+from penstock.errors import InvalidInput, shown
 
 _SECONDS = {
     "ms": 1e-3, "millisecond": 1e-3, "milliseconds": 1e-3,
@@ -22,15 +22,20 @@ def parse_duration_s(value: str | float, field: str) -> float:
     0.25
     """
     if isinstance(value, bool) or not isinstance(value, str | int | float):
-        raise InvalidInput(f"{field} is {value!r}; write a duration such as '5s' or '250ms'.")
+        raise InvalidInput(f"{field} is {shown(value)}; write a duration such as '5s' or '250ms'.")
     if isinstance(value, str):
         match = _FORM.fullmatch(value)
         unit = (match.group(2).lower() or "s") if match else ""
         if match is None or unit not in _SECONDS:
-            raise InvalidInput(f"{field} is {value!r}; write a duration such as '5s' or '250ms'.")
+            raise InvalidInput(
+                f"{field} is {shown(value)}; write a duration such as '5s' or '250ms'."
+            )
         seconds = float(match.group(1)) * _SECONDS[unit]
     else:
-        seconds = float(value)
+        try:
+            seconds = float(value)
+        except OverflowError:  # an integer of hundreds of digits
+            seconds = math.inf
     if not math.isfinite(seconds) or seconds <= 0:
-        raise InvalidInput(f"{field} is {value!r}; it must be a finite duration above zero.")
+        raise InvalidInput(f"{field} is {shown(value)}; it must be a finite duration above zero.")
     return seconds

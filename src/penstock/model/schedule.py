@@ -8,16 +8,17 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from penstock.errors import InvalidInput
+from penstock.errors import InvalidInput, shown
 
 DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 DAY_MINUTES, WEEK_MINUTES = 24 * 60, 7 * 24 * 60
 EXAMPLE = "'mon-fri 08:00-18:00 min 4; sat,sun max 2'"
 _FIRST_MONDAY_S = 4 * 86_400  # 1970-01-05
+_MOST_DIGITS = 7
 _RULE = re.compile(
     r"(?:(?P<days>[a-z]{3}(?:-[a-z]{3})?(?:,[a-z]{3}(?:-[a-z]{3})?)*)\s+)?"
     r"(?:(?P<start>(?:[01]\d|2[0-3]):[0-5]\d)-(?P<end>(?:[01]\d|2[0-4]):[0-5]\d)\s+)?"
-    r"(?P<which>min|max)\s+(?P<count>\d+)"
+    r"(?P<which>min|max)\s+(?P<count>[0-9]+)"
 )
 
 
@@ -60,7 +61,7 @@ def read_schedule(text: str, field: str) -> Schedule:
         rule for part in text.split(";") if part.strip() for rule in _rules(part.strip(), field)
     ]
     if not rules:
-        raise InvalidInput(f"{field} is {text!r}; write rules such as {EXAMPLE}, or off.")
+        raise InvalidInput(f"{field} is {shown(text)}; write rules such as {EXAMPLE}, or off.")
     _refuse_contradictions(rules, field)
     return Schedule(tuple(rules))
 
@@ -68,13 +69,19 @@ def read_schedule(text: str, field: str) -> Schedule:
 def _rules(part: str, field: str) -> Iterable[Rule]:
     match = _RULE.fullmatch(part.lower())
     if match is None:
-        raise InvalidInput(f"{field} has {part!r}; write rules such as {EXAMPLE}.")
+        raise InvalidInput(f"{field} has {shown(part)}; write rules such as {EXAMPLE}.")
+    if len(match["count"]) > _MOST_DIGITS:
+        raise InvalidInput(
+            f"{field} has {shown(part)}; a number of executors has at most {_MOST_DIGITS} digits."
+        )
     count = int(match["count"])
     if count < 1:
-        raise InvalidInput(f"{field} has {part!r}; at least 1 executor is allowed.")
+        raise InvalidInput(f"{field} has {shown(part)}; at least 1 executor is allowed.")
     start, end = _minute(match["start"] or "00:00"), _minute(match["end"] or "24:00")
     if start == end or end > DAY_MINUTES:
-        raise InvalidInput(f"{field} has {part!r}; a span ends at another time, 24:00 at the most.")
+        raise InvalidInput(
+            f"{field} has {shown(part)}; a span ends at another time, 24:00 at the most."
+        )
     length = (end - start) % DAY_MINUTES or DAY_MINUTES
     least, most = (count, None) if match["which"] == "min" else (None, count)
     for day in _days(match["days"], part, field):
@@ -89,7 +96,7 @@ def _days(text: str | None, part: str, field: str) -> list[int]:
     for span in text.split(","):
         ends = span.split("-")
         if any(end not in DAYS for end in ends):
-            raise InvalidInput(f"{field} has {part!r}; days are {', '.join(DAYS)}.")
+            raise InvalidInput(f"{field} has {shown(part)}; days are {', '.join(DAYS)}.")
         first, last = DAYS.index(ends[0]), DAYS.index(ends[-1])
         found += [(first + n) % 7 for n in range((last - first) % 7 + 1)]
     return sorted(set(found))
@@ -109,13 +116,26 @@ def _overlap(rule: Rule, start: float, end: float) -> bool:
 
 
 def _refuse_contradictions(rules: list[Rule], field: str) -> None:
-    for low in rules:
-        for high in rules:
-            if low.least is None or high.most is None or low.least <= high.most:
-                continue
-            if _overlap(high, low.start, low.end):
-                day, minute = divmod(max(low.start, high.start) % WEEK_MINUTES, DAY_MINUTES)
-                raise InvalidInput(
-                    f"{field} asks for at least {low.least} and at most {high.most} executors at "
-                    f"the same time, on {DAYS[day]} {minute // 60:02}:{minute % 60:02}."
-                )
+    found = [
+        (start, low.least, high.most)
+        for low in rules
+        for high in rules
+        if low.least is not None and high.most is not None and low.least > high.most
+        for start in _beginnings(low, high)
+    ]
+    if not found:
+        return
+    start, least, most = min(found)
+    day, minute = divmod(start, DAY_MINUTES)
+    raise InvalidInput(
+        f"{field} asks for at least {least} and at most {most} executors at the same time, on "
+        f"{DAYS[day]} {minute // 60:02}:{minute % 60:02}."
+    )
+
+
+def _beginnings(one: Rule, other: Rule) -> Iterable[int]:
+    """Minutes of the week from which on both hold."""
+    for week in (-WEEK_MINUTES, 0, WEEK_MINUTES):
+        start = max(one.start, other.start + week)
+        if start < min(one.end, other.end + week):
+            yield start % WEEK_MINUTES

@@ -1,6 +1,8 @@
 """One scaling decision for a JSON document: `penstock advise scaling`."""
 
+import math
 from collections import Counter
+from dataclasses import replace
 from typing import Any
 
 from penstock.documents import Document, Schema
@@ -9,11 +11,14 @@ from penstock.model.decision import Decision, Limits, ScalingPlan
 from penstock.model.observation import ComponentObservation, Observation
 from penstock.scaling.documents.drs import advise_drs
 from penstock.scaling.documents.forms import FORMS, MOST_PROCESSORS
+from penstock.scaling.documents.periods import context_of
 from penstock.scaling.documents.windows import windows_of
 from penstock.scaling.policies.autoscale import Autoscale
 from penstock.scaling.policies.autoscale_plus import AutoscalePlus
 from penstock.scaling.policies.incremental import Incremental
 from penstock.scaling.policies.policy import ScalingContext
+from penstock.scaling.policies.promise import Promise
+from penstock.scaling.policies.registry import has_option, policy
 from penstock.scaling.suggestions import grown_plan
 
 SCHEMA: Schema = {
@@ -46,7 +51,27 @@ def advise(document: Document) -> dict[str, Any]:
         return advise_drs(document)
     if document["policy"] == "incremental":
         return _incremental(document)
+    if document["policy"] in ("promise", "ds2"):
+        return _observed(document)
     return _windowed(document)
+
+
+def _observed(document: Document) -> dict[str, Any]:
+    """What a policy would decide at the end of the newest period."""
+    name = document["policy"]
+    run = {
+        "step": int(document.get("slots", 1)),
+        "trigger_interval_s": document.get("batch_interval_s", 0.0),
+    }
+    known = {option: value for option, value in run.items() if has_option(name, option)}
+    decide = policy(name, **{**known, **document.get("options", {})}).decide
+    decision = decide(context_of(document, Promise.window_periods))
+    slots = int(document.get("slots", 1))
+    whole = -(-decision.plan.processors // slots) * slots  # executors
+    together = dict.fromkeys(decision.plan.parallelism, whole)
+    answer = _answer(document, replace(decision, plan=ScalingPlan(together, whole)))
+    expected_s = decision.numbers.get("latency_expected_s", math.inf)
+    return {**answer, "expected_latency_s": expected_s} if math.isfinite(expected_s) else answer
 
 
 def _incremental(document: Document) -> dict[str, Any]:

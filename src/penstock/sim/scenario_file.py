@@ -9,6 +9,7 @@ from typing import Any
 from penstock.documents import Schema, check_document
 from penstock.errors import InvalidInput, documented
 from penstock.model.durations import parse_duration_s
+from penstock.sim.feasible import check_bound
 from penstock.sim.network import Network
 from penstock.sim.scenario import (
     BatchCost,
@@ -24,6 +25,7 @@ from penstock.workloads.profiles import PROFILES, RateProfile, named
 
 _TEXT = {"type": "string", "minLength": 1}
 _DURATION = {"type": ["string", "number"]}
+_NUMBER = {"type": "number", "minimum": -1e300, "maximum": 1e300}
 _COUNT = {"type": "integer", "minimum": 1, "maximum": 100_000}
 _LEAST_STEP_S = 0.001
 PEAK = "peak_processors"  # of a load from a file: what its highest rate keeps busy
@@ -45,8 +47,8 @@ SCHEMA: Schema = _table(
         name=_TEXT,
         duration=_DURATION,
         max_latency=_DURATION,
-        share={"type": "number"},
-        weight={"type": "number"},
+        share=_NUMBER,
+        weight=_NUMBER,
         sharing={"enum": ["time", "space"]},
         period=_DURATION,
         step=_DURATION,
@@ -105,7 +107,7 @@ SCHEMA: Schema = _table(
                         "type": ["string", "object"],
                         "required": ["name"],
                         "additionalProperties": False,
-                        "properties": {"name": _TEXT, "share": {"type": "number"}},
+                        "properties": {"name": _TEXT, "share": _NUMBER},
                     },
                 }
             },
@@ -113,22 +115,25 @@ SCHEMA: Schema = _table(
                 ["mean"],
                 kind={"enum": list(USUAL_SCV)},
                 mean=_DURATION,
-                scv={"type": "number"},
+                scv=_NUMBER,
             ),
-            selectivity={"type": "number"},
+            selectivity=_NUMBER,
             processors=_COUNT,
             component={"type": "string"},
             sink={"type": "boolean"},
             dispatch={"enum": ["shared", "round-robin"]},
-            cheaper={"type": "number"},
-            forms={"type": "object", "additionalProperties": {"type": "number"}},
+            cheaper=_NUMBER,
+            forms={"type": "object", "additionalProperties": _NUMBER},
         ),
     },
 )
 
 
-def load_scenario(path: Path) -> Scenario:
-    """The scenario in a TOML file, or one sentence that names the field that is wrong."""
+def load_scenario(path: Path, share: float | None = None) -> Scenario:
+    """The scenario in a TOML file, or one sentence that names the field that is wrong.
+
+    `share` is promised instead of its own.
+    """
     try:
         document = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
@@ -137,14 +142,18 @@ def load_scenario(path: Path) -> Scenario:
         raise InvalidInput(f"{path} is not UTF-8 text (byte {error.start}).") from error
     except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise InvalidInput(f"{path} is not TOML: {error}.") from error
+    except ValueError as error:
+        raise InvalidInput(f"{path} holds a number that is too long to be read.") from error
     with documented("simulator"):
         try:
-            return scenario_of(document, path.parent)
+            return scenario_of(document, path.parent, share)
         except InvalidInput as error:
             raise InvalidInput(f"{path}: {error}") from error
 
 
-def scenario_of(document: Mapping[str, Any], folder: Path = Path()) -> Scenario:
+def scenario_of(
+    document: Mapping[str, Any], folder: Path = Path(), share: float | None = None
+) -> Scenario:
     """The scenario of a document in the form of the TOML file; files it names are in a folder."""
     check_document(document, SCHEMA)
     head = document["scenario"]
@@ -157,6 +166,8 @@ def scenario_of(document: Mapping[str, Any], folder: Path = Path()) -> Scenario:
     for name in ("share", "weight", "sharing", "jobs_per_step", "seed"):
         if name in head:
             optional[name] = head[name]
+    if share is not None:
+        optional["share"] = share
     if head.get("sharing") == "space" and "batch" in document:
         raise InvalidInput("batch is given, but sharing is 'space'; only 'time' has batches.")
     sources = tuple(_source(entry, folder) for entry in document["source"])
@@ -172,7 +183,6 @@ def scenario_of(document: Mapping[str, Any], folder: Path = Path()) -> Scenario:
     )
     if scenario.sharing == "space" and any(operator.component for operator in scenario.operators):
         raise InvalidInput("an operator has a component, but sharing is 'space'; leave it out.")
-    _check_bound(scenario)
     network = Network(scenario)  # refuses what only the whole graph shows
     in_rows = tuple(
         replace(source, profile=source.profile.scaled(1.0 / network.work_s(source.name)))
@@ -183,19 +193,8 @@ def scenario_of(document: Mapping[str, Any], folder: Path = Path()) -> Scenario:
     if in_rows != sources:
         scenario = replace(scenario, sources=in_rows)
         Network(scenario)
+    check_bound(scenario)
     return scenario
-
-
-def _check_bound(scenario: Scenario) -> None:
-    """Refuse a bound that not even a batch without rows can meet."""
-    cluster = scenario.cluster
-    sizes = range(cluster.min_executors, cluster.max_executors + 1)
-    least_s = min(scenario.batch.overhead_at(0.0, size * cluster.slots) for size in sizes)
-    if scenario.sharing == "time" and scenario.max_latency_s < least_s:
-        raise InvalidInput(
-            f"scenario.max_latency is {scenario.max_latency_s:g} s, but a batch without any row "
-            f"takes {least_s:g} s (batch): no result can be in time; give at least that."
-        )
 
 
 def _length_s(document: Mapping[str, Any], sources: Sequence[SourceSpec]) -> float:

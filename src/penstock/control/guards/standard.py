@@ -4,6 +4,7 @@ import math
 from collections.abc import Iterator
 
 from penstock.config import Settings
+from penstock.config.settings import USUAL_CATCH_UP_S, USUAL_SCALE_DOWN_WINDOW_S
 from penstock.control.guards.guard import Guard
 from penstock.control.guards.limits import (
     BacklogFirst,
@@ -42,13 +43,15 @@ def _processors(executors: int | None, slots_per_executor: int) -> float:
 
 
 def _raising(settings: Settings) -> Iterator[Guard]:
-    if settings.catch_up_s is not None:
-        yield CatchUp(settings.catch_up_s)
+    within_s = settings.usual_or_given(settings.catch_up_s, USUAL_CATCH_UP_S)
+    if within_s is not None:
+        yield CatchUp(within_s)
 
 
 def _stabilising(settings: Settings) -> Iterator[Guard]:
-    if settings.scale_down_window_s is not None:
-        yield ScaleDownWindow(settings.scale_down_window_s)
+    window_s = settings.usual_or_given(settings.scale_down_window_s, USUAL_SCALE_DOWN_WINDOW_S)
+    if window_s is not None:
+        yield ScaleDownWindow(window_s)
     if settings.utilisation_low is not None and settings.utilisation_high is not None:
         yield UtilisationBand(settings.utilisation_low, settings.utilisation_high)
 

@@ -3,6 +3,7 @@
 from typing import Any
 
 from penstock.documents import Schema
+from penstock.scaling.documents.periods import DS2, PROMISE
 
 MOST_PROCESSORS = 10_000_000
 _ROWS = {"type": "number", "minimum": 0, "maximum": 1e15}
@@ -243,4 +244,6 @@ FORMS: dict[str, Schema] = {
     "drs": DRS,
     "autoscale": AUTOSCALE,
     "autoscale_plus": AUTOSCALE_PLUS,
+    "ds2": DS2,
+    "promise": PROMISE,
 }

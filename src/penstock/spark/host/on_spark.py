@@ -27,6 +27,7 @@ from penstock.spark.host.foreseen import foreseen, latency_text
 from penstock.spark.host.loading import Promise, Whole, check_apart, load_whole
 from penstock.spark.host.results import newest_rows
 from penstock.spark.host.submission import Submission
+from penstock.spark.run.before_start import check_interval
 from penstock.spark.run.elastic import Among, ElasticRun
 from penstock.spark.run.place import SOURCES, Place
 
@@ -83,6 +84,8 @@ class SparkRunner:
         share = submission.share or own.share
         assert bound_s is not None
         assert share is not None
+        interval_s = self._settings.batch_interval_s or 0.0
+        check_interval(interval_s, share, bound_s, "batch-interval of the host")
         self._join(submission, bound_s, share)
         return foreseen(self.shared, submission.name, bound_s, share, self._settings.aim)
 

@@ -24,12 +24,14 @@ from penstock.control.notebook import course_html
 from penstock.control.step import Step
 from penstock.control.summary import RunSummary
 from penstock.errors import InvalidInput
+from penstock.model.decision import USUAL_SHARE
 from penstock.spark.act.attached_placements import AttachedPlacements
 from penstock.spark.act.executors import SparkExecutors, executors_given_at_once
 from penstock.spark.act.placement import cannot_place
 from penstock.spark.run import controlled
 from penstock.spark.run.before_start import (
     check_attached,
+    check_interval,
     check_monitoring_window,
     trigger_of_queries,
     windows_of_queries,
@@ -111,6 +113,8 @@ class Attached:
     def _start(self) -> None:
         running = self.queries()
         interval_s = trigger_of_queries(running)  # the query's own, which policies plan with
+        share = USUAL_SHARE if self.settings.share is None else self.settings.share
+        check_interval(interval_s, share, self.max_latency_s, "the trigger of the query")
         self.settings = replace(self.settings, batch_interval_s=interval_s or None)
         windows = windows_of_queries(running)
         check_monitoring_window(policy_of(self.settings), windows, "query")

@@ -105,6 +105,21 @@ def trigger_of_queries(queries: Iterable[StreamingQuery]) -> float:
     return min(found, default=0.0)
 
 
+@documented("options")
+def check_interval(interval_s: float, share: float, max_latency_s: float, field: str) -> None:
+    """Refuse batches that start so rarely that rows wait longer than the bound allows.
+
+    A row waits between 0 and the interval for its batch to begin, whatever is added.
+    """
+    if share * interval_s < max_latency_s:
+        return
+    raise InvalidInput(
+        f"{field} is {interval_s:g} s; rows wait up to that for a batch, and {100 * share:g}% of "
+        f"the results cannot be within the max_latency of {max_latency_s:g} s unless it is below "
+        f"{max_latency_s / share:.3g} s."
+    )
+
+
 def check_monitoring_window(
     policy: ScalingPolicy, windows: Mapping[str, float], kind: str = "operator"
 ) -> None:
@@ -126,6 +141,10 @@ def check_before_start(
     topology: Topology, settings: Settings, place: Place, checkpoint: Path
 ) -> None:
     """Refuse what cannot go well, in the order in which a person would mend it."""
+    if not place.once:
+        share = topology.share if settings.share is None else settings.share
+        interval_s = settings.batch_interval_s or 0.0
+        check_interval(interval_s, share, topology.max_latency_s, "batch-interval")
     check_master(place.master)
     if place.master == STANDING:
         _check_room(settings)

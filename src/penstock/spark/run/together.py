@@ -85,11 +85,6 @@ class RunningTopology:
         choice: PlanChoice = PlanChoice(),  # noqa: B008 - frozen
         accept_changes: bool = False,
     ) -> None:
-        if pace.interval_s >= 2 * topology.max_latency_s:
-            raise InvalidTopology(
-                f"topology {topology.name!r}: max_latency {topology.max_latency_s:g} s cannot be "
-                f"kept with a batch every {pace.interval_s:g} s; a row waits half of that."
-            )
         self.topology = topology
         self.session = session
         self._pace = pace

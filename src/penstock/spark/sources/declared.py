@@ -48,6 +48,8 @@ def read_declared(file: Path) -> Declared:
         return Declared()
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise InvalidInput(f"{file} is not TOML: {error}.") from error
+    except ValueError as error:
+        raise InvalidInput(f"{file} holds a number that is too long to be read.") from error
     lines = _lines(text)
     unknown = [key for key in document if key != "streams"]
     if unknown:
@@ -144,7 +146,7 @@ def _path(line: str) -> Path_:
     """The names of a table or key, as TOML reads them."""
     try:
         document: Any = tomllib.loads(line)
-    except tomllib.TOMLDecodeError:
+    except ValueError:
         return ()
     names: list[str] = []
     while isinstance(document, dict) and len(document) == 1:
