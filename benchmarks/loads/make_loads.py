@@ -45,9 +45,9 @@ def counted(moments: Sequence[datetime], start: datetime, every: timedelta) -> l
     return [((start + n * every).isoformat(), counts.get(n, 0)) for n in range(POINTS)]
 
 
-def departures(start: datetime) -> list[Row]:
+def departures(start: datetime, points: int = POINTS) -> list[Row]:
     """Planes that left New York's airports, by the hour they were to leave."""
-    return counted(flights()["at"].to_pylist(), start, timedelta(hours=1))
+    return counted(flights()["at"].to_pylist(), start, timedelta(hours=1))[:points]
 
 
 def water(wheels: Path) -> list[Row]:
@@ -92,6 +92,7 @@ def orders(wheels: Path) -> list[Row]:
 def main(wheels: Path) -> None:
     write("flights_winter", departures(datetime(2013, 1, 7, 5, tzinfo=UTC)))
     write("flights_summer", departures(datetime(2013, 7, 1, 4, tzinfo=UTC)))
+    write("flights_june", departures(datetime(2013, 6, 3, 4, tzinfo=UTC), 28 * 24))  # until July
     write("water", water(wheels))
     write("demand", demand(wheels))
     write("traffic", traffic(wheels))

@@ -15,6 +15,7 @@ from penstock.control.act_costs import ActCosts
 from penstock.control.experience import with_experience
 from penstock.control.history.store import HistoryStore
 from penstock.control.records import RunRecord
+from penstock.forecast.calendar_regression import CalendarRegression
 from penstock.forecast.load_ahead import load_ahead, weighted_quantiles
 from penstock.forecast.paths import (
     USUAL_FORECASTERS,
@@ -120,6 +121,27 @@ def test_the_calendar_brings_what_is_usual_to_the_present_level() -> None:
     usual = np.concatenate([np.full(100, 10.0), np.full(10, 40.0)])
     expected = Calendar(tuple(usual)).paths(np.full(100, 20.0), np.arange(1, 4))[-1]
     assert expected == pytest.approx([80.0, 80.0, 80.0])
+
+
+def test_a_regression_learns_how_far_this_week_is_like_the_others() -> None:
+    """A load that rises half as far as usual, on a level that wanders: known after minutes."""
+    moments, chance = np.arange(260), np.random.default_rng(6)
+    usual = 200 + 100 * np.sin(2 * np.pi * moments / 40)
+    level = np.cumsum(chance.normal(0, 2, 260))
+    series = (200 + 0.5 * (usual - 200) + level)[:240]
+    steps = np.array([4, 12])
+    known = slice(120, 228)
+    came = series[np.arange(240)[known, None] + steps]
+    off = [
+        np.abs(forecaster.paths(series, steps)[known] - came).mean(axis=0)
+        for forecaster in (CalendarRegression(tuple(usual)), Calendar(tuple(usual)), LastValue())
+    ]
+    assert (off[0] < 0.7 * off[1]).all()
+    assert (off[0] < 0.7 * off[2]).all()
+    short = CalendarRegression(tuple(usual)).paths(series[:25], steps)
+    assert np.isnan(short).all(), "too little was seen"
+    gap = np.where(moments == 100, np.nan, usual)
+    assert np.isnan(CalendarRegression(tuple(gap)).paths(series, steps)).all()
 
 
 def test_what_admission_foresees_is_planned_for_and_nothing_else() -> None:

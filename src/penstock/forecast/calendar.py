@@ -15,23 +15,32 @@ LONGEST_GAP = 10  # slots without any observation between two that have some
 
 @dataclass(frozen=True)
 class RateCalendar:
-    """Mean rates by minutes of the week (UTC, since 1970); empty where no run was seen."""
+    """Mean rates by minutes of the week (UTC, since 1970); empty where no run was seen.
+
+    Where a simulated day is shorter, so is the slot of a minute.
+    """
 
     rates_per_s: tuple[float, ...] = ()
+    slot_s: float = SLOT_S
+
+    def __bool__(self) -> bool:
+        return bool(self.rates_per_s)
 
     @classmethod
-    def of(cls, seen: Sequence[tuple[float, float]]) -> "RateCalendar":
+    def of(
+        cls, seen: Sequence[tuple[float, float]] | Floats, slot_s: float = SLOT_S
+    ) -> "RateCalendar":
         """From moments and rates; a slot without any takes the mean of that time on other days."""
-        if not seen:
+        if not len(seen):
             return cls()
         at_s, rates = np.array(seen).T
-        slot = (at_s // SLOT_S).astype(np.int64) % WEEK_SLOTS
+        slot = (at_s // slot_s).astype(np.int64) % WEEK_SLOTS
         count = np.bincount(slot, minlength=WEEK_SLOTS).astype(np.float64)
         week = np.bincount(slot, rates, WEEK_SLOTS) / np.where(count > 0, count, np.nan)
         days, known = week.reshape(-1, DAY_SLOTS), count.reshape(-1, DAY_SLOTS) > 0
         any_day = np.where(known, days, 0.0).sum(axis=0)
         any_day /= np.where(known.any(axis=0), known.sum(axis=0), np.nan)
-        return cls(tuple(_bridged(np.where(known, days, any_day).ravel()).tolist()))
+        return cls(tuple(_bridged(np.where(known, days, any_day).ravel()).tolist()), slot_s)
 
     def usual_per_s(self, moments_s: Floats) -> Floats:
         """The usual rate at each moment, linear between the middles of slots; NaN if not known.
@@ -40,7 +49,7 @@ class RateCalendar:
         """
         if not self.rates_per_s:
             return np.full(len(moments_s), np.nan)
-        place = moments_s / SLOT_S - 0.5
+        place = moments_s / self.slot_s - 0.5
         before = np.floor(place).astype(np.int64)
         earlier, later = self._rates[before % WEEK_SLOTS], self._rates[(before + 1) % WEEK_SLOTS]
         earlier = np.where(np.isnan(earlier), later, earlier)

@@ -18,12 +18,12 @@ import numpy as np
 from penstock.forecast.seasons import season_of
 from penstock.model.observation import Floats, Ints
 
-_LAGS = (0, 1, 2, 4, 8)
+LAGS = (0, 1, 2, 4, 8)
 _LATELY = 4  # seasons
 _WEEK = 7  # seasons: the same day, where a season is one
 _LEAST_WEEK = 3  # seasons beyond a week, before that one is looked at
 _RIDGE = 1e-3  # of the variance of a feature
-_LEAST_MOMENTS = 3  # for each weight that is to be found
+LEAST_MOMENTS = 3  # for each weight that is to be found
 _MOST_LEVERAGE = 0.9
 
 
@@ -51,11 +51,11 @@ class SeasonalRegression:
         ]
         first = max(seasons, default=0) * season
         moments = np.arange(first, len(series))
-        weights = 2 + len(_LAGS) + 2 * len(seasons)
-        if not seasons or len(moments) - steps[-1] < _LEAST_MOMENTS * weights:
+        weights = 2 + len(LAGS) + 2 * len(seasons)
+        if not seasons or len(moments) - steps[-1] < LEAST_MOMENTS * weights:
             return expected
         back = season * np.array(seasons)
-        present = series[moments[:, None] - np.array([*_LAGS, *back])]
+        present = series[moments[:, None] - np.array([*LAGS, *back])]
         for column, step in enumerate(steps.tolist()):
             then = series[moments[:, None] + step - back]
             expected[first:, column] = left_out(

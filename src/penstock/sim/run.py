@@ -21,6 +21,8 @@ from penstock.model.decision import RoomDecision
 from penstock.model.observation import Observation
 from penstock.scaling.forms import FormCosts
 from penstock.scaling.policies.policy import ScalingPolicy
+from penstock.scaling.policies.registry import has_option
+from penstock.sim.earlier import calendar_of
 from penstock.sim.scenario import Scenario
 from penstock.sim.tally import Results
 from penstock.sim.world import SimulatedWorld
@@ -74,10 +76,16 @@ class SimulationResult:
 def settings_in(scenario: Scenario, settings: Settings) -> Settings:
     """The settings with what the scenario says itself, so that policies plan with that.
 
-    How often is decided, when batches start, and the processors of an executor.
+    How often is decided, when batches start, the processors of an executor, and what an earlier run
+    saw.
     """
+    options = settings.policy_options
+    calendar, learnt = calendar_of(scenario), options.get("calendar")
+    if calendar is not None and has_option(settings.policy, "calendar") and not learnt:
+        options = {**options, "calendar": calendar}
     return replace(
         settings,
+        policy_options=options,
         period_s=scenario.period_s,
         batch_interval_s=scenario.batch.trigger_s or None,
         slots=scenario.cluster.slots,

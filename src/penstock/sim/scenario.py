@@ -2,7 +2,7 @@
 
 import math
 from bisect import bisect_right
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from penstock.errors import InvalidInput
@@ -18,12 +18,18 @@ class SourceSpec:
     name: str
     profile: RateProfile
     arrivals: Literal["poisson", "regular"] = "poisson"
+    earlier: RateProfile | None = None  # what an earlier run saw, until this one begins
 
     def __post_init__(self) -> None:
         if self.arrivals not in ("poisson", "regular"):
             raise InvalidInput(
                 f"source {self.name!r}: arrivals is {self.arrivals!r}; allowed: poisson, regular."
             )
+
+    def scaled(self, factor: float) -> "SourceSpec":
+        """The same with so many times the rows, now and earlier."""
+        earlier = None if self.earlier is None else self.earlier.scaled(factor)
+        return replace(self, profile=self.profile.scaled(factor), earlier=earlier)
 
 
 @dataclass(frozen=True)
@@ -223,9 +229,10 @@ class Scenario:
     weight: float = 1.0  # of its promise, where others are on the same cluster
     # Rates are those of the batches that are over, as of a query that Penstock did not build.
     rates_by_batch: bool = False
+    day_s: float = 86_400.0  # of the load, where it is quicker than it was
 
     def __post_init__(self) -> None:
-        for name in ("duration_s", "max_latency_s", "period_s", "step_s"):
+        for name in ("duration_s", "max_latency_s", "period_s", "step_s", "day_s"):
             value = getattr(self, name)
             if not (math.isfinite(value) and value > 0):
                 raise InvalidInput(f"{name} is {value!r}; it must be a finite time above 0.")

@@ -52,6 +52,7 @@ SCHEMA: Schema = _table(
         sharing={"enum": ["time", "space"]},
         period=_DURATION,
         step=_DURATION,
+        day=_DURATION,
         jobs_per_step=_COUNT,
         seed={"type": "integer", "minimum": 0},
     ),
@@ -91,6 +92,7 @@ SCHEMA: Schema = _table(
             name=_TEXT,
             rate={"type": "object"},
             arrivals={"enum": ["poisson", "regular"]},
+            earlier=_TEXT,
         ),
     },
     operator={
@@ -160,6 +162,7 @@ def scenario_of(
     optional: dict[str, Any] = {
         "period_s": _duration_s(head, "period", "scenario", 5.0),
         "step_s": _duration_s(head, "step", "scenario", 0.1),
+        "day_s": _duration_s(head, "day", "scenario", 86_400.0),
     }
     if optional["step_s"] < _LEAST_STEP_S:
         raise InvalidInput(f"scenario.step is {head['step']!r}; it must be at least 1 ms.")
@@ -171,6 +174,10 @@ def scenario_of(
     if head.get("sharing") == "space" and "batch" in document:
         raise InvalidInput("batch is given, but sharing is 'space'; only 'time' has batches.")
     sources = tuple(_source(entry, folder) for entry in document["source"])
+    if len({source.earlier is None for source in sources}) > 1:
+        raise InvalidInput(
+            "some sources have 'earlier' and some have not; give it for all or none."
+        )
     scenario = Scenario(
         name=head["name"],
         duration_s=_duration_s(head, "duration", "scenario", _length_s(document, sources)),
@@ -185,9 +192,7 @@ def scenario_of(
         raise InvalidInput("an operator has a component, but sharing is 'space'; leave it out.")
     network = Network(scenario)  # refuses what only the whole graph shows
     in_rows = tuple(
-        replace(source, profile=source.profile.scaled(1.0 / network.work_s(source.name)))
-        if PEAK in entry["rate"]
-        else source
+        source.scaled(1.0 / network.work_s(source.name)) if PEAK in entry["rate"] else source
         for source, entry in zip(sources, document["source"], strict=True)
     )
     if in_rows != sources:
@@ -261,7 +266,25 @@ def _source(entry: Mapping[str, Any], folder: Path) -> SourceSpec:
         profile = _profile(entry["rate"], folder)
     except InvalidInput as error:
         raise InvalidInput(f"source {entry['name']!r}: rate: {error}") from error
-    return SourceSpec(entry["name"], profile, entry.get("arrivals", "poisson"))
+    arrivals, earlier = entry.get("arrivals", "poisson"), _earlier(entry, profile, folder)
+    return SourceSpec(entry["name"], profile, arrivals, earlier)
+
+
+def _earlier(entry: Mapping[str, Any], profile: RateProfile, folder: Path) -> RateProfile | None:
+    """The load of a second file of the same form, on the scale of the first."""
+    if "earlier" not in entry:
+        return None
+    where, rate = f"source {entry['name']!r}: earlier", entry["rate"]
+    if rate.get("profile") != "csv":
+        raise InvalidInput(f"{where} is a CSV file, so rate has to be of profile 'csv' as well.")
+    same = {key: rate[key] for key in ("profile", "time", "value", "step_s") if key in rate}
+    try:
+        now, before = (
+            _profile({**same, "file": file}, folder) for file in (rate["file"], entry["earlier"])
+        )
+    except InvalidInput as error:
+        raise InvalidInput(f"{where}: {error}") from error
+    return before.scaled(profile.peak_rate_per_s / now.peak_rate_per_s)
 
 
 def _profile(rate: Mapping[str, Any], folder: Path) -> RateProfile:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from penstock.forecast.calendar import RateCalendar
+from penstock.forecast.calendar_regression import CalendarRegression
 from penstock.forecast.load_ahead import HALF_LIFE, LoadAhead, load_ahead
 from penstock.forecast.paths import USUAL_FORECASTERS, Announced, Calendar, evenly
 from penstock.model.decision import USUAL_START_UP_S
@@ -78,11 +79,8 @@ def read_promise_inputs(
     lead = periods_ahead(start_up_s, period_s, age_s)
     steps = planned_steps(lead, look_ahead_s / period_s)
     moments_s = np.arange(1.0 - len(series), steps[-1] + 1.0) * period_s + newest.at_s
-    forecasters = (
-        *USUAL_FORECASTERS,
-        Calendar(tuple(calendar.usual_per_s(moments_s))),
-        announced,
-    )
+    usual = tuple(calendar.usual_per_s(moments_s).tolist())
+    forecasters = (*USUAL_FORECASTERS, Calendar(usual), CalendarRegression(usual), announced)
     level = planned_level(window, context.limits.share)
     ahead = load_ahead(series, steps, level, forecasters, lead)
     asked_s = context.last_change_s
