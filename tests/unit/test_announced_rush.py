@@ -64,9 +64,12 @@ def told(rates: np.ndarray, now: int, processors: int) -> ScalingContext:
     return context_of(window, processors)
 
 
-@pytest.mark.parametrize("before", [4, 3, 2, 1])
+# Two of four for 4 periods save 24 executor-seconds; to start them again costs as much at 6 s.
+@pytest.mark.parametrize(
+    ("start_up_s", "before"),
+    [(s, n) for s in (6.0, 24.0) for n in (4, 3, 2, 1) if (s, n) != (6.0, 4)],
+)
 @pytest.mark.parametrize("calm", [12, 40])
-@pytest.mark.parametrize("start_up_s", [6.0, 24.0])
 def test_no_executor_is_given_back_that_a_foreseen_rush_needs_before_it_had_paid(
     start_up_s: float, calm: int, before: int
 ) -> None:

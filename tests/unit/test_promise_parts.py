@@ -487,7 +487,7 @@ def test_the_wait_for_an_interval_is_known_and_needs_no_room(
     assert planned_bound_s(context, 0.9, interval_s) == pytest.approx(planned_s)
 
 
-@pytest.mark.parametrize(("rate_per_s", "goes"), [(200.0, True), (8000.0, False)])
+@pytest.mark.parametrize(("rate_per_s", "goes"), [(200.0, True), (16000.0, False)])
 def test_one_of_few_executors_that_is_not_needed_goes_and_one_of_many_stays(
     rate_per_s: float, goes: bool
 ) -> None:

@@ -36,7 +36,7 @@ class Promise:
         least=0.1, greatest=1,
     )  # fmt: skip
     act_price: float = option(
-        0.5, "What a change must save, over what all executors cost while a new one starts.",
+        0.25, "What a change must save, over what all executors cost while a new one starts.",
         least=0.001, greatest=1000, off=0.0,
     )  # fmt: skip
     look_ahead_s: float = option(300.0, "How far ahead it plans changes.", least=1, greatest=86_400)
