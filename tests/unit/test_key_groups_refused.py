@@ -2,12 +2,16 @@
 
 import json
 from pathlib import Path
+from typing import cast
 
 import pytest
+from pyspark.sql import SparkSession
 
-from penstock.errors import InvalidInput, InvalidTopology
+from penstock.errors import InvalidInput, InvalidTopology, Unavailable
 from penstock.model.plan import Component, QueryPlan, TopologyPlan
+from penstock.spark.checkpoint import key_groups
 from penstock.spark.checkpoint.key_groups import PARTITIONS, stored_queries
+from penstock.spark.checkpoint.layout import Checkpoint
 from penstock.spark.checkpoint.plan_record import PlanRecord
 from penstock.spark.handles.driver import STRICT
 
@@ -66,3 +70,28 @@ def test_fused_components_are_refused_with_what_to_do(tmp_path: Path) -> None:
     (ours / "plan.json").write_text(json.dumps(record.to_json()))
     with pytest.raises(InvalidTopology, match=r"has a \+ b fused by \(k\) .*--plan none --apply"):
         stored_queries(tmp_path, 16)
+
+
+def test_a_query_that_runs_meanwhile_keeps_its_checkpoint(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = spark_checkpoint(tmp_path / "c")
+
+    def divided(*_: object) -> key_groups.ChangedQuery:
+        (tmp_path / "c.new-key-groups").mkdir()
+        (folder / "offsets/2").write_text((folder / "offsets/1").read_text())
+        return key_groups.ChangedQuery("c", 200, 8, 1, str(folder))
+
+    monkeypatch.setattr(key_groups, "_divided", divided)
+    with pytest.raises(Unavailable, match="is in use: batch 2 was planned while"):
+        key_groups.change_key_groups(cast("SparkSession", None), folder, 8)
+    assert [one.name for one in tmp_path.iterdir()] == ["c"]
+
+
+def test_a_checkpoint_that_a_run_holds_is_refused(tmp_path: Path) -> None:
+    with Checkpoint(tmp_path) as held:
+        held.check_identity({"key_groups": 200})
+        with pytest.raises(Unavailable, match="is in use by another run"):
+            stored_queries(tmp_path, 8)
+        with pytest.raises(Unavailable, match="is in use by another run"):
+            key_groups.change_key_groups(cast("SparkSession", None), tmp_path, 8)

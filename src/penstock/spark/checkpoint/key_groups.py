@@ -7,6 +7,7 @@ then takes the checkpoint's place, and the old one is kept until a batch has com
 
 import json
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -14,9 +15,16 @@ from typing import Any
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from penstock.errors import InvalidInput, InvalidTopology, PenstockError
+from penstock.errors import InvalidInput, InvalidTopology, PenstockError, Unavailable
 from penstock.spark.checkpoint.carried_state import forget_after, next_directory, numbered
-from penstock.spark.checkpoint.durable_files import copy_tree, remove_tree, rename, sync_tree
+from penstock.spark.checkpoint.driver_lock import held_by_driver
+from penstock.spark.checkpoint.durable_files import (
+    copy_tree,
+    remove_tree,
+    rename,
+    sync_directory,
+    sync_tree,
+)
 from penstock.spark.checkpoint.layout import Checkpoint, begun
 from penstock.spark.checkpoint.plan_record import PlanRecord, described
 from penstock.spark.handles.driver import STRICT
@@ -36,6 +44,7 @@ class StoredQuery:
     folder: Path
     key_groups: int
     batch: int  # the last that was committed
+    planned: int  # the last that was begun
 
 
 @dataclass(frozen=True)
@@ -76,31 +85,42 @@ def change_key_groups(
     """Divide the state of all queries of a checkpoint anew; the session must not run any."""
     if not begun(directory):
         return _changed_in_place(session, directory, wanted)
-    with Checkpoint(directory) as held:
+    with Checkpoint(directory) as held, held_by_driver(session, held):
         queries = _of_run(held, wanted)
-        done = []
-        document = held.plan()
-        assert document is not None, "a run that was begun has a plan"
-        record = PlanRecord.from_json(document)
-        for query in queries:
-            new = query.folder.with_name(next_directory(query.name, query.folder))
-            done.append(_divided(session, query, new, wanted))
-            record = record.moved(query.name, new.name)
-        if done:
-            held.supersede({query.name: query.folder.name for query in queries})
+        copies = [q.folder.with_name(next_directory(q.name, q.folder)) for q in queries]
+        record = _record(held)
+        for query, copy in zip(queries, copies, strict=True):
+            record = record.superseding(query.name, copy.name)  # goes if this is cut short
+        if copies:
             held.record_plan(record.to_json())
-        held.note_key_groups(wanted)
+        try:
+            done = []
+            for query, copy in zip(queries, copies, strict=True):
+                done.append(_divided(session, query, copy, wanted))
+                moved = record.moved(query.name, copy.name)
+                record = moved.superseding(query.name, query.folder.name)
+            held.record_plan(replace(record, key_groups=wanted).to_json())
+        except Exception:
+            for query, copy in zip(queries, copies, strict=True):
+                if held.query_folder(query.name) != copy:
+                    with suppress(PenstockError):  # the next run does, or the next attempt
+                        remove_tree(copy)
+            raise
         return tuple(done)
 
 
-def _of_run(held: Checkpoint, wanted: int) -> tuple[StoredQuery, ...]:
+def _record(held: Checkpoint) -> PlanRecord:
     document = held.plan()
-    record = None if document is None else PlanRecord.from_json(document)
-    if record is None:
+    if document is None:
         raise InvalidInput(
             f"checkpoint {held.directory} was begun by an earlier Penstock and has no plan; run it "
             "once more before its key groups are changed."
         )
+    return PlanRecord.from_json(document)
+
+
+def _of_run(held: Checkpoint, wanted: int) -> tuple[StoredQuery, ...]:
+    record = _record(held)
     for name, fused in record.fingerprints.items():
         raise InvalidTopology(
             f"query {name!r} of checkpoint {held.directory} has {described(fused)}; Spark would "
@@ -139,7 +159,7 @@ def _stored(name: str, folder: Path, may_be_written: Callable[[int], bool]) -> S
             f"query {name!r}: its state is divided by part of its keys ({STRICT} is false), which "
             "Spark cannot divide anew; begin a new checkpoint instead."
         )
-    return StoredQuery(name, folder, int(settings[PARTITIONS]), batches[-1])
+    return StoredQuery(name, folder, int(settings[PARTITIONS]), batches[-1], planned[-1])
 
 
 def _settings(file: Path) -> dict[str, str]:
@@ -178,6 +198,17 @@ def _divided(session: SparkSession, query: StoredQuery, new: Path, wanted: int) 
     return ChangedQuery(query.name, query.key_groups, wanted, rows, str(query.folder))
 
 
+def _refuse_if_run(query: StoredQuery, new: Path) -> None:
+    """Refuse a copy that its query has left behind meanwhile; Spark holds no lock of ours."""
+    newest = max(numbered(query.folder / "offsets"), default=-1)
+    if newest != query.planned:
+        remove_tree(new)
+        raise Unavailable(
+            f"checkpoint {query.folder} is in use: batch {newest} was planned while its state was "
+            "divided; stop its query, and change the number after that."
+        )
+
+
 def _misplaced(before: Sequence[StoreDigest], after: Sequence[StoreDigest]) -> int:
     """Rows where Spark will not look for them.
 
@@ -203,6 +234,12 @@ def _changed_in_place(
                 "batch since."
             )
         done.append(_divided(session, query, new, wanted))
+        _refuse_if_run(query, new)
         rename(directory, old)
-        rename(new, directory)
+        try:
+            rename(new, directory)
+        except PenstockError:
+            rename(old, directory)
+            raise
+        sync_directory(directory.parent)
     return tuple(replace(one, kept=str(old)) for one in done)

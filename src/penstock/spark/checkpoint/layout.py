@@ -4,6 +4,7 @@ Layout below the directory: `queries/<name>` is Spark's checkpoint of a query, `
 a lock, the identity of the topology, and the commits of batches. All of it is private, and JSON.
 """
 
+import threading
 import uuid
 from contextlib import ExitStack
 from pathlib import Path
@@ -40,6 +41,7 @@ class Checkpoint:
         self.directory = directory.absolute()
         self._ours = self.directory / "penstock"
         self._held = ExitStack()
+        self._recording = threading.Lock()  # queries, each in its thread, change one record
 
     @documented("operations")
     def __enter__(self) -> "Checkpoint":
@@ -87,26 +89,22 @@ class Checkpoint:
         """Replace what is recorded of the plan, whole or not at all."""
         write_atomically(self._ours / "plan.json", record)
 
-    def note_key_groups(self, count: int) -> None:
-        """Let later runs have another number of key groups than the first."""
-        identity = self._remembered("identity", {})
-        write_atomically(self._ours / "identity.json", {**identity, "key_groups": count})
-
-    def supersede(self, directories: dict[str, str]) -> None:
-        """Remember directories of queries that have moved, until those have gone on elsewhere."""
-        write_atomically(self._ours / "superseded.json", {**self.superseded(), **directories})
-
-    def superseded(self) -> dict[str, str]:
-        """The directory of each query that is kept until its next batch has committed."""
-        file = self._ours / "superseded.json"
-        return self._remembered("superseded", {}) if file.exists() else {}
+    def superseded(self) -> dict[str, list[str]]:
+        """The directories of each query that are kept until its next batch has committed."""
+        record = self.plan() or {}
+        return {query: left for query, left in record.get("superseded", {}).items() if left}
 
     def forget_superseded(self, query: str) -> None:
-        """Remove what a query has left behind."""
-        left = self.superseded()
-        directory = left.pop(query)
-        write_atomically(self._ours / "superseded.json", left)
-        remove_tree(self.directory / "queries" / directory)
+        """Remove what a query has left behind, never what it goes on with."""
+        for directory in self.superseded().get(query, ()):
+            left = self.directory / "queries" / directory
+            if left != self.query_folder(query):
+                remove_tree(left)
+        with self._recording:
+            record = self.plan() or {}
+            if query in record.get("superseded", {}):
+                del record["superseded"][query]
+                self.record_plan(record)
 
     def mark_stopped(self, batches: dict[str, int] | None) -> None:
         """Remember the last batch that each query wrote; None while a run may write more."""
@@ -151,6 +149,9 @@ class Checkpoint:
     def check_identity(self, identity: dict[str, Any]) -> None:
         """Refuse a topology that does not fit what this checkpoint was created with."""
         before = self._remembered("identity", identity)
+        changed = (self.plan() or {}).get("key_groups")
+        if changed is not None:
+            before["key_groups"] = changed
         for field, value in identity.items():
             if before.get(field) != value and not isinstance(value, dict):
                 raise InvalidTopology(
