@@ -14,7 +14,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import Row, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from penstock.errors import InvalidTopology
+from penstock.errors import InvalidTopology, documented
 from penstock.model.plan import Orders
 from penstock.model.plan_document import Group
 from penstock.model.topology import Topology
@@ -160,9 +160,11 @@ class RunningTopology:
         self.ledger = self._ledger()
         self._reports = Reports(self.ledger, self._foreign_sources())
         self._unfollow = handles.follow_progress(self.session, self._reports.receive)
-        for query in self.built.queries:
-            writer = self._writer(query)
-            self._writers.append(writer)
+        self._writers = [self._writer(query) for query in self.built.queries]
+        for writer in self._writers:
+            with documented("reliability"):
+                writer.refuse_what_is_ahead()
+        for query, writer in zip(self.built.queries, self._writers, strict=True):
             self.queries.append(self._start_query(query, writer))
         self._restarts.start()
         self.after_batch.append(superseded.batch_written)
