@@ -45,6 +45,8 @@ class ChangedAgain(Scenario):
         self.attempts, self.held = 0, None
         with Checkpoint(self._folder) as checkpoint:
             checkpoint.check_identity(_identity(FEW))
+            checkpoint.epoch_s(1.0)
+            checkpoint.writer_id()
             checkpoint.record_plan(PlanRecord(PLAN, {}, {}).to_json())
             checkpoint.mark_stopped(dict.fromkeys(QUERIES, 1))
             for name in QUERIES:

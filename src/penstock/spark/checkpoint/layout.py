@@ -4,8 +4,10 @@ Layout below the directory: `queries/<name>` is Spark's checkpoint of a query, `
 a lock, the identity of the topology, and the commits of batches. All of it is private, and JSON.
 """
 
+import re
 import threading
 import uuid
+from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -21,15 +23,22 @@ from penstock.spark.checkpoint.durable_files import (
 from penstock.spark.checkpoint.operators import refuse_changes
 from penstock.spark.checkpoint.sealed import read_sealed
 
+FIXED = ("identity", "epoch", "writer")  # at the first start, before any batch
+_MOVED = re.compile(r"(.+)\.plan\d+")
+
 
 def begun(directory: Path) -> bool:
     """Whether a run has begun in a directory, which another one would go on with."""
-    return (directory / "penstock" / "identity.json").exists()
+    identity = directory / "penstock" / "identity.json"
+    return identity.exists() or any(_with_batches(directory, "offsets"))
 
 
 def refuse_if_in_use(directory: Path) -> None:
-    """Refuse a checkpoint that another run holds; nothing is made where there is none."""
-    if (directory / "penstock" / "lock").exists():
+    """Refuse a checkpoint that another run holds, or of which a part is missing.
+
+    Nothing is made where there is none.
+    """
+    if (directory / "penstock" / "lock").exists() or begun(directory):
         with Checkpoint(directory):
             pass
 
@@ -59,11 +68,40 @@ class Checkpoint:
             raise InvalidInput(
                 f"checkpoint {self.directory} cannot be used: {error.strerror}."
             ) from error
-        remove_leftovers(self._ours)
+        try:
+            remove_leftovers(self._ours)
+            self._refuse_part()
+        except BaseException:
+            self._held.close()
+            raise
         return self
 
     def __exit__(self, *_: object) -> None:
         self._held.close()
+
+    def _refuse_part(self) -> None:
+        """Refuse batches of Spark's without what they were begun with.
+
+        Who the run is to its channels, when its streams began and where its queries are kept would
+        be made up anew, and rows be written a second time.
+        """
+        for folder in _with_batches(self.directory, "offsets"):
+            for name in FIXED:
+                if not (self._ours / f"{name}.json").exists():
+                    raise self._in_part(folder, f"{self._ours / name}.json is missing")
+        for folder in _with_batches(self.directory, "commits"):
+            moved = _MOVED.fullmatch(folder.name)
+            kept = self.query_folder(moved.group(1) if moved else folder.name)
+            if not any(_batches(kept / "offsets")):
+                plan = self._ours / "plan.json"
+                raise self._in_part(folder, f"{plan} is missing or older, so {kept} is to go on")
+
+    def _in_part(self, folder: Path, why: str) -> InvalidInput:
+        return InvalidInput(
+            f"checkpoint {self.directory} was restored in part: {folder} has batches, and {why}; "
+            "restore all of it from the same time, or begin with another checkpoint and other "
+            "outputs."
+        )
 
     @property
     def driver_lock(self) -> Path:
@@ -191,3 +229,14 @@ class Checkpoint:
             raise InvalidInput(
                 f"{file} is damaged ({error}); restore it, or choose another checkpoint."
             ) from error
+
+
+def _with_batches(directory: Path, log: str) -> Iterator[Path]:
+    """The checkpoints of queries in which a log of Spark's has entries."""
+    for found in sorted(directory.glob(f"queries/*/{log}")):
+        if any(_batches(found)):
+            yield found.parent
+
+
+def _batches(log: Path) -> Iterator[Path]:
+    return log.glob("[0-9]*")
