@@ -48,7 +48,7 @@ class ChangedAgain(Scenario):
             checkpoint.epoch_s(1.0)
             checkpoint.writer_id()
             checkpoint.record_plan(PlanRecord(PLAN, {}, {}).to_json())
-            checkpoint.mark_stopped(dict.fromkeys(QUERIES, 1))
+            checkpoint.mark_handed(dict.fromkeys(QUERIES, 1))
             for name in QUERIES:
                 for batch in range(2):
                     for folder in ("offsets", "commits"):

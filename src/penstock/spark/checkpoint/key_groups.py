@@ -128,14 +128,14 @@ def _of_run(held: Checkpoint, wanted: int) -> tuple[StoredQuery, ...]:
             "... --plan none --apply), change the number, and fuse them again (--plan FILE "
             "--apply)."
         )
-    written = held.stopped_after()
+    handed = held.last_handed()
     queries = []
     for plan in record.plan.queries:
 
         def may_be_written(batch: int, query: str = plan.name) -> bool:
-            if (held.commits(query) / f"{batch}.json").exists() or written is None:
+            if (held.commits(query) / f"{batch}.json").exists():
                 return True
-            return written.get(query, -1) >= batch
+            return handed.get(query, batch) >= batch
 
         found = _stored(plan.name, held.query_folder(plan.name), may_be_written)
         if found is not None and found.key_groups != wanted:

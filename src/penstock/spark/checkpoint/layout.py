@@ -144,16 +144,16 @@ class Checkpoint:
                 del record["superseded"][query]
                 self.record_plan(record)
 
-    def mark_stopped(self, batches: dict[str, int] | None) -> None:
-        """Remember the last batch that each query wrote; None while a run may write more."""
+    def mark_handed(self, batches: dict[str, int]) -> None:
+        """Remember the last batch that queries handed to their sinks; no query that may go on."""
         write_atomically(self._ours / "stopped.json", {"batches": batches})
 
-    def stopped_after(self) -> dict[str, int] | None:
-        """The last batch that each query wrote; None if the last run did not end in good order."""
+    def last_handed(self) -> dict[str, int]:
+        """The last batch that each query handed to its sinks, of queries of which it is known."""
         if not (self._ours / "stopped.json").exists():
-            return None
-        batches = self._remembered("stopped", {}).get("batches")
-        return None if batches is None else {str(name): int(n) for name, n in batches.items()}
+            return {}
+        batches = self._remembered("stopped", {}).get("batches") or {}
+        return {str(name): int(n) for name, n in batches.items()}
 
     @property
     def sources(self) -> Path:

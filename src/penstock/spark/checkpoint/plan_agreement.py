@@ -66,7 +66,7 @@ def agree_on_plan(
             checkpoint.record_plan(before.to_json())
         carry_over(
             session, query, old, old.with_name(directory), checkpoint.commits(name),
-            checkpoint.stopped_after(),
+            checkpoint.last_handed(),
         )  # fmt: skip
         record = record.moved(name, directory)
     checkpoint.record_plan(record.to_json())

@@ -20,6 +20,7 @@ from penstock.model.plan_document import Group
 from penstock.model.topology import Topology
 from penstock.spark import handles
 from penstock.spark.checkpoint.driver_lock import held_by_driver
+from penstock.spark.checkpoint.last_batches import LastBatches
 from penstock.spark.checkpoint.layout import Checkpoint
 from penstock.spark.checkpoint.operators import operators_record
 from penstock.spark.checkpoint.plan_agreement import agree_on_plan, identity, recorded_plan
@@ -154,7 +155,6 @@ class RunningTopology:
         for looks in self.when_built:
             looks(self.built)
         self._deal_inside()
-        self._checkpoint.mark_stopped(None)
         superseded = Superseded(self._checkpoint)
         self._consumption = Consumption(self.inputs, self.built, lambda: self.queries)
         self.ledger = self._ledger()
@@ -164,6 +164,7 @@ class RunningTopology:
         for writer in self._writers:
             with documented("reliability"):
                 writer.refuse_what_is_ahead()
+        self._last_batches = LastBatches(self._checkpoint, self._query_names())
         for query, writer in zip(self.built.queries, self._writers, strict=True):
             self.queries.append(self._start_query(query, writer))
         self._restarts.start()
@@ -221,6 +222,9 @@ class RunningTopology:
     def _obeying(self, *fields: str) -> list[str]:
         """Sources that can be given such orders."""
         return [name for name, source in self.inputs.items() if source.orders.issuperset(fields)]
+
+    def _query_names(self) -> list[str]:
+        return [query.plan.name for query in self.built.queries]
 
     def _ledger(self) -> Ledger:
         kind = WrittenLedger if self._reads_channels else Ledger
@@ -480,7 +484,8 @@ class RunningTopology:
                     with suppress(PySparkException):  # it did not stop in time; the session will
                         query.stop()
                 if self.queries and not any(query.isActive for query in self.queries):
-                    self._checkpoint.mark_stopped(self._written_last)
+                    handed = (writer.handed for writer in self._writers)
+                    self._last_batches.ended(dict(zip(self._query_names(), handed, strict=True)))
             finally:
                 if self._reports is not None:
                     self._unfollow()

@@ -121,6 +121,7 @@ class BatchWriter:
         self.failure: BatchFailure | None = None
         self.between_batches = threading.Lock()  # held while a batch is written
         self.closed = False
+        self.handed: int | None = None  # the last batch that may have reached a sink
 
     def refuse_what_is_ahead(self) -> None:
         """Refuse to start over what batches wrote that the checkpoint knows nothing of."""
@@ -155,6 +156,7 @@ class BatchWriter:
         """
         self._calls.begin(batch_id)
         self._calls.check()
+        self.handed = batch_id
         promised = self._records.promised(batch_id)
         if self._narrowed is not None:
             # Tasks of several key groups one after the other: state stays where its partition is.
