@@ -8,14 +8,10 @@ from penstock.errors import InvalidTopology, PenstockError
 from penstock.model.plan import QueryPlan, TopologyPlan
 from penstock.spark.checkpoint.carried_state import forget_after, numbered
 from penstock.spark.checkpoint.durable_files import copy_tree, remove_tree, sync_tree
-from penstock.spark.checkpoint.key_groups import (
-    PARTITIONS,
-    ChangedQuery,
-    StoredQuery,
-    change_key_groups,
-)
+from penstock.spark.checkpoint.key_groups import ChangedQuery, change_key_groups
 from penstock.spark.checkpoint.layout import Checkpoint
 from penstock.spark.checkpoint.plan_record import PlanRecord
+from penstock.spark.checkpoint.stored_query import PARTITIONS, StoredQuery
 from penstock.spark.checkpoint.superseded import Superseded
 
 from .crash_points import Scenario
@@ -138,6 +134,7 @@ class InPlace(Scenario):
         (self._folder / "state").mkdir()
 
     def run(self) -> None:
+        assert numbered(self._folder / "commits"), "its query could be started at any time"
         self.retried(lambda: change_key_groups(_NO_SESSION, self._folder, MANY))
 
     def abandon(self) -> None:

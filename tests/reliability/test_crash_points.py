@@ -18,12 +18,14 @@ from penstock.spark.sources import log as admission_log
 from . import key_groups as changes
 from .crash_points import Campaign, Scenario
 from .key_groups import ChangedAgain, GivenUp, InPlace
+from .orders import Orders
 from .routes import Routes
 from .scenarios import Admission, Batches, Records
 
-# What is damaged; a damaged table is replaced, and a plain query has no file of ours.
+# What is damaged; a damaged table is replaced, orders before damaged ones hold, and a plain query
+# has no file of ours.
 REFUSING = [Batches, Admission, Records, ChangedAgain, GivenUp]
-SCENARIOS = [*REFUSING, Routes, InPlace]
+SCENARIOS = [*REFUSING, Routes, InPlace, Orders]
 LEAST_STEPS = {
     Batches: 250,
     Admission: 80,
@@ -32,6 +34,7 @@ LEAST_STEPS = {
     ChangedAgain: 170,
     GivenUp: 170,
     InPlace: 40,
+    Orders: 100,
 }  # as docs/reliability.md tells
 ERRORS = (errno.ENOSPC, errno.EACCES, errno.EIO)
 MEMORY = Path("/dev/shm")  # thousands of directories, synced all the time

@@ -10,9 +10,10 @@ from pyspark.sql import SparkSession
 from penstock.errors import InvalidInput, InvalidTopology, Unavailable
 from penstock.model.plan import Component, QueryPlan, TopologyPlan
 from penstock.spark.checkpoint import key_groups
-from penstock.spark.checkpoint.key_groups import PARTITIONS, stored_queries
+from penstock.spark.checkpoint.key_groups import stored_queries
 from penstock.spark.checkpoint.layout import Checkpoint
 from penstock.spark.checkpoint.plan_record import PlanRecord
+from penstock.spark.checkpoint.stored_query import PARTITIONS
 from penstock.spark.handles.driver import STRICT
 
 
@@ -95,3 +96,12 @@ def test_a_checkpoint_that_a_run_holds_is_refused(tmp_path: Path) -> None:
             stored_queries(tmp_path, 8)
         with pytest.raises(Unavailable, match="is in use by another run"):
             key_groups.change_key_groups(cast("SparkSession", None), tmp_path, 8)
+
+
+def test_what_was_copied_by_a_change_cut_short_goes(tmp_path: Path) -> None:
+    folder = spark_checkpoint(tmp_path / "c")
+    (tmp_path / "c.new-key-groups/commits").mkdir(parents=True)
+    (tmp_path / "c.new-key-groups/commits/1").touch()
+    (tmp_path / "c.new-key-groups/state").mkdir()
+    assert key_groups.change_key_groups(cast("SparkSession", None), folder, 200) == ()
+    assert [one.name for one in tmp_path.iterdir()] == ["c"]

@@ -5,12 +5,10 @@ after: the same rows must be there, each in the key group that Spark will look f
 then takes the checkpoint's place, and the old one is kept until a batch has committed in the new.
 """
 
-import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
@@ -20,6 +18,7 @@ from penstock.spark.checkpoint.carried_state import forget_after, next_directory
 from penstock.spark.checkpoint.driver_lock import held_by_driver
 from penstock.spark.checkpoint.durable_files import (
     copy_tree,
+    exchange,
     remove_tree,
     rename,
     sync_directory,
@@ -27,24 +26,12 @@ from penstock.spark.checkpoint.durable_files import (
 )
 from penstock.spark.checkpoint.layout import Checkpoint, begun
 from penstock.spark.checkpoint.plan_record import PlanRecord, described
-from penstock.spark.handles.driver import STRICT
+from penstock.spark.checkpoint.stored_query import StoredQuery, stored_query
 from penstock.spark.handles.messages import first_line
 from penstock.spark.handles.state_reading import StoreDigest, state_digests
 from penstock.spark.handles.state_rewriting import repartition_state
 
-PARTITIONS = "spark.sql.shuffle.partitions"
 _NEW, _OLD = ".new-key-groups", ".old-key-groups"
-
-
-@dataclass(frozen=True)
-class StoredQuery:
-    """The checkpoint of one stateful query."""
-
-    name: str
-    folder: Path
-    key_groups: int
-    batch: int  # the last that was committed
-    planned: int  # the last that was begun
 
 
 @dataclass(frozen=True)
@@ -75,7 +62,7 @@ def stored_queries(directory: Path, wanted: int) -> tuple[StoredQuery, ...]:
             f"{directory} is no checkpoint: neither one of penstock run (penstock/identity.json) "
             "nor one of a Spark query (offsets)."
         )
-    found = _stored(directory.name, directory, lambda _: True)
+    found = stored_query(directory.name, directory, lambda _: True)
     return () if found is None or found.key_groups == wanted else (found,)
 
 
@@ -137,37 +124,10 @@ def _of_run(held: Checkpoint, wanted: int) -> tuple[StoredQuery, ...]:
                 return True
             return handed.get(query, batch) >= batch
 
-        found = _stored(plan.name, held.query_folder(plan.name), may_be_written)
+        found = stored_query(plan.name, held.query_folder(plan.name), may_be_written)
         if found is not None and found.key_groups != wanted:
             queries.append(found)
     return tuple(queries)
-
-
-def _stored(name: str, folder: Path, may_be_written: Callable[[int], bool]) -> StoredQuery | None:
-    """A query that keeps state; None where there is nothing to divide."""
-    batches, planned = numbered(folder / "commits"), numbered(folder / "offsets")
-    if not (folder / "state").is_dir() or not batches:
-        return None
-    if planned[-1] > batches[-1] and may_be_written(planned[-1]):
-        raise InvalidTopology(
-            f"query {name!r}: batch {planned[-1]} was begun and not finished; start it once more, "
-            "stop it when that batch is done, and change the number after that."
-        )
-    settings = _settings(folder / "offsets" / str(batches[-1]))
-    if settings.get(STRICT) == "false":
-        raise InvalidTopology(
-            f"query {name!r}: its state is divided by part of its keys ({STRICT} is false), which "
-            "Spark cannot divide anew; begin a new checkpoint instead."
-        )
-    return StoredQuery(name, folder, int(settings[PARTITIONS]), batches[-1], planned[-1])
-
-
-def _settings(file: Path) -> dict[str, str]:
-    try:
-        document: dict[str, Any] = json.loads(file.read_text(encoding="utf-8").split("\n")[1])
-        return dict(document["conf"])
-    except (OSError, ValueError, IndexError, KeyError) as error:
-        raise InvalidInput(f"{file} is not an offset log of Spark.") from error
 
 
 def _divided(session: SparkSession, query: StoredQuery, new: Path, wanted: int) -> ChangedQuery:
@@ -196,6 +156,31 @@ def _divided(session: SparkSession, query: StoredQuery, new: Path, wanted: int) 
     sync_tree(new)
     rows = sum(store.rows for store in after)
     return ChangedQuery(query.name, query.key_groups, wanted, rows, str(query.folder))
+
+
+def _keep_old(new: Path, old: Path, wanted: int) -> None:
+    """After an exchange the old checkpoint has the name of the copy, now or from a change before.
+
+    A copy that was cut short has the number of what it was copied from.
+    """
+    found = None
+    with suppress(PenstockError):  # it is not whole
+        found = stored_query(new.name, new, lambda _: False)
+    if found is not None and found.key_groups != wanted and not old.exists():
+        rename(new, old)
+    else:
+        remove_tree(new)
+    sync_directory(new.parent)
+
+
+def _replace(directory: Path, new: Path, old: Path) -> None:
+    """The same where two names cannot change at once: for a moment nothing has the name."""
+    rename(directory, old)
+    try:
+        rename(new, directory)
+    except PenstockError:
+        rename(old, directory)
+        raise
 
 
 def _refuse_if_run(query: StoredQuery, new: Path) -> None:
@@ -235,11 +220,7 @@ def _changed_in_place(
             )
         done.append(_divided(session, query, new, wanted))
         _refuse_if_run(query, new)
-        rename(directory, old)
-        try:
-            rename(new, directory)
-        except PenstockError:
-            rename(old, directory)
-            raise
-        sync_directory(directory.parent)
+        if not exchange(directory, new):
+            _replace(directory, new, old)
+    _keep_old(new, old, wanted)
     return tuple(replace(one, kept=str(old)) for one in done)
