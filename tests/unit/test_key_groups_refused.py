@@ -51,6 +51,11 @@ def test_one_query_of_a_run_is_not_changed_alone(tmp_path: Path) -> None:
         stored_queries(query, 8)
 
 
+def test_a_query_without_penstock_may_lie_in_a_folder_of_any_name(tmp_path: Path) -> None:
+    (found,) = stored_queries(spark_checkpoint(tmp_path / "queries/q"), 8)
+    assert found.name == "q"
+
+
 def test_a_batch_that_may_be_written_is_finished_first(tmp_path: Path) -> None:
     with pytest.raises(InvalidTopology, match="batch 2 was begun and not finished; start it"):
         stored_queries(spark_checkpoint(tmp_path / "c", planned=3), 8)

@@ -12,6 +12,9 @@ from penstock.spark.checkpoint.carried_state import _may_be_written
 from penstock.spark.checkpoint.last_batches import LastBatches
 from penstock.spark.checkpoint.layout import Checkpoint
 from penstock.spark.checkpoint.plan_record import PlannedQuery
+from penstock.spark.sinks.batch_writer import BatchCalls, BatchWriter
+from penstock.spark.sinks.commit_records import CommitRecords
+from reliability.fake_batches import FakeBatch, FakeQuery
 
 SEEN = ForeachBatch(lambda _rows, _id: None)
 
@@ -84,3 +87,18 @@ def test_files_are_out_with_a_record_alone(directory: Path) -> None:
     with Checkpoint(directory) as checkpoint:
         (checkpoint.commits("road") / "6.json").touch()
     assert may_be_written(directory, 6, Files(str(directory / "out")))
+
+
+def test_a_batch_counts_once_a_function_has_it_even_if_that_fails(tmp_path: Path) -> None:
+    def fails(_rows: object, _id: int) -> None:
+        raise ValueError("half of it is written")
+
+    writer = BatchWriter(
+        FakeQuery((SinkBinding("out", "rows", ForeachBatch(fails)),), stateful=False),
+        CommitRecords(tmp_path),
+        BatchCalls(lambda _: None, lambda: None, lambda _: None),
+    )
+    assert writer.handed is None
+    with pytest.raises(ValueError, match="half of it"):
+        writer(FakeBatch([1]), 6)  # type: ignore[arg-type]
+    assert writer.handed == 6

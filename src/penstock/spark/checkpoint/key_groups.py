@@ -50,11 +50,9 @@ def stored_queries(directory: Path, wanted: int) -> tuple[StoredQuery, ...]:
     if begun(directory):
         with Checkpoint(directory) as held:
             return _of_run(held, wanted)
-    if begun(directory.absolute().parent.parent):
-        raise InvalidInput(
-            f"{directory} is one query of a run; give the run's checkpoint, "
-            f"{directory.absolute().parent.parent}."
-        )
+    run = directory.absolute().parent.parent
+    if (run / "penstock").is_dir() and begun(run):
+        raise InvalidInput(f"{directory} is one query of a run; give the run's checkpoint, {run}.")
     if not (directory / "offsets").is_dir():
         if directory.with_name(directory.name + _NEW).is_dir():
             return ()  # another change was cut short between its two renames
