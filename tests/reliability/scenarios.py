@@ -13,6 +13,7 @@ from penstock.spark.channels.chunks import read_piece
 from penstock.spark.channels.log import Channel
 from penstock.spark.checkpoint.carried_state import copy_checkpoint
 from penstock.spark.checkpoint.durable_files import remove_leftovers, remove_tree, sync_tree
+from penstock.spark.checkpoint.last_batches import LastBatches
 from penstock.spark.checkpoint.layout import Checkpoint
 from penstock.spark.handles.driver import STRICT
 from penstock.spark.sinks.batch_writer import BatchCalls, BatchWriter, ChannelSide
@@ -204,7 +205,9 @@ class Records(Scenario):
     def prepare(self) -> None:
         self.checkpoint: Checkpoint | None = None
         self.remembered: set[tuple[float, str]] = set()
-        old = self.directory / "checkpoint/queries/road"
+
+    def _begin(self, old: Path) -> None:
+        """As Spark does once a query is started."""
         for batch in range(3):
             for folder in ("offsets", "commits"):
                 (old / folder).mkdir(parents=True, exist_ok=True)
@@ -233,10 +236,12 @@ class Records(Scenario):
         self.remembered.add((epoch_s, writer))
         old = checkpoint.directory / "queries/road"
         if checkpoint.query_folder("road") == old:
+            if not old.exists():
+                self._begin(old)
             assert _tree(old) == self.before
             self.retried(self._carry_over)
-        self.retried(lambda: checkpoint.mark_stopped(None))
-        self.retried(lambda: checkpoint.mark_stopped({"road": 1}))
+        last = self.retried(lambda: LastBatches(checkpoint, ["road"]))
+        self.retried(lambda: last.ended({"road": 1}))
 
     def _carry_over(self) -> None:
         """As when plans are agreed on, but for what Spark does with the state in the copy."""
@@ -257,7 +262,7 @@ class Records(Scenario):
         with Checkpoint(self.directory / "checkpoint") as checkpoint:
             folder = checkpoint.query_folder("road")
             assert len(self.remembered) == 1, "what is fixed at the first start stays"
-            return folder.name, _tree(folder), checkpoint.stopped_after()
+            return folder.name, _tree(folder), checkpoint.last_handed()
 
 
 def _tree(folder: Path) -> dict[str, str]:

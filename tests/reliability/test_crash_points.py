@@ -5,25 +5,36 @@ import random
 import shutil
 import tempfile
 from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 
+from penstock.spark.checkpoint import key_groups
 from penstock.spark.routes import exchange as route_exchange
 from penstock.spark.sinks import commit_records
 from penstock.spark.sources import log as admission_log
 
+from . import key_groups as changes
 from .crash_points import Campaign, Scenario
+from .key_groups import ChangedAgain, GivenUp, InPlace
+from .orders import Orders
 from .routes import Routes
 from .scenarios import Admission, Batches, Records
 
-REFUSING = [Batches, Admission, Records]  # what is damaged; a damaged table is replaced
-SCENARIOS = [*REFUSING, Routes]
+# What is damaged; a damaged table is replaced, orders before damaged ones hold, and a plain query
+# has no file of ours.
+REFUSING = [Batches, Admission, Records, ChangedAgain, GivenUp]
+SCENARIOS = [*REFUSING, Routes, InPlace, Orders]
 LEAST_STEPS = {
     Batches: 250,
     Admission: 80,
     Records: 150,
     Routes: 220,
+    ChangedAgain: 170,
+    GivenUp: 170,
+    InPlace: 40,
+    Orders: 100,
 }  # as docs/reliability.md tells
 ERRORS = (errno.ENOSPC, errno.EACCES, errno.EIO)
 MEMORY = Path("/dev/shm")  # thousands of directories, synced all the time
@@ -42,6 +53,8 @@ def _short(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(admission_log, "MOST_ENTRIES", 3)
     monkeypatch.setattr(commit_records, "KEPT_COMMITS", 1)
     monkeypatch.setattr(route_exchange, "KEPT_TABLES", 4)
+    monkeypatch.setattr(key_groups, "_divided", changes.divided)
+    monkeypatch.setattr(key_groups, "held_by_driver", lambda *_: nullcontext())
 
 
 @pytest.fixture

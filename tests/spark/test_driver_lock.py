@@ -10,8 +10,8 @@ from pyspark.sql import SparkSession
 
 from penstock.errors import Unavailable
 from penstock.model.sinks import Memory
+from penstock.spark.checkpoint.driver_lock import held_by_driver
 from penstock.spark.checkpoint.layout import Checkpoint
-from penstock.spark.run.driver_lock import held_by_driver
 from penstock.spark.run.together import RunningTopology
 from spark.counting import ONCE, stream_topology
 from spark.run_to import LIMIT_S

@@ -15,7 +15,8 @@ import penstock
 from penstock.errors import InvalidTopology
 from penstock.model.sinks import Memory
 from penstock.spark.checkpoint import key_groups
-from penstock.spark.checkpoint.key_groups import PARTITIONS, change_key_groups
+from penstock.spark.checkpoint.key_groups import change_key_groups
+from penstock.spark.checkpoint.stored_query import PARTITIONS
 from penstock.spark.handles.state_reading import StoreDigest
 from penstock.spark.run.together import Pace, RunningTopology
 from penstock.workloads.generator import Generator

@@ -116,6 +116,16 @@ def test_output_of_another_run_is_refused_unless_it_may_be_overwritten(tmp_path:
     assert list((tmp_path / "out").iterdir()) == []
 
 
+def test_output_is_not_overwritten_where_spark_would_go_on(tmp_path: Path) -> None:
+    (tmp_path / "out" / "batch=0").mkdir(parents=True)
+    offsets = tmp_path / "state/queries/road/offsets"
+    offsets.mkdir(parents=True)
+    (offsets / "0").write_text("v1")
+    with pytest.raises(InvalidInput, match=r"identity\.json is missing; restore all of it"):
+        check_before_start(road(tmp_path / "out", True), Settings(), Place(), tmp_path / "state")
+    assert (tmp_path / "out" / "batch=0").exists()
+
+
 def stored_in(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A remote store, at store://; its files are in a folder here."""
     system = fs.SubTreeFileSystem(str(folder), fs.LocalFileSystem())

@@ -8,6 +8,7 @@ import pytest
 
 from penstock.errors import InvalidInput, InvalidTopology, Unavailable
 from penstock.spark.checkpoint.layout import Checkpoint
+from penstock.spark.checkpoint.superseded import Superseded
 
 IDENTITY = {"topology": "road", "key_groups": 4, "schema": {"speeds": "struct<speed:double>"}}
 
@@ -87,3 +88,34 @@ def test_a_directory_that_was_there_keeps_its_permissions(tmp_path: Path) -> Non
     assert stat.S_IMODE(shared.stat().st_mode) == 0o2775
     for ours in ("penstock", "queries"):
         assert stat.S_IMODE((shared / ours).stat().st_mode) & 0o077 == 0
+
+
+def planned(directory: str, superseded: list[str]) -> dict[str, object]:
+    query = {"name": "road", "components": [], "sinks": [], "output_mode": "append"}
+    return {
+        "plan": {"queries": [query]}, "fingerprints": {}, "directories": {"road": directory},
+        "superseded": {"road": superseded},
+    }  # fmt: skip
+
+
+def test_all_that_a_query_left_goes_once_a_batch_has_committed(tmp_path: Path) -> None:
+    with Checkpoint(tmp_path) as checkpoint:
+        for name in ("road", "road.plan1", "road.plan2"):
+            (tmp_path / "queries" / name).mkdir()
+        checkpoint.record_plan(planned("road.plan2", ["road", "road.plan1"]))
+        superseded = Superseded(checkpoint)
+        superseded.batch_written("road", 5)
+        assert (tmp_path / "queries/road").exists(), "batch 5 is written, and not committed"
+        superseded.batch_written("road", 6)
+        assert [one.name for one in (tmp_path / "queries").iterdir()] == ["road.plan2"]
+        assert checkpoint.superseded() == {}
+        assert checkpoint.query_folder("road").name == "road.plan2"
+
+
+def test_what_a_query_goes_on_with_is_never_removed(tmp_path: Path) -> None:
+    with Checkpoint(tmp_path) as checkpoint:
+        (tmp_path / "queries/road").mkdir()
+        checkpoint.record_plan(planned("road", ["road", "road.plan1"]))
+        checkpoint.forget_superseded("road")
+        assert (tmp_path / "queries/road").exists()
+        assert checkpoint.superseded() == {}

@@ -107,3 +107,15 @@ def test_leftovers_are_removed_and_nothing_else(tmp_path: Path) -> None:
     durable_files.remove_leftovers(tmp_path)
     assert sorted(os.listdir(tmp_path)) == ["inner", "query.new", "reader.new.json"]
     assert os.listdir(tmp_path / "inner") == []
+
+
+def test_two_directories_have_each_others_names_at_once(tmp_path: Path) -> None:
+    one, other = tmp_path / "one", tmp_path / "other"
+    for folder in (one, other):
+        folder.mkdir()
+        (folder / f"was {folder.name}").touch()
+    assert durable_files.exchange(one, other)
+    assert os.listdir(one) == ["was other"]
+    assert os.listdir(other) == ["was one"]
+    with pytest.raises(FileNotFoundError):
+        durable_files.exchange(one, tmp_path / "none")

@@ -9,6 +9,7 @@ moment leaves the old checkpoint in force.
 """
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from penstock.errors import InvalidTopology, PenstockError
-from penstock.model.sinks import Files
+from penstock.model.sinks import Files, ToChannel
 from penstock.spark.checkpoint.durable_files import (
     copy_tree,
     remove,
@@ -35,23 +36,23 @@ _ROW_BY_ROW, _BATCH_BY_BATCH = '"StatefulStreamlineAggregate"', '"stateStoreSave
 
 def carry_over(
     session: SparkSession, query: PlannedQuery, old: Path, new: Path, commits: Path,
-    written: dict[str, int] | None,
+    handed: Mapping[str, int],
 ) -> None:  # fmt: skip
     """Make `new` a checkpoint of the query's plan with the state of `old`.
 
-    `commits` are our own records of its batches; `written` is the last batch that each query wrote,
-    if the last run ended in good order.
+    `commits` are our own records of its batches; `handed` is the last batch that each query handed
+    to its sinks, of queries of which it is known.
     """
     remove_tree(new)  # of an attempt that did not come to be recorded
     batches = numbered(old / "commits")
     planned = numbered(old / "offsets")
     if not batches:
-        if planned and _may_be_written(query, commits, planned[-1], written):
+        if planned and _may_be_written(query, commits, planned[-1], handed):
             raise _unfinished(query, planned[-1])
         return  # nothing was ever read
     last = batches[-1]
     for batch in planned:
-        if batch > last and _may_be_written(query, commits, batch, written):
+        if batch > last and _may_be_written(query, commits, batch, handed):
             raise _unfinished(query, batch)
     copy_checkpoint(old, new, last, strict=query.shape is None)
     try:
@@ -84,14 +85,14 @@ def next_directory(query: str, old: Path) -> str:
 
 
 def _may_be_written(
-    query: PlannedQuery, commits: Path, batch: int, written: dict[str, int] | None
+    query: PlannedQuery, commits: Path, batch: int, handed: Mapping[str, int]
 ) -> bool:
     """Whether a batch that Spark did not finish may have left rows in a sink."""
     if (commits / f"{batch}.json").exists():
         return True
-    if written is not None:
-        return written.get(query.plan.name, -1) >= batch
-    return any(not isinstance(sink.sink, Files) for sink in query.sinks)
+    if all(isinstance(sink.sink, Files | ToChannel) for sink in query.sinks):
+        return False  # nothing of it is out without a record
+    return handed.get(query.plan.name, batch) >= batch
 
 
 def _unfinished(query: PlannedQuery, batch: int) -> InvalidTopology:

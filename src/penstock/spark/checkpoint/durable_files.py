@@ -10,6 +10,7 @@ never share one, and what a killed attempt left is never written to again; whoev
 of a directory may remove it (`remove_leftovers`).
 """
 
+import ctypes
 import errno
 import fcntl
 import os
@@ -25,6 +26,7 @@ from penstock.errors import PenstockError
 from penstock.spark.checkpoint.sealed import sealed
 
 SCRATCH = ".new"
+_HERE, _EXCHANGE = -100, 2  # AT_FDCWD and RENAME_EXCHANGE, which Python has no names for
 _ADVICE = {
     errno.ENOSPC: "free some space",
     errno.EDQUOT: "free some space",
@@ -138,6 +140,12 @@ def rename(source: Path, target: Path) -> None:
         source.rename(target)
 
 
+def exchange(one: Path, other: Path) -> bool:
+    """Let two directories have each other's names, at once; False where that cannot be done."""
+    with _step("rename", one, other):
+        return _exchanged(one, other)
+
+
 def remove(file: Path) -> None:
     """Remove a file, if it is there."""
     with _step("remove", file):
@@ -232,6 +240,18 @@ def _step(what: str, file: Path, source: Path | None = None) -> Iterator[None]:
         raise  # these tell their callers something
     except OSError as error:
         raise StorageFailure(what, file, error) from error
+
+
+def _exchanged(one: Path, other: Path) -> bool:
+    renamed = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)  # of Linux
+    if renamed is None:
+        return False
+    if renamed(_HERE, os.fsencode(one), _HERE, os.fsencode(other), _EXCHANGE) == 0:
+        return True
+    number = ctypes.get_errno()
+    if number in (errno.EINVAL, errno.ENOSYS, errno.ENOTSUP):
+        return False
+    raise OSError(number, os.strerror(number), str(one))
 
 
 def _at(step: Step) -> None:

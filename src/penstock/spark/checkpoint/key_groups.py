@@ -5,37 +5,33 @@ after: the same rows must be there, each in the key group that Spark will look f
 then takes the checkpoint's place, and the old one is kept until a batch has committed in the new.
 """
 
-import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from penstock.errors import InvalidInput, InvalidTopology, PenstockError
+from penstock.errors import InvalidInput, InvalidTopology, PenstockError, Unavailable
 from penstock.spark.checkpoint.carried_state import forget_after, next_directory, numbered
-from penstock.spark.checkpoint.durable_files import copy_tree, remove_tree, rename, sync_tree
+from penstock.spark.checkpoint.driver_lock import held_by_driver
+from penstock.spark.checkpoint.durable_files import (
+    copy_tree,
+    exchange,
+    remove_tree,
+    rename,
+    sync_directory,
+    sync_tree,
+)
 from penstock.spark.checkpoint.layout import Checkpoint, begun
 from penstock.spark.checkpoint.plan_record import PlanRecord, described
-from penstock.spark.handles.driver import STRICT
+from penstock.spark.checkpoint.stored_query import StoredQuery, stored_query
 from penstock.spark.handles.messages import first_line
 from penstock.spark.handles.state_reading import StoreDigest, state_digests
 from penstock.spark.handles.state_rewriting import repartition_state
 
-PARTITIONS = "spark.sql.shuffle.partitions"
 _NEW, _OLD = ".new-key-groups", ".old-key-groups"
-
-
-@dataclass(frozen=True)
-class StoredQuery:
-    """The checkpoint of one stateful query."""
-
-    name: str
-    folder: Path
-    key_groups: int
-    batch: int  # the last that was committed
 
 
 @dataclass(frozen=True)
@@ -54,11 +50,9 @@ def stored_queries(directory: Path, wanted: int) -> tuple[StoredQuery, ...]:
     if begun(directory):
         with Checkpoint(directory) as held:
             return _of_run(held, wanted)
-    if begun(directory.absolute().parent.parent):
-        raise InvalidInput(
-            f"{directory} is one query of a run; give the run's checkpoint, "
-            f"{directory.absolute().parent.parent}."
-        )
+    run = directory.absolute().parent.parent
+    if (run / "penstock").is_dir() and begun(run):
+        raise InvalidInput(f"{directory} is one query of a run; give the run's checkpoint, {run}.")
     if not (directory / "offsets").is_dir():
         if directory.with_name(directory.name + _NEW).is_dir():
             return ()  # another change was cut short between its two renames
@@ -66,7 +60,7 @@ def stored_queries(directory: Path, wanted: int) -> tuple[StoredQuery, ...]:
             f"{directory} is no checkpoint: neither one of penstock run (penstock/identity.json) "
             "nor one of a Spark query (offsets)."
         )
-    found = _stored(directory.name, directory, lambda _: True)
+    found = stored_query(directory.name, directory, lambda _: True)
     return () if found is None or found.key_groups == wanted else (found,)
 
 
@@ -76,31 +70,42 @@ def change_key_groups(
     """Divide the state of all queries of a checkpoint anew; the session must not run any."""
     if not begun(directory):
         return _changed_in_place(session, directory, wanted)
-    with Checkpoint(directory) as held:
+    with Checkpoint(directory) as held, held_by_driver(session, held):
         queries = _of_run(held, wanted)
-        done = []
-        document = held.plan()
-        assert document is not None, "a run that was begun has a plan"
-        record = PlanRecord.from_json(document)
-        for query in queries:
-            new = query.folder.with_name(next_directory(query.name, query.folder))
-            done.append(_divided(session, query, new, wanted))
-            record = record.moved(query.name, new.name)
-        if done:
-            held.supersede({query.name: query.folder.name for query in queries})
+        copies = [q.folder.with_name(next_directory(q.name, q.folder)) for q in queries]
+        record = _record(held)
+        for query, copy in zip(queries, copies, strict=True):
+            record = record.superseding(query.name, copy.name)  # goes if this is cut short
+        if copies:
             held.record_plan(record.to_json())
-        held.note_key_groups(wanted)
+        try:
+            done = []
+            for query, copy in zip(queries, copies, strict=True):
+                done.append(_divided(session, query, copy, wanted))
+                moved = record.moved(query.name, copy.name)
+                record = moved.superseding(query.name, query.folder.name)
+            held.record_plan(replace(record, key_groups=wanted).to_json())
+        except Exception:
+            for query, copy in zip(queries, copies, strict=True):
+                if held.query_folder(query.name) != copy:
+                    with suppress(PenstockError):  # the next run does, or the next attempt
+                        remove_tree(copy)
+            raise
         return tuple(done)
 
 
-def _of_run(held: Checkpoint, wanted: int) -> tuple[StoredQuery, ...]:
+def _record(held: Checkpoint) -> PlanRecord:
     document = held.plan()
-    record = None if document is None else PlanRecord.from_json(document)
-    if record is None:
+    if document is None:
         raise InvalidInput(
             f"checkpoint {held.directory} was begun by an earlier Penstock and has no plan; run it "
             "once more before its key groups are changed."
         )
+    return PlanRecord.from_json(document)
+
+
+def _of_run(held: Checkpoint, wanted: int) -> tuple[StoredQuery, ...]:
+    record = _record(held)
     for name, fused in record.fingerprints.items():
         raise InvalidTopology(
             f"query {name!r} of checkpoint {held.directory} has {described(fused)}; Spark would "
@@ -108,46 +113,19 @@ def _of_run(held: Checkpoint, wanted: int) -> tuple[StoredQuery, ...]:
             "... --plan none --apply), change the number, and fuse them again (--plan FILE "
             "--apply)."
         )
-    written = held.stopped_after()
+    handed = held.last_handed()
     queries = []
     for plan in record.plan.queries:
 
         def may_be_written(batch: int, query: str = plan.name) -> bool:
-            if (held.commits(query) / f"{batch}.json").exists() or written is None:
+            if (held.commits(query) / f"{batch}.json").exists():
                 return True
-            return written.get(query, -1) >= batch
+            return handed.get(query, batch) >= batch
 
-        found = _stored(plan.name, held.query_folder(plan.name), may_be_written)
+        found = stored_query(plan.name, held.query_folder(plan.name), may_be_written)
         if found is not None and found.key_groups != wanted:
             queries.append(found)
     return tuple(queries)
-
-
-def _stored(name: str, folder: Path, may_be_written: Callable[[int], bool]) -> StoredQuery | None:
-    """A query that keeps state; None where there is nothing to divide."""
-    batches, planned = numbered(folder / "commits"), numbered(folder / "offsets")
-    if not (folder / "state").is_dir() or not batches:
-        return None
-    if planned[-1] > batches[-1] and may_be_written(planned[-1]):
-        raise InvalidTopology(
-            f"query {name!r}: batch {planned[-1]} was begun and not finished; start it once more, "
-            "stop it when that batch is done, and change the number after that."
-        )
-    settings = _settings(folder / "offsets" / str(batches[-1]))
-    if settings.get(STRICT) == "false":
-        raise InvalidTopology(
-            f"query {name!r}: its state is divided by part of its keys ({STRICT} is false), which "
-            "Spark cannot divide anew; begin a new checkpoint instead."
-        )
-    return StoredQuery(name, folder, int(settings[PARTITIONS]), batches[-1])
-
-
-def _settings(file: Path) -> dict[str, str]:
-    try:
-        document: dict[str, Any] = json.loads(file.read_text(encoding="utf-8").split("\n")[1])
-        return dict(document["conf"])
-    except (OSError, ValueError, IndexError, KeyError) as error:
-        raise InvalidInput(f"{file} is not an offset log of Spark.") from error
 
 
 def _divided(session: SparkSession, query: StoredQuery, new: Path, wanted: int) -> ChangedQuery:
@@ -178,6 +156,42 @@ def _divided(session: SparkSession, query: StoredQuery, new: Path, wanted: int) 
     return ChangedQuery(query.name, query.key_groups, wanted, rows, str(query.folder))
 
 
+def _keep_old(new: Path, old: Path, wanted: int) -> None:
+    """After an exchange the old checkpoint has the name of the copy, now or from a change before.
+
+    A copy that was cut short has the number of what it was copied from.
+    """
+    found = None
+    with suppress(PenstockError):  # it is not whole
+        found = stored_query(new.name, new, lambda _: False)
+    if found is not None and found.key_groups != wanted and not old.exists():
+        rename(new, old)
+    else:
+        remove_tree(new)
+    sync_directory(new.parent)
+
+
+def _replace(directory: Path, new: Path, old: Path) -> None:
+    """The same where two names cannot change at once: for a moment nothing has the name."""
+    rename(directory, old)
+    try:
+        rename(new, directory)
+    except PenstockError:
+        rename(old, directory)
+        raise
+
+
+def _refuse_if_run(query: StoredQuery, new: Path) -> None:
+    """Refuse a copy that its query has left behind meanwhile; Spark holds no lock of ours."""
+    newest = max(numbered(query.folder / "offsets"), default=-1)
+    if newest != query.planned:
+        remove_tree(new)
+        raise Unavailable(
+            f"checkpoint {query.folder} is in use: batch {newest} was planned while its state was "
+            "divided; stop its query, and change the number after that."
+        )
+
+
 def _misplaced(before: Sequence[StoreDigest], after: Sequence[StoreDigest]) -> int:
     """Rows where Spark will not look for them.
 
@@ -203,6 +217,8 @@ def _changed_in_place(
                 "batch since."
             )
         done.append(_divided(session, query, new, wanted))
-        rename(directory, old)
-        rename(new, directory)
+        _refuse_if_run(query, new)
+        if not exchange(directory, new):
+            _replace(directory, new, old)
+    _keep_old(new, old, wanted)
     return tuple(replace(one, kept=str(old)) for one in done)

@@ -4,7 +4,10 @@ Layout below the directory: `queries/<name>` is Spark's checkpoint of a query, `
 a lock, the identity of the topology, and the commits of batches. All of it is private, and JSON.
 """
 
+import re
+import threading
 import uuid
+from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -20,15 +23,22 @@ from penstock.spark.checkpoint.durable_files import (
 from penstock.spark.checkpoint.operators import refuse_changes
 from penstock.spark.checkpoint.sealed import read_sealed
 
+FIXED = ("identity", "epoch", "writer")  # at the first start, before any batch
+_MOVED = re.compile(r"(.+)\.plan\d+")
+
 
 def begun(directory: Path) -> bool:
     """Whether a run has begun in a directory, which another one would go on with."""
-    return (directory / "penstock" / "identity.json").exists()
+    identity = directory / "penstock" / "identity.json"
+    return identity.exists() or any(_with_batches(directory, "offsets"))
 
 
 def refuse_if_in_use(directory: Path) -> None:
-    """Refuse a checkpoint that another run holds; nothing is made where there is none."""
-    if (directory / "penstock" / "lock").exists():
+    """Refuse a checkpoint that another run holds, or of which a part is missing.
+
+    Nothing is made where there is none.
+    """
+    if (directory / "penstock" / "lock").exists() or begun(directory):
         with Checkpoint(directory):
             pass
 
@@ -40,6 +50,7 @@ class Checkpoint:
         self.directory = directory.absolute()
         self._ours = self.directory / "penstock"
         self._held = ExitStack()
+        self._recording = threading.Lock()  # queries, each in its thread, change one record
 
     @documented("operations")
     def __enter__(self) -> "Checkpoint":
@@ -57,11 +68,40 @@ class Checkpoint:
             raise InvalidInput(
                 f"checkpoint {self.directory} cannot be used: {error.strerror}."
             ) from error
-        remove_leftovers(self._ours)
+        try:
+            remove_leftovers(self._ours)
+            self._refuse_part()
+        except BaseException:
+            self._held.close()
+            raise
         return self
 
     def __exit__(self, *_: object) -> None:
         self._held.close()
+
+    def _refuse_part(self) -> None:
+        """Refuse batches of Spark's without what they were begun with.
+
+        Who the run is to its channels, when its streams began and where its queries are kept would
+        be made up anew, and rows be written a second time.
+        """
+        for folder in _with_batches(self.directory, "offsets"):
+            for name in FIXED:
+                if not (self._ours / f"{name}.json").exists():
+                    raise self._in_part(folder, f"{self._ours / name}.json is missing")
+        for folder in _with_batches(self.directory, "commits"):
+            moved = _MOVED.fullmatch(folder.name)
+            kept = self.query_folder(moved.group(1) if moved else folder.name)
+            if not any(_batches(kept / "offsets")):
+                plan = self._ours / "plan.json"
+                raise self._in_part(folder, f"{plan} is missing or older, so {kept} is to go on")
+
+    def _in_part(self, folder: Path, why: str) -> InvalidInput:
+        return InvalidInput(
+            f"checkpoint {self.directory} was restored in part: {folder} has batches, and {why}; "
+            "restore all of it from the same time, or begin with another checkpoint and other "
+            "outputs."
+        )
 
     @property
     def driver_lock(self) -> Path:
@@ -87,37 +127,33 @@ class Checkpoint:
         """Replace what is recorded of the plan, whole or not at all."""
         write_atomically(self._ours / "plan.json", record)
 
-    def note_key_groups(self, count: int) -> None:
-        """Let later runs have another number of key groups than the first."""
-        identity = self._remembered("identity", {})
-        write_atomically(self._ours / "identity.json", {**identity, "key_groups": count})
-
-    def supersede(self, directories: dict[str, str]) -> None:
-        """Remember directories of queries that have moved, until those have gone on elsewhere."""
-        write_atomically(self._ours / "superseded.json", {**self.superseded(), **directories})
-
-    def superseded(self) -> dict[str, str]:
-        """The directory of each query that is kept until its next batch has committed."""
-        file = self._ours / "superseded.json"
-        return self._remembered("superseded", {}) if file.exists() else {}
+    def superseded(self) -> dict[str, list[str]]:
+        """The directories of each query that are kept until its next batch has committed."""
+        record = self.plan() or {}
+        return {query: left for query, left in record.get("superseded", {}).items() if left}
 
     def forget_superseded(self, query: str) -> None:
-        """Remove what a query has left behind."""
-        left = self.superseded()
-        directory = left.pop(query)
-        write_atomically(self._ours / "superseded.json", left)
-        remove_tree(self.directory / "queries" / directory)
+        """Remove what a query has left behind, never what it goes on with."""
+        for directory in self.superseded().get(query, ()):
+            left = self.directory / "queries" / directory
+            if left != self.query_folder(query):
+                remove_tree(left)
+        with self._recording:
+            record = self.plan() or {}
+            if query in record.get("superseded", {}):
+                del record["superseded"][query]
+                self.record_plan(record)
 
-    def mark_stopped(self, batches: dict[str, int] | None) -> None:
-        """Remember the last batch that each query wrote; None while a run may write more."""
+    def mark_handed(self, batches: dict[str, int]) -> None:
+        """Remember the last batch that queries handed to their sinks; no query that may go on."""
         write_atomically(self._ours / "stopped.json", {"batches": batches})
 
-    def stopped_after(self) -> dict[str, int] | None:
-        """The last batch that each query wrote; None if the last run did not end in good order."""
+    def last_handed(self) -> dict[str, int]:
+        """The last batch that each query handed to its sinks, of queries of which it is known."""
         if not (self._ours / "stopped.json").exists():
-            return None
-        batches = self._remembered("stopped", {}).get("batches")
-        return None if batches is None else {str(name): int(n) for name, n in batches.items()}
+            return {}
+        batches = self._remembered("stopped", {}).get("batches") or {}
+        return {str(name): int(n) for name, n in batches.items()}
 
     @property
     def sources(self) -> Path:
@@ -151,6 +187,9 @@ class Checkpoint:
     def check_identity(self, identity: dict[str, Any]) -> None:
         """Refuse a topology that does not fit what this checkpoint was created with."""
         before = self._remembered("identity", identity)
+        changed = (self.plan() or {}).get("key_groups")
+        if changed is not None:
+            before["key_groups"] = changed
         for field, value in identity.items():
             if before.get(field) != value and not isinstance(value, dict):
                 raise InvalidTopology(
@@ -190,3 +229,14 @@ class Checkpoint:
             raise InvalidInput(
                 f"{file} is damaged ({error}); restore it, or choose another checkpoint."
             ) from error
+
+
+def _with_batches(directory: Path, log: str) -> Iterator[Path]:
+    """The checkpoints of queries in which a log of Spark's has entries."""
+    for found in sorted(directory.glob(f"queries/*/{log}")):
+        if any(_batches(found)):
+            yield found.parent
+
+
+def _batches(log: Path) -> Iterator[Path]:
+    return log.glob("[0-9]*")

@@ -61,9 +61,12 @@ def agree_on_plan(
         if not apply:
             raise refusal(query, before, checkpoint.directory)
         directory = next_directory(name, old)
+        if before is not None:
+            before = before.superseding(name, directory)  # goes if this is cut short
+            checkpoint.record_plan(before.to_json())
         carry_over(
             session, query, old, old.with_name(directory), checkpoint.commits(name),
-            checkpoint.stopped_after(),
+            checkpoint.last_handed(),
         )  # fmt: skip
         record = record.moved(name, directory)
     checkpoint.record_plan(record.to_json())

@@ -7,7 +7,7 @@ by the whole key and checks that.
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from penstock.errors import InvalidTopology
@@ -79,12 +79,18 @@ class PlannedTopology(Protocol):
 
 @dataclass(frozen=True)
 class PlanRecord:
-    """A plan, the fingerprints of its fused queries, and where queries that moved are kept."""
+    """A plan, the fingerprints of its fused queries, and where queries that moved are kept.
+
+    What changes together is in this one record, which is replaced whole: where a query is kept,
+    what it leaves behind, and how many key groups its state has.
+    """
 
     plan: TopologyPlan
     fingerprints: dict[str, dict[str, Any]]
     directories: dict[str, str]
     orders: Orders = ()  # of stateless operators that do not run as declared
+    superseded: dict[str, list[str]] = field(default_factory=dict)
+    key_groups: int | None = None  # where they are others than at the first start
 
     def to_json(self) -> dict[str, Any]:
         """As JSON values."""
@@ -93,6 +99,8 @@ class PlanRecord:
             "fingerprints": self.fingerprints,
             "directories": self.directories,
             "orders": self.orders,
+            "superseded": self.superseded,
+            "key_groups": self.key_groups,
         }
 
     @classmethod
@@ -101,7 +109,10 @@ class PlanRecord:
         plan = read_plan(document["plan"], "plan")
         assert isinstance(plan, TopologyPlan)
         orders = tuple(tuple(order) for order in document.get("orders", ()))
-        return cls(plan, document["fingerprints"], document["directories"], orders)
+        return cls(
+            plan, document["fingerprints"], document["directories"], orders,
+            document.get("superseded", {}), document.get("key_groups"),
+        )  # fmt: skip
 
     def fused_groups(self) -> tuple[Group, ...]:
         """The components that are fused."""
@@ -113,15 +124,27 @@ class PlanRecord:
 
     def moved(self, query: str, directory: str) -> "PlanRecord":
         """The record once a query is kept elsewhere."""
-        return replace(self, directories={**self.directories, query: directory})
+        left = [one for one in self.superseded.get(query, ()) if one != directory]
+        return replace(
+            self,
+            directories={**self.directories, query: directory},
+            superseded={**self.superseded, query: left},
+        )
+
+    def superseding(self, query: str, directory: str) -> "PlanRecord":
+        """The record with a directory that goes once the query has committed a batch elsewhere."""
+        left = self.superseded.get(query, [])
+        added = left if directory in left else [*left, directory]
+        return replace(self, superseded={**self.superseded, query: added})
 
 
 def record_of(built: PlannedTopology, before: PlanRecord | None) -> PlanRecord:
     """The record of a plan that is about to run where another one, or none, ran before."""
     prints = {query.plan.name: fingerprint(query) for query in built.queries}
     kept = {name: what for name, what in prints.items() if what}
-    directories = before.directories if before is not None else {}
-    return PlanRecord(built.plan, kept, directories, built.orders)
+    if before is None:
+        return PlanRecord(built.plan, kept, {}, built.orders)
+    return replace(before, plan=built.plan, fingerprints=kept, orders=built.orders)
 
 
 def fingerprint(query: PlannedQuery) -> dict[str, Any]:

@@ -14,15 +14,18 @@ from pyspark.errors import PySparkException
 from pyspark.sql import Row, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from penstock.errors import InvalidTopology
+from penstock.errors import InvalidTopology, documented
 from penstock.model.plan import Orders
 from penstock.model.plan_document import Group
 from penstock.model.topology import Topology
 from penstock.spark import handles
+from penstock.spark.checkpoint.driver_lock import held_by_driver
+from penstock.spark.checkpoint.last_batches import LastBatches
 from penstock.spark.checkpoint.layout import Checkpoint
 from penstock.spark.checkpoint.operators import operators_record
 from penstock.spark.checkpoint.plan_agreement import agree_on_plan, identity, recorded_plan
 from penstock.spark.checkpoint.room import have_room
+from penstock.spark.checkpoint.superseded import Superseded
 from penstock.spark.compile.builder import BuiltQuery, BuiltTopology, build
 from penstock.spark.compile.fused import PlanChoice, ShapeGuard, possible_part, relaxed
 from penstock.spark.compile.inspection import Reading
@@ -35,7 +38,6 @@ from penstock.spark.measure.progress import Reports
 from penstock.spark.routes.exchange import RouteExchange
 from penstock.spark.routes.frames import announce
 from penstock.spark.routes.table_versions import RouteTableVersions
-from penstock.spark.run.driver_lock import held_by_driver
 from penstock.spark.run.python_workers import start_python_workers_beside
 from penstock.spark.run.query_restarts import QueryRestarts, query_failure
 from penstock.spark.run.shared_folder import folders_of
@@ -148,26 +150,20 @@ class RunningTopology:
         for looks in self.when_built:
             looks(self.built)
         self._deal_inside()
-        self._checkpoint.mark_stopped(None)
-        self._superseded = self._checkpoint.superseded()
-        self._first_written: dict[str, int] = {}  # batch by query
+        superseded = Superseded(self._checkpoint)
         self._consumption = Consumption(self.inputs, self.built, lambda: self.queries)
         self.ledger = self._ledger()
         self._reports = Reports(self.ledger, self._foreign_sources())
         self._unfollow = handles.follow_progress(self.session, self._reports.receive)
-        for query in self.built.queries:
-            writer = self._writer(query)
-            self._writers.append(writer)
+        self._writers = [self._writer(query) for query in self.built.queries]
+        for writer in self._writers:
+            with documented("reliability"):
+                writer.refuse_what_is_ahead()
+        self._last_batches = LastBatches(self._checkpoint, self._query_names())
+        for query, writer in zip(self.built.queries, self._writers, strict=True):
             self.queries.append(self._start_query(query, writer))
         self._restarts.start()
-        self.after_batch.append(self._forget_superseded)
-
-    def _forget_superseded(self, query: str, batch_id: int) -> None:
-        """Once a batch has committed where a query's state was moved to, it is not needed twice."""
-        committed = batch_id > self._first_written.setdefault(query, batch_id)
-        if committed and query in self._superseded:
-            del self._superseded[query]
-            self._checkpoint.forget_superseded(query)
+        self.after_batch.append(superseded.batch_written)
 
     def _deal_inside(self) -> None:
         """Name the table of each batch for operators whose rows are dealt behind a shuffle."""
@@ -221,6 +217,9 @@ class RunningTopology:
     def _obeying(self, *fields: str) -> list[str]:
         """Sources that can be given such orders."""
         return [name for name, source in self.inputs.items() if source.orders.issuperset(fields)]
+
+    def _query_names(self) -> list[str]:
+        return [query.plan.name for query in self.built.queries]
 
     def _ledger(self) -> Ledger:
         kind = WrittenLedger if self._reads_channels else Ledger
@@ -480,7 +479,8 @@ class RunningTopology:
                     with suppress(PySparkException):  # it did not stop in time; the session will
                         query.stop()
                 if self.queries and not any(query.isActive for query in self.queries):
-                    self._checkpoint.mark_stopped(self._written_last)
+                    handed = (writer.handed for writer in self._writers)
+                    self._last_batches.ended(dict(zip(self._query_names(), handed, strict=True)))
             finally:
                 if self._reports is not None:
                     self._unfollow()

@@ -27,6 +27,7 @@ from penstock.spark.sinks import files as file_sink
 from penstock.spark.sinks.commit_records import CommitRecords, Promises
 from penstock.spark.sinks.files import Target, TaskWriter
 from penstock.spark.sinks.tagging import TAG
+from penstock.spark.sinks.written_ahead import refuse_what_is_ahead
 
 # To see how many bytes a batch of Arrow has, Spark asks each of its columns after each row, and
 # rows on their way to files have those of all sinks. So their number is bounded alone, as it is in
@@ -120,6 +121,12 @@ class BatchWriter:
         self.failure: BatchFailure | None = None
         self.between_batches = threading.Lock()  # held while a batch is written
         self.closed = False
+        self.handed: int | None = None  # the last batch that may have reached a sink
+
+    def refuse_what_is_ahead(self) -> None:
+        """Refuse to start over what batches wrote that the checkpoint knows nothing of."""
+        writer = None if self._side is None else self._side.writer
+        refuse_what_is_ahead(self._query.plan.name, self._query.sinks, self._records, writer)
 
     def __call__(self, batch: DataFrame, batch_id: int) -> None:
         """Write a batch; after a crash the same batch may come again."""
@@ -149,6 +156,7 @@ class BatchWriter:
         """
         self._calls.begin(batch_id)
         self._calls.check()
+        self.handed = batch_id
         promised = self._records.promised(batch_id)
         if self._narrowed is not None:
             # Tasks of several key groups one after the other: state stays where its partition is.

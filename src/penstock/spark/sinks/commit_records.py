@@ -29,7 +29,7 @@ class CommitRecords:
 
     def promised(self, batch_id: int) -> Promises | None:
         """What the record of a batch promises; None without one, a sentence if it is another's."""
-        file = self._file(batch_id)
+        file = self.file(batch_id)
         if not file.exists():
             return None
         sync_directory(self.folder)  # whoever wrote it may have failed to
@@ -53,7 +53,7 @@ class CommitRecords:
     def write(self, batch_id: int, promises: Promises) -> None:
         """Make a batch true, once everything it promises is on the disk."""
         record = {"version": VERSION, "offsets": self.digest(batch_id), "sinks": promises}
-        write_atomically(self._file(batch_id), record)
+        write_atomically(self.file(batch_id), record)
 
     def digest(self, batch_id: int) -> str | None:
         """Of what Spark logged of a batch; None where that is not known."""
@@ -61,9 +61,15 @@ class CommitRecords:
 
     def forget_before(self, batch_id: int) -> None:
         """Remove the record that is too old for anybody once a batch is written."""
-        remove(self._file(batch_id - KEPT_COMMITS))
+        remove(self.file(batch_id - KEPT_COMMITS))
 
-    def _file(self, batch_id: int) -> Path:
+    def newest(self) -> int | None:
+        """The last batch that has a record."""
+        found = [int(file.stem) for file in self.folder.glob("*.json") if file.stem.isdigit()]
+        return max(found, default=None)
+
+    def file(self, batch_id: int) -> Path:
+        """The record of a batch, where it has one."""
         return self.folder / f"{batch_id}.json"
 
 
