@@ -115,6 +115,7 @@ class Disk:
         self._grave = grave
         self._data: dict[int, bytes] = {}  # by inode: what was synced, of files changed since
         self._names: dict[Path, dict[str, int]] = {}  # likewise, by directory
+        self._renamed: list[tuple[Path, Path]] = []  # from one directory to another
 
     def __call__(self, step: Step) -> None:
         """Follow a step."""
@@ -123,6 +124,7 @@ class Disk:
                 self.names_change(step.file.parent)
             if step.source is not None:
                 self.names_change(step.source.parent)
+                self._renamed.append((step.source.parent, step.file.parent))
             if step.what in ("write", "shorten"):
                 self.data_changes(step.file)
         elif step.when == "after" and step.what in ("create", "copy"):
@@ -159,7 +161,9 @@ class Disk:
             sync(descriptor)
             found = os.fstat(descriptor)
             if stat.S_ISDIR(found.st_mode):
-                self._names.pop(Path(os.readlink(f"/proc/self/fd/{descriptor}")), None)
+                folder = Path(os.readlink(f"/proc/self/fd/{descriptor}"))
+                self._names.pop(folder, None)
+                self._renamed = [both for both in self._renamed if folder not in both]
             else:
                 self._data.pop(found.st_ino, None)
 
@@ -168,14 +172,7 @@ class Disk:
     def cut_power(self, luck: random.Random | None = None) -> None:
         """Lose what was not synced; with luck some of it, as a disk writes what it likes first."""
         if luck is not None:
-            # Spark's log of a query is lost or not as a whole: it has its own order.
-            of_spark = luck.random() < 0.5
-            self._names = {
-                folder: names
-                for folder, names in self._names.items()
-                if (of_spark if "query" in folder.parts else luck.random() < 0.5)
-            }
-            self._data = {inode: data for inode, data in self._data.items() if luck.random() < 0.5}
+            self._keep_some(luck)
         limbo: dict[int, Path] = {}
         for folder, names in self._names.items():
             for path in list(folder.iterdir()) if folder.is_dir() else []:
@@ -204,6 +201,17 @@ class Disk:
                     data = self._data.get(path.stat().st_ino)
                     if data is not None:
                         path.write_bytes(data)
+
+    def _keep_some(self, luck: random.Random) -> None:
+        """Some directories, and some data. A rename is made in both directories or in none."""
+        lost: dict[Path, float] = {folder: luck.random() for folder in self._names}
+        of_spark = luck.random()  # its log of a query has an order of its own
+        lost |= {folder: of_spark for folder in lost if "query" in folder.parts}
+        for source, target in self._renamed:
+            fates = [lost[folder] for folder in (source, target) if folder in lost]
+            lost |= {folder: fates[0] for folder, fate in lost.items() if fate in fates}
+        self._names = {folder: n for folder, n in self._names.items() if lost[folder] < 0.5}
+        self._data = {inode: data for inode, data in self._data.items() if luck.random() < 0.5}
 
 
 class Campaign:
