@@ -14,7 +14,7 @@ from typing import Any
 from penstock.errors import InvalidInput
 from penstock.forecast.named import forecaster_named
 from penstock.model.sources import OVERLOAD_BY, STRATEGIES
-from penstock.spark.checkpoint.durable_files import exclusive, write_atomically
+from penstock.spark.checkpoint.durable_files import exclusive, make_directory, write_atomically
 from penstock.spark.checkpoint.sealed import unsealed
 from penstock.spark.sources.settings import Limits
 
@@ -99,7 +99,7 @@ class ControlFile:
     def update(self, change: Callable[[Control], Control]) -> None:
         """Order something else than before; threads and processes take turns."""
         assert self._path is not None, "nothing reads this source"
-        self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_directory(self._path.parent)
         with exclusive(self._path.with_suffix(".lock")):
             before = self.read()
             if self.fault:
