@@ -25,10 +25,12 @@ from penstock.model.sinks import Sink
 from penstock.workloads.generator import uniform
 
 CANDIDATES = "itemset STRING, kind STRING, delta BIGINT"
+DETECTED = f"{CANDIDATES}, number BIGINT"  # of changes of maximal itemsets; 0 for what is heard
 STATE = "counts BINARY"
 SEEN, SUPERSET, MAXIMAL = "seen", "superset", "maximal"  # kinds of messages
 LARGEST = 3  # items of a candidate
 BUCKETS = 64
+BUCKET = f"pmod(hash(itemset), {BUCKETS})"
 
 Message = tuple[str, str, int]
 
@@ -132,7 +134,11 @@ def detect(
 
 
 class Detector:
-    """The detector of one bucket of itemsets, with its state as one value."""
+    """The detector of one bucket of itemsets, with its state as one value.
+
+    What it reports of the bucket is numbered 1, 2, 3, so that a reader can tell that nothing of it
+    was lost and nothing came twice. The number outlives the itemsets.
+    """
 
     def __init__(self, threshold: int) -> None:
         self._threshold = threshold
@@ -141,7 +147,7 @@ class Detector:
         self, key: Any, frames: Iterator[pd.DataFrame], state: Any
     ) -> Iterator[pd.DataFrame]:
         """A batch of messages of the bucket."""
-        kept = json.loads(state.get[0]) if state.exists else {}
+        reported, kept = json.loads(state.get[0]) if state.exists else (0, {})
         records = {itemset: Record(*numbers) for itemset, numbers in kept.items()}
         messages = [
             message
@@ -150,8 +156,11 @@ class Detector:
         ]
         sent = detect(records, messages, self._threshold)
         counts = {itemset: [int(r.count), int(r.supersets)] for itemset, r in records.items()}
-        state.update((json.dumps(counts).encode(),))
-        yield pd.DataFrame(sent, columns=["itemset", "kind", "delta"]).astype({"delta": "int64"})
+        found = pd.DataFrame(sent, columns=["itemset", "kind", "delta"]).astype({"delta": "int64"})
+        report = found["kind"] == MAXIMAL
+        found["number"] = np.where(report, reported + report.cumsum(), 0).astype("int64")
+        state.update((json.dumps([reported + int(report.sum()), counts]).encode(),))
+        yield found
 
 
 def maximal_patterns(tweets: Tweets, count: int, threshold: int) -> set[str]:
@@ -180,10 +189,13 @@ def frequent_patterns(
     rows: int | None = None,
     max_rows: int | None = None,
 ) -> Topology:
-    """The topology; its sink gets itemsets that become maximal (+1) or cease to be (-1)."""
+    """The topology; its sink gets itemsets that become maximal (+1) or cease to be (-1).
+
+    These changes are numbered from 1 in each bucket of itemsets.
+    """
     made = Topology("frequent-patterns", max_latency=max_latency)
     made.source("tweets", Generator(rate, keys=1, rows=rows, lanes=2, max_rows=max_rows))
-    made.feedback("heard", "detect", CANDIDATES)
+    made.feedback("heard", "detect", DETECTED)
 
     @made.operator("tweets", separate=True)
     def generate(tweets_: Any) -> Any:
@@ -191,14 +203,14 @@ def frequent_patterns(
 
     @made.operator(["generate", "heard"])
     def detect(generate: Any, heard: Any) -> Any:
-        messages = generate.unionByName(heard.where(f"kind = '{SUPERSET}'"))
-        by_bucket = messages.selectExpr(f"pmod(hash(itemset), {BUCKETS}) AS bucket", "*")
+        told = heard.where(f"kind = '{SUPERSET}'").drop("number")
+        by_bucket = generate.unionByName(told).selectExpr(f"{BUCKET} AS bucket", "*")
         return by_bucket.groupBy("bucket").applyInPandasWithState(
-            Detector(threshold), CANDIDATES, STATE, "append", "NoTimeout"
+            Detector(threshold), DETECTED, STATE, "append", "NoTimeout"
         )
 
-    made.add("report", f"SELECT itemset, delta FROM detect WHERE kind = '{MAXIMAL}'", "detect",
-             separate=True)  # fmt: skip
+    report = f"SELECT itemset, delta, {BUCKET} AS bucket, number FROM detect"
+    made.add("report", f"{report} WHERE kind = '{MAXIMAL}'", "detect", separate=True)
     made.sink("patterns", "report", patterns)
     return made
 

@@ -10,14 +10,18 @@ from urllib.parse import unquote_plus
 MASK = "***"
 # Endings, since `...token.endpoint.url` and `ssl.certificate.pem` hold nothing secret.
 _SECRET_NAME = re.compile(
-    r"(password|passwd|pwd|passphrase|secret|token|credentials?|(api|access|private|secret)[._-]?key"
-    r"|signature|sig|key[._-]pem|jaas[._-]config|oauthbearer[._-]config|odbc_connect|dsn)$",
+    r"(password|passwd|pwd|passphrase|passcode|secret|token|credentials?|(api|access|account|auth"
+    r"|encryption|master|private|secret|shared|signing|storage)[._-]?key|signature|sig"
+    r"|(?<![a-z])(pass|sas|jwt)|connection[._-]?string|key[._-]pem|jaas[._-]config"
+    r"|oauthbearer[._-]config|odbc_connect|dsn)$",
     re.IGNORECASE,
 )
+# Of a query, a fragment, or behind a semicolon, as some systems have them.
+_PARAMETER = re.compile(r"(?<=[?&#;])(?P<name>[^=&#;]*)=[^&#;]*")
 # Settings as Spark shows them, by its own kind of pattern, which may be anywhere in a name.
 SPARK_REDACTION = (
-    "(?i)secret|password|passphrase|token|(access|api|private)[._-]?key|key[.]pem|credential|dsn"
-    "|sasl"
+    "(?i)secret|password|passphrase|token|(access|account|api|private|shared|storage)[._-]?key"
+    "|[.]sas[.]|connection[._-]?string|key[.]pem|credential|dsn|sasl"
 )
 
 
@@ -39,9 +43,8 @@ def masked_url(url: str) -> str:
     'postgresql://***@host/name?sslpassword=***'
     """
     head, who, where = _parts(url)
-    address, mark, query = where.partition("?")
-    shown = [_masked_parameter(pair) for pair in query.partition("#")[0].split("&")]
-    return head + (f"{MASK}@" if who else "") + address + mark + "&".join(shown)
+    shown = _PARAMETER.sub(_masked_parameter, where.partition("#")[0] if "?" in where else where)
+    return head + (f"{MASK}@" if who else "") + shown
 
 
 def address_of(url: str) -> str:
@@ -53,8 +56,7 @@ def address_of(url: str) -> str:
 def carries_secret(url: str) -> bool:
     """Whether an address has a password in front of the host, or a secret among its parameters."""
     _, who, where = _parts(url)
-    query = where.partition("?")[2].partition("#")[0]
-    names = [pair.partition("=")[0] for pair in query.split("&")]
+    names = (found["name"] for found in _PARAMETER.finditer(where))
     return ":" in who or any(is_secret_name(unquote_plus(name)) for name in names)
 
 
@@ -69,6 +71,6 @@ def _parts(url: str) -> tuple[str, str, str]:
     return scheme + slashes, who or MASK, where
 
 
-def _masked_parameter(pair: str) -> str:
-    name, equals, _ = pair.partition("=")
-    return f"{name}={MASK}" if equals and is_secret_name(unquote_plus(name)) else pair
+def _masked_parameter(found: re.Match[str]) -> str:
+    name = found["name"]
+    return f"{name}={MASK}" if is_secret_name(unquote_plus(name)) else found[0]

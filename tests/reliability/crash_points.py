@@ -8,6 +8,7 @@ run again, and must come to the same result.
 import os
 import random
 import shutil
+import stat
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -106,6 +107,7 @@ class Disk:
     """Knows what would be left after a power cut: what was synced, and nothing else.
 
     Data of a file goes back to what it was when last synced, the names of a directory likewise.
+    What changes is told by the steps. What was synced is not: only a call of the system counts.
     """
 
     def __init__(self, grave: Path) -> None:
@@ -113,17 +115,16 @@ class Disk:
         self._grave = grave
         self._data: dict[int, bytes] = {}  # by inode: what was synced, of files changed since
         self._names: dict[Path, dict[str, int]] = {}  # likewise, by directory
+        self._renamed: list[tuple[Path, Path]] = []  # from one directory to another
 
     def __call__(self, step: Step) -> None:
         """Follow a step."""
-        if step.what == "sync":
-            if step.when == "after":
-                self._synced(step.file)
-        elif step.when == "before":
+        if step.when == "before":
             if step.what in ("create", "copy", "rename", "link", "remove", "make"):
                 self.names_change(step.file.parent)
             if step.source is not None:
                 self.names_change(step.source.parent)
+                self._renamed.append((step.source.parent, step.file.parent))
             if step.what in ("write", "shorten"):
                 self.data_changes(step.file)
         elif step.when == "after" and step.what in ("create", "copy"):
@@ -147,14 +148,31 @@ class Disk:
         """Keep the data of a file until it is synced."""
         self._data.setdefault(file.stat().st_ino, file.read_bytes())
 
-    def _synced(self, path: Path) -> None:
-        if path.is_dir():
-            self._names.pop(path, None)
-        else:
-            self._data.pop(path.stat().st_ino, None)
+    @contextmanager
+    def connected(self) -> Iterator[None]:
+        """See what is synced within the block."""
+        with pytest.MonkeyPatch.context() as patch:
+            for name in ("fsync", "fdatasync"):
+                patch.setattr(os, name, self._following(getattr(os, name)))
+            yield
 
-    def cut_power(self) -> None:
-        """Lose what was not synced."""
+    def _following(self, sync: Callable[[int], None]) -> Callable[[int], None]:
+        def synced(descriptor: int) -> None:
+            sync(descriptor)
+            found = os.fstat(descriptor)
+            if stat.S_ISDIR(found.st_mode):
+                folder = Path(os.readlink(f"/proc/self/fd/{descriptor}"))
+                self._names.pop(folder, None)
+                self._renamed = [both for both in self._renamed if folder not in both]
+            else:
+                self._data.pop(found.st_ino, None)
+
+        return synced
+
+    def cut_power(self, luck: random.Random | None = None) -> None:
+        """Lose what was not synced; with luck some of it, as a disk writes what it likes first."""
+        if luck is not None:
+            self._keep_some(luck)
         limbo: dict[int, Path] = {}
         for folder, names in self._names.items():
             for path in list(folder.iterdir()) if folder.is_dir() else []:
@@ -184,6 +202,17 @@ class Disk:
                     if data is not None:
                         path.write_bytes(data)
 
+    def _keep_some(self, luck: random.Random) -> None:
+        """Some directories, and some data. A rename is made in both directories or in none."""
+        lost: dict[Path, float] = {folder: luck.random() for folder in self._names}
+        of_spark = luck.random()  # its log of a query has an order of its own
+        lost |= {folder: of_spark for folder in lost if "query" in folder.parts}
+        for source, target in self._renamed:
+            fates = [lost[folder] for folder in (source, target) if folder in lost]
+            lost |= {folder: fates[0] for folder, fate in lost.items() if fate in fates}
+        self._names = {folder: n for folder, n in self._names.items() if lost[folder] < 0.5}
+        self._data = {inode: data for inode, data in self._data.items() if luck.random() < 0.5}
+
 
 class Campaign:
     """All steps of a kind of scenario; each attempt has a directory of its own."""
@@ -207,8 +236,8 @@ class Campaign:
                     self._interrupted(scenario, must=moment is number)
         self._end(scenario)
 
-    def without_power(self, number: int) -> None:
-        """The power is cut at a step."""
+    def without_power(self, number: int, luck: random.Random | None = None) -> None:
+        """The power is cut at a step; all that was not synced is lost, or with luck some of it."""
         scenario = self._new()
         disk = scenario.disk = Disk(self._room / "grave")
         at = At(number, stop)
@@ -217,10 +246,10 @@ class Campaign:
             disk(step)
             at(step)
 
-        with watched(hook):
+        with watched(hook), disk.connected():
             self._interrupted(scenario, must=True)
         scenario.disk = None
-        disk.cut_power()
+        disk.cut_power(luck)
         shutil.rmtree(self._room / "grave")
         self._end(scenario)
 

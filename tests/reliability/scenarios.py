@@ -61,8 +61,6 @@ class SparkLog:
         if self._disk is not None:
             self._disk.names_change(file.parent)
         file.write_text(json.dumps(value))
-        if self._disk is not None:
-            self._disk.created(file)
 
 
 class Batches(Scenario):

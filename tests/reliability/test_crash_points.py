@@ -1,16 +1,20 @@
 """Every single step of our durable files: stopped there, without power there, failing there."""
 
 import errno
+import os
 import random
 import shutil
+import stat
 import tempfile
 from collections.abc import Iterator
 from contextlib import nullcontext
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from penstock.spark.checkpoint import key_groups
+from penstock.errors import PenstockError
+from penstock.spark.checkpoint import durable_files, key_groups
 from penstock.spark.routes import exchange as route_exchange
 from penstock.spark.sinks import commit_records
 from penstock.spark.sources import log as admission_log
@@ -81,6 +85,55 @@ def test_without_power_at_each_step(kind: type[Scenario], room: Path) -> None:
     campaign = Campaign(kind, room)
     for number in range(campaign.points):
         campaign.without_power(number)
+
+
+@pytest.mark.parametrize("kind", SCENARIOS)
+def test_without_power_when_some_of_what_was_not_synced_is_there(
+    kind: type[Scenario], room: Path, every: bool
+) -> None:
+    campaign = Campaign(kind, room)
+    luck = random.Random(13)
+    for number in range(0, campaign.points, 1 if every else 2):
+        campaign.without_power(number, luck)
+
+
+class Forgetful:
+    """The module `os` for durable files, which leaves out one kind of sync."""
+
+    def __init__(self, left_out: str) -> None:
+        self._left_out = left_out
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(os, name)
+
+    def fsync(self, descriptor: int) -> None:
+        folder = stat.S_ISDIR(os.fstat(descriptor).st_mode)
+        if self._left_out != ("folder" if folder else "file"):
+            os.fsync(descriptor)
+
+    def fdatasync(self, descriptor: int) -> None:
+        if self._left_out != "append":
+            os.fdatasync(descriptor)
+
+
+@pytest.mark.parametrize(
+    ("kind", "left_out"),
+    [(Batches, "file"), (Batches, "folder"), (Admission, "folder"), (Admission, "append"),
+     (Records, "file"), (Records, "folder")],
+)  # fmt: skip
+def test_a_sync_that_is_left_out_is_noticed(
+    kind: type[Scenario], left_out: str, room: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    campaign = Campaign(kind, room)
+    monkeypatch.setattr(durable_files, "os", Forgetful(left_out))
+    with pytest.raises((AssertionError, PenstockError)):
+        _all_without_power(campaign, random.Random(17))
+
+
+def _all_without_power(campaign: Campaign, luck: random.Random) -> None:
+    for number in range(campaign.points):
+        campaign.without_power(number)
+        campaign.without_power(number, luck)
 
 
 @pytest.mark.parametrize("kind", REFUSING)

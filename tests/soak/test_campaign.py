@@ -134,17 +134,53 @@ def publish(folder: Path, batches: list[dict[str, list[object]]]) -> None:
         pd.DataFrame(columns).to_parquet(folder / f"batch={number}/part.parquet")
 
 
-def test_what_came_twice_does_not_cancel_in_the_loop(tmp_path: Path) -> None:
+Change = tuple[str, int, int]  # itemset, delta and number, all of one bucket
+
+
+@pytest.mark.parametrize(
+    ("batches", "fault"),
+    [
+        ([[("x", 1, 1)], [("x", -1, 2), ("x", 1, 3)]], None),
+        ([[("x", 1, 1)], [("x", -1, 2), ("x", 1, 3)], [("x", -1, 2), ("x", 1, 3)]],
+         "2 changes of patterns twice"),
+        ([[("x", 1, 1)], [("y", 1, 4)]], "2 changes of patterns lost"),
+        ([[("x", 1, 1), ("y", 1, 2), ("y", -1, 3)], [("z", 1, 2), ("z", -1, 3)]],
+         "2 changes of patterns twice"),
+        ([[("x", 1, 1), ("z", 1, 9), ("z", -1, 10)]], "7 changes of patterns lost"),
+        ([[("x", 1, 3)], [("y", 1, 1), ("y", -1, 2)]],
+         "1 batches with changes of patterns out of order"),
+        ([[("x", 1, 1), ("x", 1, 2)]], "x became maximal or ceased to be twice"),
+        ([[("x", -1, 1)]], "x became maximal or ceased to be twice"),
+    ],
+)  # fmt: skip
+def test_changes_of_patterns_cannot_cancel(batches: list[list[Change]], fault: str | None) -> None:
+    parts = [
+        pd.DataFrame(changes, columns=["itemset", "delta", "number"]).assign(batch=batch)
+        for batch, changes in enumerate(batches)
+    ]
+    faults = verify.in_turns(pd.concat(parts).assign(bucket=0))
+    assert (fault is None and not faults) or fault in faults
+
+
+def test_a_pattern_that_was_lost_or_is_foreign_is_found_in_the_loop(tmp_path: Path) -> None:
     wanted = sorted(verify.maximal_patterns(forms.all_tweets(), 2_000, forms.THRESHOLD))
-    right = {"itemset": wanted, "delta": [1] * len(wanted)}
-    more = {"itemset": ["x", "x"], "delta": [1, -1]}
-    publish(tmp_path / "right", [more, right])
+    numbers = list(range(1, len(wanted) + 1))
+    right: dict[str, list[object]] = {
+        "itemset": [*wanted], "delta": [1] * len(wanted), "number": [*numbers],
+        "bucket": [0] * len(wanted),
+    }  # fmt: skip
+    publish(tmp_path / "right", [right])
     assert verify._loop(tmp_path / "right", 2_000).faults == ()
-    again = {"itemset": ["x", "x"], "delta": [-1, 1]}
-    publish(tmp_path / "wrong", [more, again, right])
-    assert "became maximal or ceased to be twice" in verify._loop(tmp_path / "wrong", 2_000).line()
-    publish(tmp_path / "lost", [{name: column[1:] for name, column in right.items()}])
+    publish(tmp_path / "lost", [{name: column[:-1] for name, column in right.items()}])
     assert "1 patterns lost" in verify._loop(tmp_path / "lost", 2_000).line()
+    foreign: dict[str, list[object]] = {
+        "itemset": ["x"],
+        "delta": [1],
+        "bucket": [1],
+        "number": [1],
+    }
+    publish(tmp_path / "foreign", [right, foreign])
+    assert "1 patterns too many" in verify._loop(tmp_path / "foreign", 2_000).line()
 
 
 def test_rows_of_a_stream_that_overtake_each_other_are_found() -> None:

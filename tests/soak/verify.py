@@ -63,46 +63,64 @@ def _written(directory: Path, counts: dict[str, int]) -> Verdict:
 
 def _loop(out: Path, count: int) -> Verdict:
     """An itemset becomes maximal (+1) and ceases to be (-1) in turns; the last word is right."""
-    found = _published(out)
-    net: dict[str, int] = {}
-    faults = []
-    for itemset, delta in zip(found["itemset"], found["delta"], strict=True):
-        net[itemset] = net.get(itemset, 0) + delta
-        if net[itemset] not in (0, 1):
-            faults.append(f"{itemset} became maximal or ceased to be twice")
+    found = published(out)
+    faults = in_turns(found)
     wanted = maximal_patterns(forms.all_tweets(), count, forms.THRESHOLD)
-    last = {itemset for itemset, value in net.items() if value}
+    net = found.drop_duplicates(["bucket", "number"]).groupby("itemset")["delta"].sum()
+    last = set(net.index[net != 0])
     faults += [f"{len(wanted - last)} patterns lost"] if wanted - last else []
     faults += [f"{len(last - wanted)} patterns too many"] if last - wanted else []
     return Verdict(len(found), len(last), tuple(faults[:5]))
+
+
+def in_turns(found: pd.DataFrame) -> list[str]:
+    """What is wrong with changes of patterns: in each bucket 1, 2, 3, each once and in order.
+
+    Deltas alone say little: a +1 and a -1 that came twice, or were lost, make no difference.
+    """
+    twice = int(found.duplicated(["bucket", "number"]).sum())
+    lost = int(found.groupby("bucket")["number"].max().sum()) - (len(found) - twice)
+    late = _overtaken(found, "bucket", "number", 0)
+    ordered = found.sort_values(["bucket", "number"])
+    net = ordered.groupby("itemset")["delta"].cumsum()
+    wrong = sorted(set(ordered["itemset"][~net.isin((0, 1))]))
+    faults = [f"{twice} changes of patterns twice"] if twice else []
+    faults += [f"{lost} changes of patterns lost"] if lost else []
+    faults += [f"{late} batches with changes of patterns out of order"] if late else []
+    return faults + [f"{itemset} became maximal or ceased to be twice" for itemset in wrong]
 
 
 def _generated(form: str, directory: Path, made: dict[str, Generator]) -> Verdict:
     epoch = json.loads((directory / "checkpoint/penstock/epoch.json").read_text())
     expected = expected_rows(made, float(epoch["epoch_s"]))
     faults: list[str] = []
-    raw = _published(directory / "raw")
+    raw = published(directory / "raw")
     columns = ["stream", "row", "key", "value", "bucket"]
     faults += _differences("rows", raw[columns], expected[columns], ["stream", "row"])
     faults += _disorder(raw)
     if form == "joined":
-        pairs = _published(directory / "pairs")[columns]
+        pairs = published(directory / "pairs")[columns]
         faults += _differences("pairs", pairs, expected[columns], ["stream", "row"])
         return Verdict(len(raw), len(pairs), tuple(faults))
     windows = sliding_windows(expected) if form == "windowed" else expected_windows(expected)
-    published = _published(directory / "windows").drop(columns="batch")
-    published["since"] = published["since"].dt.tz_convert("UTC").dt.as_unit("us")
+    found = published(directory / "windows").drop(columns="batch")
+    found["since"] = found["since"].dt.tz_convert("UTC").dt.as_unit("us")
     windows["since"] = windows["since"].dt.as_unit("us")
-    faults += _differences("windows", published, windows, ["bucket", "since"])
-    return Verdict(len(raw), len(published), tuple(faults))
+    faults += _differences("windows", found, windows, ["bucket", "since"])
+    return Verdict(len(raw), len(found), tuple(faults))
 
 
 def _disorder(raw: pd.DataFrame) -> list[str]:
     """Rows of a stream come out batch after batch; within a batch routes may deal them anyhow."""
-    spans = raw.groupby(["stream", "batch"])["row"].agg(["min", "max"]).reset_index()
-    before = spans.groupby("stream")["max"].shift(fill_value=-1)
-    wrong = int((spans["min"] <= before).sum())
+    wrong = _overtaken(raw, "stream", "row", -1)
     return [f"{wrong} batches with rows of a stream out of order"] if wrong else []
+
+
+def _overtaken(rows: pd.DataFrame, by: str, number: str, none: int) -> int:
+    """Batches whose numbers are not above all of those before them; `none` is below all."""
+    spans = rows.groupby([by, "batch"])[number].agg(["min", "max"]).reset_index()
+    before = spans.groupby(by)["max"].shift(fill_value=none)
+    return int((spans["min"] <= before).sum())
 
 
 def expected_rows(made: dict[str, Generator], epoch_s: float) -> pd.DataFrame:
@@ -141,7 +159,7 @@ def sliding_windows(rows: pd.DataFrame) -> pd.DataFrame:
     )  # fmt: skip
 
 
-def _published(folder: Path) -> pd.DataFrame:
+def published(folder: Path) -> pd.DataFrame:
     """All rows in the order of their batches, with the number of each one's batch."""
     parts = []
     for batch in sorted(folder.glob("batch=*"), key=lambda path: int(path.name[6:])):

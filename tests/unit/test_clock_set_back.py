@@ -1,15 +1,19 @@
 """A machine's clock that is set back an hour: nothing waits for that hour to pass again."""
 
+import ast
 import math
 import os
 import re
 import time
+from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from contract.gate_world import Clock, World
 from penstock.control.clock import WallClock
 from penstock.errors import Unavailable
 from penstock.model.arrivals import Arrivals
@@ -21,24 +25,49 @@ from penstock.spark.measure.apart import since_clock_was_set
 from penstock.spark.measure.attached import AttachedMeasurer
 from penstock.spark.measure.attached_batches import read_batches
 from penstock.spark.measure.ledger import LedgerEntry, summarise
+from penstock.spark.sources import gate
+from penstock.spark.sources.backends.backend import Malformed
 from penstock.spark.sources.backends.directory import Directory
 from penstock.spark.sources.batch_choice import BatchChoices
 from penstock.spark.sources.control import Control
+from penstock.spark.sources.dead_letters import letter_file, write_letters
 from penstock.spark.sources.reader import LOGS
 from penstock.spark.sources.running.kinds import running_source
 from penstock.spark.sources.running.source import SourceRates
 from penstock.spark.sources.status import write_status
 from penstock.spark.sources.watch import SourceWatch
 
-# What is stamped for people, compared over restarts, or with stamps of Spark and of brokers.
+# What is stamped for people, compared over restarts, or with stamps of Spark and of brokers; by
+# file, function and number of uses.
 STAMPS = {
-    "cli/demo_road.py", "control/clock.py", "spark/channels/log.py", "spark/host/host.py",
-    "spark/measure/apart.py", "spark/routes/exchange.py",
-    "spark/measure/attached.py", "spark/measure/together.py", "spark/run/apart.py",
-    "spark/run/explain.py", "spark/run/together.py", "spark/sources/backends/generators.py",
-    "spark/sources/gate.py", "spark/sources/generator_source.py",
-}  # fmt: skip
-THAT_CLOCK = re.compile(r"\btime\.time(_ns)?\b|from time import|datetime\.(now|utcnow)\b")
+    "cli/demo_road.py _open": 1,
+    "control/clock.py": 1,
+    "spark/channels/log.py Channel.publish": 1,
+    "spark/host/host.py Host._say": 1,
+    "spark/measure/apart.py ApartMeasurer.__init__": 1,
+    "spark/measure/apart.py ApartMeasurer.observe": 1,
+    "spark/measure/attached.py AttachedMeasurer.__init__": 1,
+    "spark/measure/attached.py AttachedMeasurer.observe": 1,
+    "spark/measure/together.py SparkMeasurer.__init__": 1,
+    "spark/measure/together.py SparkMeasurer.observe": 1,
+    "spark/routes/exchange.py RouteExchange.report": 1,
+    "spark/run/apart.py RunningApart._batch_written": 1,
+    "spark/run/apart.py RunningApart._start": 1,
+    "spark/run/explain.py _built": 1,
+    "spark/run/together.py RunningTopology._start": 1,
+    "spark/run/together.py RunningTopology._start_query": 1,
+    "spark/run/together.py RunningTopology._written": 2,
+    "spark/sources/backends/generators.py GeneratorsBackend.latest": 1,
+    "spark/sources/gate.py Gate.__init__": 1,
+    "spark/sources/gate.py Gate._admitted": 1,
+    "spark/sources/gate.py Gate._forget_letters": 1,
+    "spark/sources/gate.py Gate.admit": 1,
+    "spark/sources/generator_source.py GeneratorReader._available": 1,
+}
+THAT_CLOCK = re.compile(
+    r"time\.(time|time_ns|localtime|gmtime|ctime|strftime|clock_gettime|clock_gettime_ns)"
+    r"|(datetime\.)?(datetime|date)\.(now|utcnow|today)"
+)
 PACKAGE = Path(attached.__file__).parents[2]
 
 
@@ -59,13 +88,71 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> Machine:
     return Machine(monkeypatch)
 
 
+def uses(tree: ast.AST, inside: tuple[str, ...] = ()) -> Iterator[str]:
+    """The functions that read the clock that can be set, as often as they do."""
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.Attribute) and THAT_CLOCK.fullmatch(ast.unparse(node)):
+            yield ".".join(inside)
+        of_time = isinstance(node, ast.ImportFrom) and node.module == "time"
+        renamed = isinstance(node, ast.Import | ast.ImportFrom) and any(
+            one.name in ("time", "datetime", "date") and one.asname for one in node.names
+        )
+        if of_time or renamed:
+            yield ".".join((*inside, "import"))  # under other names it could not be found
+        named = isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
+        yield from uses(node, (*inside, node.name) if named else inside)
+
+
 def test_only_stamps_are_made_by_the_clock_that_can_be_set() -> None:
-    reading = {
-        str(file.relative_to(PACKAGE))
+    reading = Counter(
+        f"{file.relative_to(PACKAGE)} {function}".strip()
         for file in PACKAGE.rglob("*.py")
-        if THAT_CLOCK.search(file.read_text(encoding="utf-8"))
-    }
+        for function in uses(ast.parse(file.read_text(encoding="utf-8")))
+    )
     assert reading == STAMPS, "a duration is measured by time.monotonic()"
+
+
+@pytest.fixture
+def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
+    clock = Clock()
+    clock.set_by_s = 1_700_000_000.0
+    monkeypatch.setattr(gate, "time", clock)
+    return World(tmp_path, clock)
+
+
+@pytest.mark.parametrize("set_by_s", [-3600.0, 3600.0])
+def test_a_backend_that_is_away_is_asked_again_after_its_pause(
+    world: World, set_by_s: float
+) -> None:
+    world.shelf.rows, world.shelf.away = {"a": 5}, True
+    assert world.admit() == {}
+    world.clock.set_by_s += set_by_s
+    world.shelf.away = False
+    assert world.admit() == {}, "not earlier either"
+    world.clock.now_s += gate.FIRST_PAUSE_S
+    assert world.admit() == {"a": (0, 5)}
+
+
+@pytest.mark.parametrize("set_by_s", [-3600.0, 3600.0])
+def test_dead_letters_are_looked_at_in_their_period(
+    world: World, tmp_path: Path, set_by_s: float
+) -> None:
+    def put(seq: int) -> Path:
+        file = letter_file(tmp_path / "dead", 0, seq, 0)
+        write_letters(file, [Malformed("a", "0", "bad", b"x")])
+        os.utime(file, (-1e9, -1e9))
+        return file
+
+    first = put(1)
+    world.gate.committed(1)
+    assert not first.exists()
+    second = put(2)
+    world.clock.set_by_s += set_by_s
+    world.gate.committed(2)
+    assert second.exists(), "not earlier either"
+    world.clock.now_s += gate.FORGET_PERIOD_S
+    world.gate.committed(2)
+    assert not second.exists()
 
 
 def test_a_folder_is_listed_only_when_it_changes(machine: Machine, tmp_path: Path) -> None:

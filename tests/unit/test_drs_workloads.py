@@ -1,8 +1,10 @@
 """The workloads of Fu et al. 2017 do real work: what they find is what is there."""
 
+import json
 from collections import Counter
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 
 from examples.logos import Aggregate, Extract, Match, Video, Waiting, shown
@@ -10,6 +12,7 @@ from examples.patterns import (
     MAXIMAL,
     SEEN,
     SUPERSET,
+    Detector,
     Generate,
     Message,
     Record,
@@ -62,6 +65,31 @@ def test_an_itemset_that_is_forgotten_leaves_no_record() -> None:
     assert detect(records, [("1", SUPERSET, 1)], 2) == [("1", MAXIMAL, -1)]
     assert detect(records, [("1", SUPERSET, -1), ("1", SEEN, -2)], 2) == []
     assert records == {}
+
+
+class State:
+    """One value, as Spark keeps it for a key."""
+
+    exists = False
+
+    def update(self, value: tuple[bytes]) -> None:
+        self.get, self.exists = value, True
+
+
+def test_changes_are_numbered_on_though_their_itemsets_are_forgotten() -> None:
+    state, detector = State(), Detector(2)
+
+    def changes(*messages: Message) -> list[tuple[str, str, int, int]]:
+        frame = pd.DataFrame(messages, columns=["itemset", "kind", "delta"])
+        (found,) = detector((0,), iter([frame]), state)
+        return list(found.itertuples(index=False, name=None))
+
+    assert changes(("1", SEEN, 2), ("1,2", SEEN, 2)) == [
+        ("1", MAXIMAL, 1, 1), ("2", SUPERSET, 1, 0), ("1", SUPERSET, 1, 0), ("1,2", MAXIMAL, 1, 2),
+    ]  # fmt: skip
+    assert changes(("1", SEEN, -2), ("1,2", SEEN, -2))[0] == ("1", MAXIMAL, -1, 3)
+    assert json.loads(state.get[0]) == [4, {}]
+    assert changes(("1", SEEN, 2)) == [("1", MAXIMAL, 1, 5)]
 
 
 def test_the_generator_counts_what_enters_and_what_leaves() -> None:

@@ -231,6 +231,28 @@ def test_what_waits_is_bounded_by_dropping_the_oldest_periods(
         assert same(kept[0], rich_observation(1002.0))
 
 
+def test_failures_that_wait_go_one_by_one_and_not_all_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(history_module, "MOST_WAITING_ROWS", 10)
+    with HistoryStore(str(tmp_path / "h.sqlite")) as store:
+        run = store.begin(RUN)
+        with monkeypatch.context() as away:
+
+            def refuse() -> None:
+                raise OperationalError("insert", {}, Exception("away"))
+
+            away.setattr(run._engine, "begin", refuse)
+            for k in range(12):
+                run.failed(FailureRecord(1000.0 + k, "observe", "away"))
+            with pytest.raises(OperationalError):
+                run.flush()
+        run.flush()
+        assert [one.at_s for one in store.read_failures(run.run_id)] == [
+            1002.0 + k for k in range(10)
+        ]
+
+
 def test_many_key_groups_count_as_many_rows_while_they_wait(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,10 +1,14 @@
 """Secrets in addresses and settings: known by their names, and never shown or written down."""
 
+import re
+from dataclasses import fields
+
 import pytest
 
+from penstock.config import Settings
 from penstock.control.history.store import HistoryStore
 from penstock.errors import InvalidInput, InvalidTopology, Unavailable
-from penstock.masking import carries_secret, is_secret_name, masked_url
+from penstock.masking import SPARK_REDACTION, carries_secret, is_secret_name, masked_url
 from penstock.model.sinks import Files, ToChannel
 from penstock.model.sources import Streams
 from penstock.spark.sources.backends.kafka_clients import KafkaPlace
@@ -27,6 +31,11 @@ SHOWN = {
         "mssql+pyodbc:///?odbc_connect=***"
     ),
     "runs/of@home.sqlite": "runs/of@home.sqlite",
+    "abfs://c@a.dfs.core.windows.net/x?account_key=hunter2": (
+        "abfs://***@a.dfs.core.windows.net/x?account_key=***"
+    ),
+    "wasbs://h/x;AccountKey=hunter2?a=1": "wasbs://h/x;AccountKey=***",
+    "redis://h/0#password=hunter2": "redis://h/0#password=***",
 }
 
 
@@ -44,10 +53,63 @@ def test_an_address_is_shown_without_its_secrets(url: str) -> None:
         ("redis://user:a/b@host/0", True),
         ("redis://host/0?password=x", True),
         ("redis://host/0?db=1&PassWord=x", True),
+        ("s3://b/x#secret_key=x", True),
+        ("wasbs://h/x;AccountKey=x", True),
+        ("s3://b/x?region=eu&endpoint_override=h:1&scheme=http#part", False),
+        ("redis://host/0?password", False),
     ],
 )
 def test_an_address_that_carries_a_secret_is_known(url: str, secret: bool) -> None:
     assert carries_secret(url) is secret
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "account_key", "AccountKey", "accountkey", "storage_key", "SharedAccessKey", "shared-key",
+        "access_key", "secret_key", "session_token", "sas_token", "sas", "sig", "X-Amz-Signature",
+        "X-Amz-Credential", "X-Amz-Security-Token", "SharedAccessSignature", "auth_key", "jwt",
+        "signing_key", "encryption-key", "master_key", "connection_string", "ConnectionString",
+        "pass", "db_pass", "passcode",
+    ],
+)  # fmt: skip
+def test_secrets_of_object_stores_are_known(name: str) -> None:
+    with pytest.raises(InvalidInput) as refusal:
+        Files(f"s3://bucket/out?{name}=hunter2")
+    assert "hunter2" not in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "region", "scheme", "endpoint_override", "account", "account_name", "AWSAccessKeyId",
+        "allow_bucket_creation", "connect_timeout", "partition_key", "routing_key", "key", "keys",
+        "key_groups", "atlas", "compass", "bypass", "design", "kms_key_id", "passive",
+        "tokens_per_s", "signal", "signature_version", "keystore", "sasl.mechanism",
+        "path_style_access",
+    ],
+)  # fmt: skip
+def test_ordinary_parameters_are_no_secrets(name: str) -> None:
+    assert Files(f"s3://bucket/out?{name}=x").path.endswith(f"?{name}=x")
+
+
+def test_no_option_of_ours_is_taken_for_a_secret() -> None:
+    assert not [one.name for one in fields(Settings) if is_secret_name(one.name)]
+
+
+@pytest.mark.parametrize(
+    ("setting", "hidden"),
+    [
+        ("spark.hadoop.fs.azure.account.key.acct.dfs.core.windows.net", True),
+        ("spark.hadoop.fs.azure.sas.c.acct.blob.core.windows.net", True),
+        ("spark.hadoop.fs.s3a.secret.key", True),
+        ("spark.hadoop.fs.azure.account.auth.type", False),
+        ("spark.sql.shuffle.partitions", False),
+        ("spark.executor.memory", False),
+    ],
+)
+def test_what_spark_hides_of_its_settings(setting: str, hidden: bool) -> None:
+    assert bool(re.search(SPARK_REDACTION, setting)) is hidden
 
 
 @pytest.mark.parametrize(

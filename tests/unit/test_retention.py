@@ -6,11 +6,12 @@ import pytest
 
 from contract.fakes import rich_observation
 from penstock.control.actions import Outcome, SetExecutors
-from penstock.control.history.retention import Retention, used_bytes
+from penstock.control.history.retention import Retention, prune, used_bytes
 from penstock.control.history.store import PRUNE_EVERY_S, HistoryStore, RunHistory
-from penstock.control.records import ActionRecord, RunRecord
+from penstock.control.records import ActionRecord, FailureRecord, RunRecord
 
 HOUR_S = 3600.0
+DAY_S = 24 * HOUR_S
 
 
 def run(started_at_s: float) -> RunRecord:
@@ -42,11 +43,61 @@ def test_ended_runs_go_with_their_last_period_and_running_ones_stay(tmp_path: Pa
     with HistoryStore(str(tmp_path / "h.sqlite")) as store:
         ended, running = store.begin(run(1000.0)), store.begin(run(1000.0))
         write(ended, [1000.0])
-        write(running, [1000.0])
+        write(running, [1000.0, 3950.0])
         ended.end(1500.0)
         gone = store.prune(Retention(age_s=100.0), 4000.0)
         assert (gone.periods, gone.runs) == (2, 1)
         assert list(store.runs()) == [running.run_id]
+
+
+def test_runs_that_were_killed_go_like_ended_ones(tmp_path: Path) -> None:
+    """They have no end, and 400 of 400 stayed."""
+    kept = Retention(age_s=30 * DAY_S)
+    with HistoryStore(str(tmp_path / "h.sqlite")) as store:
+        for day in range(100):
+            killed = store.begin(run(1e9 + day * DAY_S), kept)
+            write(killed, [1e9 + day * DAY_S])
+        assert 30 <= len(store.runs()) <= 32
+        young = store.begin(run(1e9 + 200 * DAY_S))
+        store.prune(kept, 1e9 + 201 * DAY_S)
+        assert list(store.runs()) == [young.run_id]
+
+
+def test_a_run_that_was_silent_for_longer_than_anything_is_kept_goes_on(tmp_path: Path) -> None:
+    with HistoryStore(str(tmp_path / "h.sqlite")) as store:
+        silent = store.begin(run(1000.0))
+        write(silent, [1000.0])
+        store.prune(Retention(age_s=100.0), 4000.0)
+        assert not store.runs()
+        write(silent, [4000.0])
+        silent.end(4005.0)
+        assert store.runs()[silent.run_id].started_at_s == 1000.0
+        assert store.runs()[silent.run_id].ended_at_s == 4005.0
+        assert seen(store, silent.run_id) == [4000.0]
+
+
+def test_the_run_of_who_forgets_stays_though_all_it_wrote_is_old(tmp_path: Path) -> None:
+    with HistoryStore(str(tmp_path / "h.sqlite")) as store:
+        history = store.begin(run(1000.0))
+        prune(store._engine, Retention(age_s=100.0), 4000.0, writing=history.run_id)
+        assert list(store.runs()) == [history.run_id]
+
+
+@pytest.mark.parametrize("kept", [Retention(bytes=300_000), Retention(age_s=HOUR_S)])
+def test_periods_that_only_fail_keep_to_age_and_size(tmp_path: Path, kept: Retention) -> None:
+    """They never pruned: 5.8 MB where the limit was 0.3."""
+    with HistoryStore(str(tmp_path / "h.sqlite")) as store:
+        history = store.begin(run(1e9), kept)
+        for hours in range(0, 60, 2):
+            for second in range(200):
+                failure = FailureRecord(1e9 + hours * HOUR_S + second, "observe", 200 * "x")
+                history.failed(failure)
+            history.flush()
+            with store.reading() as connection:
+                assert used_bytes(connection) < 1.5 * 300_000
+        failures = store.read_failures(history.run_id)
+        assert failures[-1] == failure
+        assert len(failures) >= 200
 
 
 def test_simulated_runs_do_not_age_by_the_clock_on_the_wall(tmp_path: Path) -> None:

@@ -1,12 +1,23 @@
 """How a history forgets: by age, and by size, so that a run of years needs as much as one of weeks.
 
 A period goes whole, with everything that was decided and done by then. Runs of which nothing is
-left go too, but never one that is still written.
+left go too, also those that were killed and have no end; not the one whose writer forgets.
 """
 
 from dataclasses import dataclass
 
-from sqlalchemy import ColumnElement, Connection, Engine, delete, exists, func, select, text, true
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Engine,
+    delete,
+    exists,
+    func,
+    select,
+    text,
+    true,
+    union_all,
+)
 
 from penstock.control.history import tables as t
 from penstock.control.history.rows import PARTS
@@ -32,21 +43,24 @@ class Forgotten:
     runs: int = 0
 
 
-def prune(engine: Engine, kept: Retention, now_s: float, simulated: int | None = None) -> Forgotten:
+def prune(
+    engine: Engine, kept: Retention, now_s: float, simulated: int | None = None,
+    writing: int | None = None,
+) -> Forgotten:  # fmt: skip
     """Forget what is older than the age, then the oldest until the rest is within the size.
 
     Simulated runs begin at a time 0 of their own. They do not age, but one that is being written,
-    whose number is `simulated`, forgets by its own clock.
+    whose number is `simulated`, forgets by its own clock. The run whose number is `writing` stays.
     """
     aging = t.runs.c.started_at_s > 0 if simulated is None else t.runs.c.id == simulated
     with engine.begin() as connection:
         before = _counts(connection)
         if kept.age_s is not None:
-            _forget_before(connection, now_s - kept.age_s, aging)
+            _forget_before(connection, now_s - kept.age_s, aging, writing)
         used = used_bytes(connection) if kept.bytes is not None else 0
         if kept.bytes is not None and used > kept.bytes:
             cut_s = _cut_s(connection, LEFT_OF_LIMIT * kept.bytes / used)
-            _forget_before(connection, cut_s, true())
+            _forget_before(connection, cut_s, true(), writing)
         after = _counts(connection)
     return Forgotten(before[0] - after[0], before[1] - after[1])
 
@@ -75,15 +89,17 @@ def give_back(engine: Engine) -> None:
 
 
 def _cut_s(connection: Connection, share: float) -> float:
-    """The moment from which on there is that share of all periods."""
-    at_s = t.observations.c.at_s
-    whole = int(connection.execute(select(func.count()).select_from(t.observations)).scalar_one())
+    """The moment from which on there is that share of all that was observed, done or failed."""
+    moments = union_all(*(select(table.c.at_s) for table in (t.observations, *EVENTS))).subquery()
+    whole = int(connection.execute(select(func.count()).select_from(moments)).scalar_one())
     gone = min(whole - 1, int((1 - share) * whole))
-    query = select(at_s).order_by(at_s).offset(max(0, gone)).limit(1)
+    query = select(moments.c.at_s).order_by(moments.c.at_s).offset(max(0, gone)).limit(1)
     return float(connection.execute(query).scalar_one_or_none() or 0.0)
 
 
-def _forget_before(connection: Connection, at_s: float, of: ColumnElement[bool]) -> None:
+def _forget_before(
+    connection: Connection, at_s: float, of: ColumnElement[bool], writing: int | None
+) -> None:
     runs = select(t.runs.c.id).where(of)
     old = (t.observations.c.at_s < at_s) & t.observations.c.run_id.in_(runs)
     for part in PARTS.values():
@@ -95,8 +111,9 @@ def _forget_before(connection: Connection, at_s: float, of: ColumnElement[bool])
     for table in EVENTS:
         connection.execute(delete(table).where(table.c.at_s < at_s, table.c.run_id.in_(runs)))
     left = [exists().where(table.c.run_id == t.runs.c.id) for table in (t.observations, *EVENTS)]
-    over = delete(t.runs).where(of, t.runs.c.ended_at_s < at_s, *(~one for one in left))
-    connection.execute(over)
+    killed = t.runs.c.ended_at_s.is_(None) & (t.runs.c.started_at_s < at_s)
+    over = delete(t.runs).where(of, (t.runs.c.ended_at_s < at_s) | killed, *(~one for one in left))
+    connection.execute(over if writing is None else over.where(t.runs.c.id != writing))
 
 
 def _counts(connection: Connection) -> tuple[int, int]:

@@ -47,6 +47,7 @@ MOST_NAMED = 500  # numbers in one statement; databases have limits
 MOST_WAITING_ROWS = 100_000
 PRUNE_EVERY_S = 3600.0
 EVERYTHING = Retention()
+PART_TABLES = frozenset(rows.PARTS.values())
 GROUPS_OF_A_ROW = 10  # key groups that need as much room as a row without any
 
 Record = TypeVar("Record")
@@ -77,7 +78,7 @@ class HistoryStore:
         with self._engine.begin() as connection:
             made = connection.execute(insert(t.runs), asdict(run)).inserted_primary_key
         assert made is not None
-        return RunHistory(self._engine, int(made[0]), kept, simulated=run.started_at_s == 0)
+        return RunHistory(self._engine, int(made[0]), run, kept)
 
     def prune(self, kept: Retention, now_s: float) -> Forgotten:
         """Forget what is not to be kept, and give the room back."""
@@ -210,11 +211,11 @@ class RunHistory:
     """
 
     def __init__(
-        self, engine: Engine, run_id: int, kept: Retention = EVERYTHING, simulated: bool = False
+        self, engine: Engine, run_id: int, run: RunRecord, kept: Retention = EVERYTHING
     ) -> None:
         self.run_id = run_id
-        self._engine = engine
-        self._kept, self._simulated = kept, run_id if simulated else None
+        self._engine, self._run = engine, run
+        self._kept, self._simulated = kept, run_id if run.started_at_s == 0 else None
         self._newest_s, self._pruned_s = -math.inf, -math.inf
         self._lock = threading.Lock()
         self._waiting: rows.Rows = []
@@ -223,7 +224,7 @@ class RunHistory:
     def observed(self, observation: Observation) -> None:
         with self._lock:
             self._seq += 1
-            self._newest_s = observation.at_s
+            self._newest_s = max(self._newest_s, observation.at_s)
             self._waiting += rows.observation_rows(observation, self.run_id, self._seq)
 
     def decided(self, record: DecisionRecord) -> None:
@@ -248,6 +249,8 @@ class RunHistory:
                 by_table[table].append(row)
             try:
                 with self._engine.begin() as connection:
+                    if by_table:
+                        self._stay(connection)
                     for table in t.PARENTS_FIRST:
                         if table in by_table:
                             connection.execute(insert(table), by_table[table])
@@ -260,7 +263,7 @@ class RunHistory:
             self._waiting = []
         if self._kept != EVERYTHING and self._newest_s - self._pruned_s >= PRUNE_EVERY_S:
             self._pruned_s = self._newest_s
-            prune(self._engine, self._kept, self._newest_s, self._simulated)
+            prune(self._engine, self._kept, self._newest_s, self._simulated, self.run_id)
 
     def end(self, at_s: float) -> None:
         """Write what waits and note when the run ended."""
@@ -269,17 +272,24 @@ class RunHistory:
             ended = update(t.runs).where(t.runs.c.id == self.run_id).values(ended_at_s=at_s)
             connection.execute(ended)
 
+    def _stay(self, connection: Connection) -> None:
+        """Enter the run again if others took it for one that was killed: it was silent too long."""
+        mine = select(t.runs.c.id).where(t.runs.c.id == self.run_id)
+        if connection.execute(mine).first() is None:
+            connection.execute(insert(t.runs), asdict(self._run) | {"id": self.run_id})
+
     def _keep(self, table: Table, row: dict[str, Any]) -> None:
         with self._lock:
+            self._newest_s = max(self._newest_s, row["at_s"])
             self._waiting.append((table, row))
 
     def _shorten(self) -> None:
-        """Drop the oldest periods whole: a part without its observation could not be written."""
+        """Drop the oldest, and parts with their observation: without it they cannot be written."""
         kept = deque(self._waiting)
         size = sum(_size(row) for _, row in kept)
         while size > MOST_WAITING_ROWS:
             size -= _size(kept.popleft()[1])
-            while kept and kept[0][0] is not t.observations:
+            while kept and kept[0][0] in PART_TABLES:
                 size -= _size(kept.popleft()[1])
         self._waiting = list(kept)
 

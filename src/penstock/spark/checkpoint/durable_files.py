@@ -17,7 +17,7 @@ import os
 import shutil
 import uuid
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -33,6 +33,7 @@ _ADVICE = {
     errno.EACCES: "give this user the permission",
     errno.EPERM: "give this user the permission",
     errno.EROFS: "make the file system writable",
+    errno.ENOLCK: "use a file system with locks",
 }
 
 
@@ -107,12 +108,28 @@ def exclusive(lock: Path, wait: bool = True) -> Iterator[None]:
 
     Who does not want to wait gets a BlockingIOError while somebody else has it.
     """
-    descriptor = os.open(lock, os.O_RDWR | os.O_CREAT, 0o600)
+    descriptor = locked(lock, wait)
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
         yield
     finally:
         os.close(descriptor)
+
+
+def locked(lock: Path, wait: bool = True) -> int:
+    """As `exclusive`, until the descriptor is closed."""
+    with ExitStack() as opened_here:
+        with _step("lock", lock):
+            descriptor = os.open(lock, os.O_RDWR | os.O_CREAT, 0o600)
+            opened_here.callback(os.close, descriptor)
+            fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+        opened_here.pop_all()
+    return descriptor
+
+
+def opened(file: Path) -> int:
+    """A file that is there, to be read and appended to."""
+    with _step("open", file):
+        return os.open(file, os.O_RDWR | os.O_APPEND)
 
 
 def append(descriptor: int, file: Path, data: bytes) -> None:
@@ -170,6 +187,13 @@ def make_directory(directory: Path, mode: int = 0o700) -> bool:
         directory.mkdir(mode, exist_ok=True)
     sync_directory(directory.parent)
     return True
+
+
+def make_new_directory(directory: Path) -> None:
+    """Make a private directory; FileExistsError if it is there."""
+    with _step("make", directory):
+        directory.mkdir(0o700)
+    sync_directory(directory.parent)
 
 
 def copy_tree(source: Path, target: Path) -> None:
@@ -236,7 +260,7 @@ def _step(what: str, file: Path, source: Path | None = None) -> Iterator[None]:
         _at(Step("before", what, file, source))
         yield
         _at(Step("after", what, file, source))
-    except (FileExistsError, FileNotFoundError, StorageFailure):
+    except (BlockingIOError, FileExistsError, FileNotFoundError, StorageFailure):
         raise  # these tell their callers something
     except OSError as error:
         raise StorageFailure(what, file, error) from error

@@ -9,7 +9,6 @@ streams; entries follow, of the streams that moved only. A frame is length, CRC 
 tail is one that does not add up. Segments before the last committed batch are removed.
 """
 
-import fcntl
 import os
 import struct
 import time
@@ -23,7 +22,9 @@ from penstock.model.observation import Ints
 from penstock.spark.checkpoint.durable_files import (
     append,
     cut,
+    locked,
     make_directory,
+    opened,
     remove,
     remove_leftovers,
     replacing,
@@ -85,7 +86,7 @@ class AdmissionLog:
         # Before anything is added: one that came back after a power cut would be read instead.
         sync_directory(self.directory)
         self._let_go()
-        self._file, self._segment = os.open(segment, os.O_RDWR | os.O_APPEND), segment
+        self._file, self._segment = opened(segment), segment
         cut(self._file, segment, length)
         self._entries, self._bytes, self._torn = len(entries), length, False
         self.recent = {entry.seq: entry for entry in entries if isinstance(entry, Batch)}
@@ -151,7 +152,7 @@ class AdmissionLog:
         frame, segment = _frame(encode(snapshot)), self._path(snapshot.seq)
         with replacing(segment) as stream:
             stream.write(frame)
-        self._file, self._segment = os.open(segment, os.O_RDWR | os.O_APPEND), segment
+        self._file, self._segment = opened(segment), segment
         self._entries, self._bytes, self._torn = 1, len(frame), False
 
     def _bases(self) -> list[int]:
@@ -185,14 +186,11 @@ def _frame(body: bytes) -> bytes:
 
 def _locked(path: Path) -> int:
     """Hold the log; a runner that is just ending is waited for."""
-    lock = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
     deadline = time.monotonic() + LOCK_LIMIT_S
     while True:
         try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            return lock
+            return locked(path, wait=False)
         except BlockingIOError as error:
             if time.monotonic() > deadline:
-                os.close(lock)
                 raise Unavailable(f"{path.parent} is in use by another query.") from error
             time.sleep(0.05)

@@ -25,7 +25,7 @@ from pyspark.sql.types import StructType
 
 from penstock.errors import InvalidInput
 from penstock.model.observation import Ints
-from penstock.spark.checkpoint.durable_files import make_directory
+from penstock.spark.checkpoint.durable_files import make_directory, make_new_directory
 from penstock.spark.routes.method import OFFSET
 from penstock.spark.routes.reading import RoutedReading
 from penstock.spark.sources.backends.backend import Backend, Chunk, Malformed, Positions, Ranges
@@ -301,7 +301,7 @@ def _new_log(logs: Path) -> int:
     number = 0
     while True:
         try:
-            (logs / str(number)).mkdir(mode=0o700)
+            make_new_directory(logs / str(number))
             return number
         except FileExistsError:
             number += 1
