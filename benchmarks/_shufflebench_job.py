@@ -108,15 +108,21 @@ def read(spark: SparkSession, folder: Path) -> DataFrame:
     return reader.parquet(str(folder))
 
 
+def topology(records: Path, out: Path) -> Topology:
+    """The job as a topology."""
+    made = Topology("shufflebench", max_latency="60s")
+    made.source("records", lambda spark: read(spark, records))
+    made.add("matched", matched, "records")
+    made.add("consumed", consumed, "matched")
+    made.sink("events", "consumed", Files(str(out / "events")))
+    return made
+
+
 def main(mode: str, records: Path, out: Path) -> dict[str, float]:
     """Run the job until all files are read; what that took."""
     began_s = time.monotonic()
     if mode == "penstock":
-        made = Topology("shufflebench", max_latency="60s")
-        made.source("records", lambda spark: read(spark, records))
-        made.add("matched", matched, "records")
-        made.add("consumed", consumed, "matched")
-        made.sink("events", "consumed", Files(str(out / "events")))
+        made = topology(records, out)
         made.run(once=True, checkpoint=out / "checkpoint", key_groups=KEY_GROUPS, master="local[2]")
     else:
         spark = plain_session(mode)

@@ -12,18 +12,15 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from pyspark.sql import SparkSession
-
-from benchmarks.nexmark.events import Events
+from benchmarks.nexmark.events import PER_S, Events
 from benchmarks.nexmark.programs import results
 from benchmarks.nexmark.queries import BY_NAME
-from benchmarks.nexmark.worker import MODES, OURS, TUNED
+from benchmarks.nexmark.worker import DEFAULTS, MODES, OURS, TUNED
 
-PER_S = 10_000.0
 TOGETHER = ("q1", "q2", "q3", "q5", "q7", "q8", "q11", "q17")
 EACH, LONGER = "each", "longer"
 CASES = (EACH, LONGER, *BY_NAME)
@@ -54,7 +51,7 @@ def run(case: str = "") -> Iterator[dict[str, Any]]:
     size = SIZES.get(case, Size())
     with tempfile.TemporaryDirectory(prefix="penstock-nexmark-") as folder:
         events = Path(folder) / "events"
-        Events(per_s=PER_S).write(events, size.events, size.files)
+        Events(rate=PER_S).write(events, size.events, size.files)
         one = (case,) if case in BY_NAME else TOGETHER
         chosen = [(name,) for name in BY_NAME] if case == EACH else [one]
         for names in chosen:
@@ -66,10 +63,20 @@ def _compared(
 ) -> Iterator[dict[str, Any]]:
     label = names[0] if len(names) == 1 else f"{len(names)} queries"
     took = {}
+    if any(BY_NAME[name].needs_rocksdb for name in names):
+        size = replace(size, modes=tuple(mode for mode in size.modes if mode != DEFAULTS))
     for mode in size.modes:
         out = folder / "-".join((mode, *names))
         print(f"benchmarks: nexmark, {label}, {mode} ...", file=sys.stderr, flush=True)
-        command = [sys.executable, "-m", "benchmarks.nexmark.worker", mode, events, out, *names]
+        command: list[Any] = [
+            sys.executable,
+            "-m",
+            "benchmarks.nexmark.worker",
+            mode,
+            events,
+            out,
+            *names,
+        ]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode:
             raise RuntimeError(f"{mode} failed: {done.stderr[-2000:]}")
@@ -91,19 +98,14 @@ def _compared(
 
 def _differences(names: tuple[str, ...], size: Size, folder: Path) -> str:
     """How many rows of the topology the last plain queries do not have, or the other way round."""
-    spark = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
-    session = spark.config("spark.sql.session.timeZone", "UTC").getOrCreate()
     said = []
-    try:
-        for name in names:
-            plain, ours = (
-                Counter(results(session, BY_NAME[name], folder / "-".join((mode, *names))))
-                for mode in size.modes[-2:]
-            )
-            if more := (plain - ours).total():
-                said.append(f"{name} lacks {more} of {plain.total():,} rows")
-            if more := (ours - plain).total():
-                said.append(f"{name} has {more} rows more than {plain.total():,}")
-    finally:
-        session.stop()
+    for name in names:
+        plain, ours = (
+            Counter(results(BY_NAME[name], folder / "-".join((mode, *names))))
+            for mode in size.modes[-2:]
+        )
+        if more := (plain - ours).total():
+            said.append(f"{name} lacks {more} of {plain.total():,} rows")
+        if more := (ours - plain).total():
+            said.append(f"{name} has {more} rows more than {plain.total():,}")
     return "; ".join(said) or "all rows equal"

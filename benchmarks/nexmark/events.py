@@ -2,7 +2,8 @@
 
 The mix, the hot keys and the fields are those of the Nexmark benchmark (Tucker et al. 2002, in the
 form that its users have agreed on since). Whatever number an event has, its fields come from
-hashing that number, so any part of the stream can be made again, anywhere, in any order.
+hashing that number and its time from the rate, so any part of the stream can be made again,
+anywhere, in any order: as files here, as streams in `source.py`.
 """
 
 from pathlib import Path
@@ -13,12 +14,16 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 from pyarrow.csv import WriteOptions, write_csv
 
+from penstock.errors import InvalidInput
 from penstock.workloads.generator import uniform_of
+from penstock.workloads.profiles import RateProfile, constant
 
 Ints = NDArray[np.int64]
 
-PERSONS, AUCTIONS, BIDS = 1, 3, 46  # of each fifty events
-ROUND = PERSONS + AUCTIONS + BIDS
+SHARES = {"person": 1, "auction": 3, "bid": 46}  # of each fifty events, in this order
+PLACES = {"person": 0, "auction": 1, "bid": 4}  # of the first of each kind
+ROUND = sum(SHARES.values())
+PER_S = 10_000.0
 FIRST_ID = 1_000
 FIRST_CATEGORY, CATEGORIES = 10, 5
 HOT = 100  # ids in a row of which one is hot
@@ -42,21 +47,44 @@ BID = (
 SCHEMAS = {"person": PERSON, "auction": AUCTION, "bid": BID}
 
 
-class Events:
-    """A stream of events by their numbers, so many in a second of event time."""
+def events_before(kind: str, number: Ints) -> Ints:
+    """How many events of a kind have a smaller number."""
+    share, place = SHARES[kind], PLACES[kind]
+    return number // ROUND * share + np.clip(number % ROUND - place, 0, share)
 
-    def __init__(self, seed: int = 1, per_s: float = 10_000.0) -> None:
-        self._seed, self._per_s = seed, per_s
+
+def numbers(kind: str, index: Ints) -> Ints:
+    """The numbers that the events of a kind have, by how many of it come before.
+
+    >>> numbers("auction", np.arange(5)).tolist()
+    [1, 2, 3, 51, 52]
+    """
+    share = SHARES[kind]
+    return index // share * ROUND + PLACES[kind] + index % share
+
+
+class Events:
+    """A stream of events by their numbers, which come at a rate from a moment of event time on."""
+
+    def __init__(
+        self, seed: int = 1, rate: RateProfile | float = PER_S, begin_us: int = EPOCH_US
+    ) -> None:
+        self._seed, self._begin_us = seed, begin_us
+        self._rate = rate if isinstance(rate, RateProfile) else constant(rate)
 
     def tables(self, first: int, count: int) -> dict[str, pa.Table]:
         """Events of these numbers, by kind."""
-        number = np.arange(first, first + count, dtype=np.int64)
-        place = number % ROUND
+        last = np.array([first, first + count], dtype=np.int64)
+        between = {kind: events_before(kind, last) for kind in SHARES}
         return {
-            "person": self._persons(number[place < PERSONS]),
-            "auction": self._auctions(number[(place >= PERSONS) & (place < PERSONS + AUCTIONS)]),
-            "bid": self._bids(number[place >= PERSONS + AUCTIONS]),
+            kind: self.table(kind, numbers(kind, np.arange(*of, dtype=np.int64)))
+            for kind, of in between.items()
         }
+
+    def table(self, kind: str, number: Ints) -> pa.Table:
+        """Events of these numbers, all of which are of this kind."""
+        make = {"person": self._persons, "auction": self._auctions, "bid": self._bids}
+        return make[kind](number)
 
     def write(self, folder: Path, count: int, files: int, csv: bool = False) -> None:
         """A folder for each kind, with one file for each of so many parts: Parquet, or CSV."""
@@ -79,7 +107,10 @@ class Events:
         return pa.DictionaryArray.from_arrays(pa.array(index), pa.array(words)).cast(pa.string())
 
     def _at(self, number: Ints) -> pa.Array:
-        return pa.array(EPOCH_US + (number * 1e6 / self._per_s).astype(np.int64), _TIME)
+        at_s = self._rate.arrival_s(number)
+        if not np.isfinite(at_s).all():
+            raise InvalidInput("rate ends at 0 before so many events; give one that goes on.")
+        return pa.array(self._begin_us + np.rint(at_s * 1e6).astype(np.int64), _TIME)
 
     def _persons(self, number: Ints) -> pa.Table:
         identity = FIRST_ID + number // ROUND
@@ -92,7 +123,7 @@ class Events:
         })  # fmt: skip
 
     def _auctions(self, number: Ints) -> pa.Table:
-        identity = FIRST_ID + _auctions_before(number)
+        identity = FIRST_ID + events_before("auction", number)
         initial = _price(self._drawn(number, 4))
         length_us = (self._drawn(number, 5) * 20e6).astype(np.int64) + 1_000_000
         at = self._at(number)
@@ -106,7 +137,7 @@ class Events:
         })  # fmt: skip
 
     def _bids(self, number: Ints) -> pa.Table:
-        newest = _auctions_before(number) - 1
+        newest = events_before("auction", number) - 1
         back = (self._drawn(number, 11) * OPEN_AUCTIONS).astype(np.int64)
         hot = self._drawn(number, 10) < HOT_AUCTIONS
         auction = FIRST_ID + np.where(hot, newest // HOT * HOT, np.maximum(newest - back, 0))
@@ -148,9 +179,3 @@ def _without_zone(table: pa.Table) -> pa.Table:
 
 def _price(drawn: NDArray[np.float64]) -> Ints:
     return np.round(10.0 ** (drawn * 6) * 100).astype(np.int64)
-
-
-def _auctions_before(number: Ints) -> Ints:
-    """How many auctions have a smaller number."""
-    whole, place = number // ROUND, number % ROUND
-    return whole * AUCTIONS + np.clip(place - PERSONS, 0, AUCTIONS)
