@@ -22,6 +22,7 @@ from penstock.model.sinks import Files, ToChannel
 from penstock.spark.channels.chunks import Summed, write_chunk
 from penstock.spark.sinks.places import is_url, place_of
 
+STAGED = "_staged"  # a name that starts with an underscore is skipped by readers
 REPORT_SCHEMA = "sink STRING, file STRING, crc32 BIGINT, rows BIGINT"
 _REPORT = pa.schema(
     [("sink", pa.string()), ("file", pa.string()), ("crc32", pa.int64()), ("rows", pa.int64())]
@@ -36,26 +37,33 @@ class Target:
     node: str | None  # the column its rows come in; None when the batch holds only these rows
     format: str
     directory: str  # of the sink
-    stage: str  # of this batch: query, sink and batch id
+    stage: str  # of this batch: writer, sink and batch id
 
     @property
     def attempts(self) -> str:
-        """Where tasks write; a name that starts with an underscore is skipped by readers."""
-        return f"{self.directory}/_staged/{self.stage}/attempts"
+        """Where tasks write."""
+        return f"{self.directory}/{STAGED}/{self.stage}/attempts"
 
     @property
     def gathered(self) -> str:
         """Where the files that count are gathered."""
-        return f"{self.directory}/_staged/{self.stage}/batch"
+        return f"{self.directory}/{STAGED}/{self.stage}/batch"
 
 
 def target(
-    sink: Files | ToChannel, name: str, node: str | None, query: str, batch_id: int
+    sink: Files | ToChannel, name: str, node: str | None, writer: str, batch_id: int
 ) -> Target:
-    """What a batch of a query leaves at a file sink; tasks have another working directory."""
-    directory = sink.path if is_url(sink.path) else str(Path(sink.path).absolute())
+    """What a batch of a query leaves at a file sink; tasks have another working directory.
+
+    `writer` tells a run from all others, and its queries from each other.
+    """
     kind = sink.format if isinstance(sink, Files) else "arrow"
-    return Target(name, node, kind, directory.rstrip("/"), f"{query}-{name}-{batch_id}")
+    return Target(name, node, kind, directory_of(sink.path), f"{writer}-{name}-{batch_id}")
+
+
+def directory_of(path: str) -> str:
+    """A sink's directory as every process knows it."""
+    return (path if is_url(path) else str(Path(path).absolute())).rstrip("/")
 
 
 class TaskWriter:
@@ -106,6 +114,20 @@ def gather(one: Target, files: list[str], schema: pa.Schema | None) -> None:
 def discard(one: Target) -> None:
     """Remove what is staged for a batch; a task that still writes there fails, as it should."""
     remove(one.attempts.rpartition("/")[0])
+
+
+def sweep(directory: str, prefix: str = "") -> None:
+    """Remove what tasks that nobody waited for have staged; what is gathered stays.
+
+    Only for whoever keeps other writers of stages of this prefix out.
+    """
+    staged = f"{directory}/{STAGED}"
+    place = place_of(staged)
+    for stage in place.names(staged):
+        if stage.startswith(prefix):
+            place.remove_tree(f"{staged}/{stage}/attempts")
+            if not place.names(f"{staged}/{stage}"):
+                place.remove_tree(f"{staged}/{stage}")
 
 
 def remove(path: str) -> None:
