@@ -218,8 +218,8 @@ class BatchWriter:
                 assert self._side is not None
                 file_sink.gather(one, files, None)
                 promised[one.sink] = publishing.promise(
-                    one, reports, self._side.writer, batch_id, self._side.arrivals(batch_id),
-                    self._records.digest(batch_id),
+                    one, publishing.reported(one, reports), self._side.writer, batch_id,
+                    self._side.arrivals(batch_id), self._records.digest(batch_id),
                 )  # fmt: skip
             # The first batch is published even when empty: it gives readers the schema.
             elif isinstance(sink.sink, Files) and (files or batch_id == 0):

@@ -96,9 +96,12 @@ class TaskWriter:
         return pa.Table.from_struct_array(mine.column(one.node))
 
 
-def gather(one: Target, files: list[str], schema: pa.Schema | None) -> None:
+def gather(
+    one: Target, files: list[str], schema: pa.Schema | None, names: list[str] | None = None
+) -> None:
     """Put the files that count into one directory; an empty one of `schema` if there are none.
 
+    `names` are others than tasks gave them.
     Their data is on the disk since their tasks ended; when this returns, their names are too.
     """
     place = place_of(one.gathered)
@@ -106,8 +109,8 @@ def gather(one: Target, files: list[str], schema: pa.Schema | None) -> None:
     place.make(one.gathered)
     if not files and schema is not None:
         files = [_write(schema.empty_table(), one)[0]]
-    for file in files:
-        place.move(f"{one.attempts}/{file}", f"{one.gathered}/{file}")
+    for file, name in zip(files, names or files, strict=True):
+        place.move(f"{one.attempts}/{file}", f"{one.gathered}/{name}")
     place.sync(one.gathered)
 
 
@@ -116,17 +119,18 @@ def discard(one: Target) -> None:
     remove(one.attempts.rpartition("/")[0])
 
 
-def sweep(directory: str, prefix: str = "") -> None:
-    """Remove what tasks that nobody waited for have staged; what is gathered stays.
+def sweep(directory: str, prefix: str = "", also_gathered: bool = False) -> None:
+    """Remove what tasks that nobody waited for have staged.
 
-    Only for whoever keeps other writers of stages of this prefix out.
+    What is gathered stays, unless no record can promise it. Only for whoever keeps other writers
+    of stages of this prefix out.
     """
     staged = f"{directory}/{STAGED}"
     place = place_of(staged)
     for stage in place.names(staged):
         if stage.startswith(prefix):
             place.remove_tree(f"{staged}/{stage}/attempts")
-            if not place.names(f"{staged}/{stage}"):
+            if also_gathered or not place.names(f"{staged}/{stage}"):
                 place.remove_tree(f"{staged}/{stage}")
 
 
