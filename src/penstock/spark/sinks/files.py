@@ -176,15 +176,44 @@ def _write(table: pa.Table, one: Target) -> tuple[str, int]:
 
 def _write_json(table: pa.Table, stream: Any) -> None:
     """One object a line; pyarrow reads that form but does not write it."""
-    for record in table.to_pylist():
+    for record in _records(table):
         stream.write(json.dumps(_plain(record), default=str, allow_nan=False).encode() + b"\n")
 
 
+def _records(table: pa.Table) -> list[dict[str, Any]]:
+    """Rows as Python has them; moments that it has not, before year 1 or after 9999, as text."""
+    try:
+        records: list[dict[str, Any]] = table.to_pylist()
+    except OverflowError:
+        columns = {name: _values(table.column(name)) for name in table.column_names}
+        return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+    return records
+
+
+def _values(column: pa.ChunkedArray) -> list[Any]:
+    try:
+        values: list[Any] = column.to_pylist()
+    except OverflowError:
+        values = column.cast(_as_text(column.type)).to_pylist()
+    return values
+
+
+def _as_text(kind: pa.DataType) -> pa.DataType:
+    """A type with text for moments and days, at any depth."""
+    if pa.types.is_map(kind):
+        return pa.map_(_as_text(kind.key_type), _as_text(kind.item_type))
+    if pa.types.is_struct(kind):
+        return pa.struct([field.with_type(_as_text(field.type)) for field in kind])
+    if pa.types.is_list(kind):
+        return pa.list_(_as_text(kind.value_type))
+    return pa.string() if pa.types.is_timestamp(kind) or pa.types.is_date(kind) else kind
+
+
 def _plain(value: Any) -> Any:
-    """NaN and infinities, which JSON has not, as null, at any depth."""
+    """NaN and infinities, which JSON has not, as null, at any depth; maps are lists of pairs."""
     if isinstance(value, dict):
         return {name: _plain(item) for name, item in value.items()}
-    if isinstance(value, list):
+    if isinstance(value, list | tuple):
         return [_plain(item) for item in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
