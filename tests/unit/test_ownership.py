@@ -207,7 +207,7 @@ def test_a_killed_run_of_the_same_checkpoint_is_waited_for(
         assert other.stdout.readline() == "held\n"
         with pytest.raises(Unavailable, match="in use by another run"), held(sink, "two"):
             pass
-        monkeypatch.setattr(ownership, "sleep", lambda _: (other.kill(), other.wait()))
+        monkeypatch.setattr(ownership.time, "sleep", lambda _: (other.kill(), other.wait()))
         with held(sink, "one", goes_on=True):
             assert other.returncode == -signal.SIGKILL
 

@@ -8,11 +8,11 @@ name alone counts, and who has lost the directory is refused at its next batch.
 
 import errno
 import logging
+import time
 from collections.abc import Collection, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from time import monotonic, sleep
 
 from penstock.errors import InvalidInput, PenstockError, Unavailable, documented
 from penstock.model.sinks import Files
@@ -95,14 +95,14 @@ class Output:
             yield
 
     def _lock(self, lock: Path, held: ExitStack) -> None:
-        deadline = monotonic() + LIMIT_S
+        deadline = time.monotonic() + LIMIT_S
         while True:
             try:
                 held.enter_context(exclusive(lock, wait=False, mode=0o666))
             except BlockingIOError:
-                if self.owner() != self.writer or monotonic() > deadline:
+                if self.owner() != self.writer or time.monotonic() > deadline:
                     raise self._in_use() from None
-                sleep(POLL_S)
+                time.sleep(POLL_S)
             except OSError as error:
                 if error.errno not in _NO_LOCKS:
                     raise
