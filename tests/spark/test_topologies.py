@@ -181,17 +181,22 @@ def test_state_is_written_whole_and_once_whatever_part_a_sink_takes(
 
 
 def test_a_sink_directory_of_another_run_is_refused(session: SparkSession, tmp_path: Path) -> None:
-    for name in ("first", "second"):
-        made = stream_topology()
-        made.sink("out", "rows", Files(str(tmp_path / "out")))
-        with RunningTopology(made, session, tmp_path / name, ONCE) as running:
-            if name == "first":
-                assert running.wait(LIMIT_S)
-            else:
-                with pytest.raises(
-                    PenstockError, match="exists already and was not written by this run"
-                ):
-                    running.wait(LIMIT_S)
+    made = stream_topology()
+    made.sink("out", "rows", Files(str(tmp_path / "out")))
+    with RunningTopology(made, session, tmp_path / "first", ONCE) as running:
+        with (
+            pytest.raises(PenstockError, match="out is in use by another run"),
+            RunningTopology(made, session, tmp_path / "second", ONCE),
+        ):
+            pass
+        assert running.wait(LIMIT_S)
+    with (
+        pytest.raises(PenstockError, match="exists already and this run starts from scratch"),
+        RunningTopology(made, session, tmp_path / "third", ONCE),
+    ):
+        pass
+    with RunningTopology(made, session, tmp_path / "first", ONCE) as running:
+        assert running.wait(LIMIT_S), "who goes on is not in its own way"
     assert session.read.parquet(str(tmp_path / "out")).count() == ROWS
 
 
