@@ -105,7 +105,9 @@ class RemotePlace:
         try:
             with self._system.open_input_stream(_inner(path)) as stream:
                 return bytes(stream.read())
-        except FileNotFoundError:
+        except OSError:  # each store has its own way to say that there is none
+            if self.exists(path):
+                raise
             return None
 
     def replace(self, path: str, data: bytes) -> None:
