@@ -10,8 +10,10 @@ import pytest
 
 from penstock.errors import PenstockError
 from penstock.model.sinks import Files
+from penstock.spark.checkpoint.durable_files import Step
 from penstock.spark.sinks import files as file_sink
 from penstock.spark.sinks.files import Target, TaskWriter
+from reliability.crash_points import watched
 
 ROWS = pa.RecordBatch.from_pydict({"key": [1, 2, 3], "name": ["a", None, "c"]})
 STAMPS = pa.struct([("of", pa.list_(pa.int64()))])
@@ -40,6 +42,25 @@ def test_files_of_failed_tasks_are_never_seen(tmp_path: Path) -> None:
     file_sink.gather(one, counted, None)
     file_sink.publish(one.gathered, f"{tmp_path}/batch=0")
     assert ds.dataset(tmp_path / "batch=0").count_rows() == 3
+
+
+def test_a_straggler_that_still_writes_does_not_fail_a_batch_that_is_in_place(
+    tmp_path: Path,
+) -> None:
+    one = file_sink.target(Files(str(tmp_path)), "out", None, "q", 0)
+    file_sink.gather(one, written(one, ROWS), None)
+
+    def straggling(step: Step) -> None:
+        if (step.when, step.what, step.file) == ("before", "remove", Path(one.attempts)):
+            (step.file / "part-late.parquet").touch()
+
+    with watched(straggling):
+        file_sink.publish(one.gathered, f"{tmp_path}/batch=0")
+        written(one, ROWS)
+        file_sink.discard(one)
+    assert ds.dataset(tmp_path / "batch=0").count_rows() == 3
+    file_sink.sweep(str(tmp_path))
+    assert list((tmp_path / "_staged").iterdir()) == []
 
 
 def test_gathering_again_after_a_crash_starts_over(tmp_path: Path) -> None:

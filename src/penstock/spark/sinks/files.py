@@ -5,6 +5,7 @@ reports it. The driver gathers the reported files of a batch in one directory, s
 failed or repeated task left is never seen; renaming that directory publishes the batch.
 """
 
+import errno
 import json
 import math
 import uuid
@@ -115,7 +116,7 @@ def gather(
 
 
 def discard(one: Target) -> None:
-    """Remove what is staged for a batch; a task that still writes there fails, as it should."""
+    """Remove what is staged for a batch."""
     remove(one.attempts.rpartition("/")[0])
 
 
@@ -129,14 +130,18 @@ def sweep(directory: str, prefix: str = "", also_gathered: bool = False) -> None
     place = place_of(staged)
     for stage in place.names(staged):
         if stage.startswith(prefix):
-            place.remove_tree(f"{staged}/{stage}/attempts")
+            remove(f"{staged}/{stage}/attempts")
             if also_gathered or not place.names(f"{staged}/{stage}"):
-                place.remove_tree(f"{staged}/{stage}")
+                remove(f"{staged}/{stage}")
 
 
 def remove(path: str) -> None:
-    """Remove a directory, if it is there."""
-    place_of(path).remove_tree(path)
+    """Remove a directory, if it is there; what a straggler adds meanwhile goes at a next start."""
+    try:
+        place_of(path).remove_tree(path)
+    except OSError as error:
+        if error.errno != errno.ENOTEMPTY:
+            raise
 
 
 def exists(path: str) -> bool:
@@ -161,7 +166,7 @@ def publish(gathered: str, final: str) -> None:
             "again."
         )
     place.sync(final.rpartition("/")[0])
-    place.remove_tree(gathered.rpartition("/")[0])
+    remove(gathered.rpartition("/")[0])
 
 
 def _write(table: pa.Table, one: Target) -> tuple[str, int]:
