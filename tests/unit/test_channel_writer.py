@@ -91,8 +91,10 @@ def test_an_attempt_that_failed_leaves_nothing_to_the_next_one(
         disk.setattr(published, "write_new", full)
         with pytest.raises(OSError, match="No space"):
             writer(Handed([1, 2, 3]), 0)
+    (tmp_path / f"channel/_staged/{QUERY}-channel-7/batch").mkdir(parents=True)
     writer(Handed([1]), 0)
     assert len(list((tmp_path / "channel/data").iterdir())) == 1
+    assert list((tmp_path / "channel/_staged").iterdir()) == []
 
 
 def test_what_is_published_or_anothers_stays(tmp_path: Path, offsets: Path) -> None:

@@ -25,6 +25,7 @@ from penstock.spark.sinks.batch_writer import BatchCalls, BatchWriter, ChannelSi
 from penstock.spark.sinks.commit_records import CommitRecords
 from penstock.spark.sinks.files import TaskWriter
 from penstock.spark.sinks.ownership import Outputs, held_outputs, refuse_other_runs
+from reliability.crash_points import watched
 from reliability.fake_batches import FakeBatch, FakeQuery
 
 HOLDER = """
@@ -175,6 +176,22 @@ def test_who_begins_anew_is_refused_or_removes_what_there_is(tmp_path: Path) -> 
             refuse_other_runs("out", refused)
     with held(Files(str(out), overwrite=True), "two"):
         assert sorted(one.name for one in out.iterdir()) == ["_penstock", "notes.txt"]
+
+
+def test_batches_that_were_removed_are_gone_for_good_before_the_directory_is_taken(
+    tmp_path: Path,
+) -> None:
+    """Else they could be back after a power cut, among this run's own."""
+    out = tmp_path / "out"
+    (out / "batch=7").mkdir(parents=True)
+    steps: list[tuple[str, Path]] = []
+    with (
+        watched(lambda step: steps.append((step.what, step.file))),
+        held(Files(str(out), overwrite=True), "one"),
+    ):
+        removed = steps.index(("remove", out / "batch=7"))
+        synced = steps.index(("sync", out), removed)
+        assert synced < steps.index(("rename", out / "_penstock/owner"))
 
 
 def test_who_lost_its_directory_does_not_go_on_in_it(tmp_path: Path) -> None:
