@@ -129,6 +129,8 @@ class Disk:
                 self.data_changes(step.file)
         elif step.when == "after" and step.what in ("create", "copy"):
             self.created(step.file)
+        elif step.when == "after" and step.what == "remove":
+            self._names.pop(step.file, None)  # a directory of that name is another one from now on
 
     def created(self, file: Path) -> None:
         """A file is new: nothing of its data is synced."""

@@ -1,6 +1,7 @@
 """What is disturbed: batches into files and a channel, the admission log, a run's records."""
 
 import json
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +9,7 @@ import numpy as np
 
 from penstock.errors import Unavailable
 from penstock.model.sinks import Files, ToChannel
-from penstock.model.topology import SinkBinding
+from penstock.model.topology import SinkBinding, Topology
 from penstock.spark.channels.chunks import read_piece
 from penstock.spark.channels.log import Channel
 from penstock.spark.checkpoint.carried_state import copy_checkpoint
@@ -18,6 +19,7 @@ from penstock.spark.checkpoint.layout import Checkpoint
 from penstock.spark.handles.driver import STRICT
 from penstock.spark.sinks.batch_writer import BatchCalls, BatchWriter, ChannelSide
 from penstock.spark.sinks.commit_records import CommitRecords
+from penstock.spark.sinks.ownership import held_outputs
 from penstock.spark.sources.backends.backend import positions
 from penstock.spark.sources.entry import Batch, Joined, no_one
 from penstock.spark.sources.log import AdmissionLog
@@ -64,9 +66,17 @@ class SparkLog:
 
 
 class Batches(Scenario):
-    """Rows into a file sink and a channel, from where a reader takes them; a batch is empty."""
+    """Rows into a file sink and a channel, from where a reader takes them; a batch is empty.
+
+    The sink's directory has batches of another run, which are to be removed first.
+    """
 
     def prepare(self) -> None:
+        self.held = ExitStack()
+        for number in (0, 7):
+            before = self.directory / f"out/batch={number}"
+            before.mkdir(parents=True)
+            (before / "part.json").write_text('{"n": 99}')
         self.attempts = 0
         self.read: list[int] = []  # what the channel's reader has worked through, for good
 
@@ -76,12 +86,15 @@ class Batches(Scenario):
         out, channel = self.directory / "out", self.directory / "channel"
         records = self.directory / "records"
         records.mkdir(exist_ok=True)
-        query = FakeQuery(
-            (
-                SinkBinding("files", "rows", Files(str(out), "json")),
-                SinkBinding("channel", "rows", ToChannel(str(channel))),
-            )
+        sinks = (
+            SinkBinding("files", "rows", Files(str(out), "json", overwrite=True)),
+            SinkBinding("channel", "rows", ToChannel(str(channel))),
         )
+        query = FakeQuery(sinks)
+        road = Topology("road", max_latency="5s")
+        road.sink("files", "rows", sinks[0].sink)
+        goes_on = self.spark.planned()[0] >= 0
+        self.retried(lambda: self.held.enter_context(held_outputs(road, "w", goes_on)))
         calls = BatchCalls(lambda _: None, lambda: None, lambda _: None)
         self.retried(lambda: remove_leftovers(records))  # as who opens a checkpoint does
         writer = self.retried(
@@ -123,6 +136,7 @@ class Batches(Scenario):
 
     def abandon(self) -> None:
         """Channels hold their lock only while they change."""
+        self.held.close()
 
     def result(self) -> Any:
         files = self.directory.glob("out/batch=*/*.json")

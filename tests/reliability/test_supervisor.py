@@ -80,6 +80,18 @@ def test_a_program_that_is_gone_takes_all_of_its_cluster_along_at_once(cluster: 
     assert not cluster.directory.exists()
 
 
+def test_a_cluster_forgets_executors_that_ended_long_ago(tmp_path: Path) -> None:
+    ended = tmp_path / "cluster/work/app-1"
+    for number in range(20):
+        (ended / str(number)).mkdir(parents=True)
+    made = Cluster(tmp_path)
+    try:
+        until(lambda: len(list(ended.iterdir())) == supervisor.MOST_ENDED)
+    finally:
+        made.process.terminate()
+        made.process.communicate()
+
+
 def test_a_cluster_that_is_to_end_is_asked_first(cluster: Cluster) -> None:
     cluster.up()
     until(lambda: len(cluster.pids()) == 2)

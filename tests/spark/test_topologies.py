@@ -13,6 +13,7 @@ from pyspark.sql import functions as F
 from penstock.errors import InvalidTopology, PenstockError
 from penstock.model.sinks import Console, Files, ForeachBatch, Memory
 from penstock.model.topology import Topology
+from penstock.spark.checkpoint.durable_files import write_atomically
 from penstock.spark.compile.builder import build
 from penstock.spark.compile.inspection import Reading
 from penstock.spark.routes.reading import RoutedReading
@@ -181,18 +182,37 @@ def test_state_is_written_whole_and_once_whatever_part_a_sink_takes(
 
 
 def test_a_sink_directory_of_another_run_is_refused(session: SparkSession, tmp_path: Path) -> None:
-    for name in ("first", "second"):
-        made = stream_topology()
-        made.sink("out", "rows", Files(str(tmp_path / "out")))
-        with RunningTopology(made, session, tmp_path / name, ONCE) as running:
-            if name == "first":
-                assert running.wait(LIMIT_S)
-            else:
-                with pytest.raises(
-                    PenstockError, match="exists already and was not written by this run"
-                ):
-                    running.wait(LIMIT_S)
+    made = stream_topology()
+    made.sink("out", "rows", Files(str(tmp_path / "out")))
+    with RunningTopology(made, session, tmp_path / "first", ONCE) as running:
+        with (
+            pytest.raises(PenstockError, match="out is in use by another run"),
+            RunningTopology(made, session, tmp_path / "second", ONCE),
+        ):
+            pass
+        assert running.wait(LIMIT_S)
+    with (
+        pytest.raises(PenstockError, match="exists already and this run starts from scratch"),
+        RunningTopology(made, session, tmp_path / "third", ONCE),
+    ):
+        pass
+    with RunningTopology(made, session, tmp_path / "first", ONCE) as running:
+        assert running.wait(LIMIT_S), "who goes on is not in its own way"
     assert session.read.parquet(str(tmp_path / "out")).count() == ROWS
+
+
+def test_a_run_that_lost_its_directory_to_another_one_ends(
+    session: SparkSession, tmp_path: Path
+) -> None:
+    """As one in a remote store may, where nothing can be locked."""
+    made = stream_topology()
+    made.sink("out", "rows", Files(str(tmp_path / "out")))
+    running = RunningTopology(made, session, tmp_path / "checkpoint", ONCE)
+    owner = tmp_path / "out/_penstock/owner"
+    running.before_batch.append(lambda _, __: write_atomically(owner, {"writer": "another"}))
+    with running, pytest.raises(PenstockError, match="out was taken over by another run"):
+        running.wait(LIMIT_S)
+    assert not list((tmp_path / "out").glob("batch=*"))
 
 
 def test_a_stream_joined_with_itself_is_complete(session: SparkSession, tmp_path: Path) -> None:

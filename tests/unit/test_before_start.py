@@ -30,6 +30,7 @@ from penstock.spark.run.first_executor import (
 )
 from penstock.spark.run.place import Place, open_session
 from penstock.spark.sinks import places
+from penstock.spark.sinks.ownership import held_outputs
 
 
 def road(out: Path | str, overwrite: bool = False) -> Topology:
@@ -112,8 +113,13 @@ def test_output_of_another_run_is_refused_unless_it_may_be_overwritten(tmp_path:
         InvalidInput, match=r"batch=0 exists already and this run starts from scratch"
     ):
         check(tmp_path)
-    check_before_start(road(tmp_path / "out", True), Settings(), Place(), tmp_path / "state")
-    assert list((tmp_path / "out").iterdir()) == []
+    made = road(tmp_path / "out", True)
+    check_before_start(made, Settings(), Place(), tmp_path / "state")
+    assert (tmp_path / "out" / "batch=0").exists(), "the run itself removes it, under its lock"
+    with held_outputs(made, "one", goes_on=False):
+        assert [one.name for one in (tmp_path / "out").iterdir()] == ["_penstock"]
+        with pytest.raises(Unavailable, match=r"sink 'out': .*out is in use by another run"):
+            check_before_start(made, Settings(), Place(), tmp_path / "state")
 
 
 def test_output_is_not_overwritten_where_spark_would_go_on(tmp_path: Path) -> None:
@@ -143,7 +149,9 @@ def test_output_of_another_run_behind_a_url_is_refused_or_overwritten_as_well(
         with pytest.raises(InvalidInput, match=r"out/batch=0 exists already and this run starts"):
             check_before_start(road(url), Settings(), Place(), tmp_path / "state")
         check_before_start(road(url, True), Settings(), Place(), tmp_path / "state")
-        assert [one.name for one in (tmp_path / "out").iterdir()] == ["others"]
+        with held_outputs(road(url, True), url, goes_on=False):
+            left = sorted(one.name for one in (tmp_path / "out").iterdir())
+        assert left == ["_penstock", "others"]
 
 
 def test_a_store_without_the_folder_of_a_sink_is_ready_for_it(

@@ -1,6 +1,7 @@
 """What the logs of a run may take up, as docs/reliability.md tells: four files of 32 MB each."""
 
 import os
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -35,6 +36,30 @@ def test_a_log_that_grows_is_begun_anew_while_it_is_written(tmp_path: Path) -> N
     assert (tmp_path / "master.log.1").stat().st_size <= 220
     assert log.read_bytes().endswith(b"49: a line of a log\n")
     assert b"\0" not in log.read_bytes(), "no hole where it was cut"
+
+
+def test_of_executors_that_ended_the_newest_are_kept(tmp_path: Path) -> None:
+    """An application that lives for months has thousands of them."""
+    for application, count in (("app-1", 14), ("app-2", 3)):
+        for number in range(count):
+            (tmp_path / application / str(number)).mkdir(parents=True)
+            (tmp_path / application / str(number) / "stderr").write_text("said")
+    (tmp_path / "app-1/notes").mkdir()
+    alive = tmp_path / "app-1" / "2"
+    (alive / "inner").mkdir()
+    with (
+        subprocess.Popen(["cat"], cwd=tmp_path / "app-1/0", stdin=subprocess.PIPE) as executor,
+        subprocess.Popen(["cat"], cwd=alive / "inner", stdin=subprocess.PIPE) as python,
+    ):
+        supervisor.forget_ended(tmp_path)
+        executor.kill()
+        python.kill()
+    left = {one.name for one in (tmp_path / "app-1").iterdir()}
+    assert left == {"0", "2", "notes"} | {str(number) for number in range(6, 14)}
+    assert len(list((tmp_path / "app-2").iterdir())) == 3
+    supervisor.forget_ended(tmp_path)
+    assert not alive.exists()
+    supervisor.forget_ended(tmp_path / "nowhere")
 
 
 def test_what_code_took_is_forgotten_once_there_is_much_newer_code(

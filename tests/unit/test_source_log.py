@@ -2,6 +2,7 @@
 
 import errno
 import os
+from contextlib import closing, suppress
 from pathlib import Path
 
 import numpy as np
@@ -10,8 +11,9 @@ import pytest
 from penstock.spark.sources import log as log_module
 from penstock.spark.sources.backends.backend import Positions, positions
 from penstock.spark.sources.entry import Batch, Joined, no_one
-from penstock.spark.sources.log import AdmissionLog, DamagedLog
+from penstock.spark.sources.log import AdmissionLog, DamagedLog, new_log
 from penstock.spark.sources.streams import StreamTable
+from reliability.crash_points import At, Stopped, stop, watched
 
 
 def batch(seq: int, joined: Joined | None = None) -> Batch:
@@ -38,6 +40,70 @@ def restored(folder: Path, seq: int) -> tuple[AdmissionLog, StreamTable]:
     for entry in log.open(table.snapshot(0), seq):
         table.restore(entry)
     return log, table
+
+
+def test_starts_before_there_is_anything_to_read_leave_one_log(tmp_path: Path) -> None:
+    for _ in range(5):
+        log = new_log(tmp_path)
+        log.open(StreamTable().snapshot(0), 0)
+        log.close()
+    assert [one.name for one in tmp_path.iterdir()] == ["0"]
+    with closing(new_log(tmp_path)) as one, closing(new_log(tmp_path)) as other:
+        assert [one.directory.name, other.directory.name] == ["0", "1"], "a source read twice"
+
+
+def test_a_new_log_begins_with_what_is_there_now(tmp_path: Path) -> None:
+    old = StreamTable()
+    old.restore(batch(1, Joined(["gone"], positions([0]), np.array([5.0]))))
+    with closing(new_log(tmp_path)) as log:
+        log.open(old.snapshot(0), 0)
+    table = StreamTable()
+    with closing(new_log(tmp_path)) as log:
+        for entry in log.open(StreamTable().snapshot(0), 0):
+            table.restore(entry)
+    assert table.names == []
+
+
+def test_a_log_that_an_offset_may_name_is_never_taken(tmp_path: Path) -> None:
+    """Killed at any step: what was admitted stays, whether or not Spark came to know of it."""
+    admitted = 0
+    for number in range(200):
+        logs, known = tmp_path / str(number), 0
+        with suppress(Stopped), watched(At(number, stop)), closing(new_log(logs)) as log:
+            table = StreamTable()
+            log.open(table.snapshot(0), 0)
+            for seq in (1, 2, 3):
+                one = batch(
+                    seq, Joined(["a"], positions([0]), np.array([5.0])) if seq == 1 else None
+                )
+                log.append(one)
+                known = seq
+                table.restore(one)
+                if seq == 2:
+                    log.roll(table.snapshot(2))
+            log.committed(3)
+            break
+        admitted += known > 0
+        with closing(new_log(logs)) as other:
+            other.open(StreamTable().snapshot(0), 0)
+            assert not known or other.directory.name == "1"
+        if known:
+            again, _ = restored(logs / "0", known)
+            assert known in again.recent or known == 2  # where the next segment begins
+            again.close()
+        assert len([one for one in logs.iterdir() if one.is_dir()]) <= 2
+    assert admitted > 10
+
+
+def test_a_log_with_part_of_an_entry_is_left_alone(tmp_path: Path) -> None:
+    """It may be one that an offset names, and damaged."""
+    written(tmp_path / "0", 1)
+    (segment,) = (tmp_path / "0").glob("*.segment")
+    with closing(new_log(tmp_path)) as log:
+        assert log.directory.name == "1"
+    os.truncate(segment, segment.stat().st_size - 3)
+    with closing(new_log(tmp_path)) as log:
+        assert log.directory.name == "1"
 
 
 def test_reopened_log_has_the_same_ranges(tmp_path: Path) -> None:

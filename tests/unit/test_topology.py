@@ -160,6 +160,11 @@ def test_durations_as_people_write_them(text: str | float, seconds: float) -> No
         (Files("out/a"), Files("out/a/inner")),
         (Files("out/a/inner"), Files("out/a")),
         (Files("s3://bucket/out"), Files("s3://bucket/out/")),
+        (Files("s3://bucket/out"), Files("s3://bucket//out?region=eu")),
+        (Files("gs://bucket/ab"), Files("gs://bucket/a%62")),
+        (Files("gs://bucket/ab"), Files("gcs://bucket/ab")),
+        (Files("abfs://c@host/ab"), Files("abfss://c@host/a%62/in")),
+        (Files("hdfs://host/x"), Files("hdfs://HOST:8020/x")),
         (Files("out/a"), ToChannel("out/a")),
         (ToChannel("out/a"), ToChannel("out/a")),
     ],
@@ -211,6 +216,10 @@ def test_sinks_side_by_side_are_welcome() -> None:
     made.sink("three", "rows", ToChannel("out/other"))
     made.sink("four", "fast", Files("s3://bucket/a"))
     made.sink("five", "fast", Files("s3://other/a"))
+    made.sink("six", "fast", Files("abfs://one@host/a"))
+    made.sink("seven", "fast", Files("abfs://two@host/a"))
+    made.sink("eight", "fast", Files("hdfs://host:9000/x"))
+    made.sink("nine", "fast", Files("hdfs://host/x"))
     made.check()
 
 

@@ -9,6 +9,9 @@ from penstock.errors import InvalidTopology
 from penstock.model.channels import FromChannel
 from penstock.model.sinks import Files, ToChannel
 
+ALIASES = {"gcs": "gs", "abfss": "abfs"}  # of schemes that pyarrow takes for the same
+HDFS_PORT = ":8020"  # where none is given
+
 
 def check_directories(uses: Iterable[tuple[str, object]]) -> None:
     """Refuse two uses of one directory, or of one within the other.
@@ -48,5 +51,9 @@ def _canonical(path: str) -> str:
         path = unquote(urlsplit(path).path)
     elif "://" in path:
         url = urlsplit(path)
-        return f"{url.scheme}://{url.netloc}{posixpath.normpath(url.path or '/')}".rstrip("/")
+        host = url.netloc.lower()
+        if url.scheme == "hdfs":
+            host = host.removesuffix(HDFS_PORT)
+        inner = posixpath.normpath("/" + unquote(url.path).lstrip("/"))
+        return f"{ALIASES.get(url.scheme, url.scheme)}://{host}{inner}".rstrip("/")
     return os.path.realpath(path)

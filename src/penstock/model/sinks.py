@@ -29,7 +29,8 @@ class Files:
     """One directory per batch below `path`, published whole: exactly once.
 
     A run that begins anew is refused where batches of another one are; with `overwrite` it removes
-    them first. A run that goes on with its checkpoint removes nothing.
+    them first. A run that goes on with its checkpoint removes nothing. As long as a run lives, no
+    other one may write there.
     """
 
     path: str

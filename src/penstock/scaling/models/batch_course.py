@@ -182,7 +182,7 @@ def _share_s(slowest_s: Floats, spread_s: Floats, rows: Floats, share: float) ->
 
     (batches, candidates): the rows of one take from `spread_s` less than its slowest up to that.
     """
-    high = slowest_s.max(axis=0)
+    high: Floats = slowest_s.max(axis=0)
     if share >= 1:
         return high
     low = np.zeros_like(high)

@@ -1,5 +1,6 @@
 """What a channel's log holds: one entry for each batch that a writer published."""
 
+import hashlib
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -19,6 +20,23 @@ class Chunk:
     def as_json(self) -> list[Any]:
         """The form of the log and of commit records."""
         return [self.file, self.rows, self.crc32]
+
+
+def chunk_name(writer: str, batch: int, place: int) -> str:
+    """A file's name of a writer that keeps no record of what it is about to publish."""
+    return f"{_stem(writer)}{batch}-{place}.arrow"
+
+
+def batch_of(writer: str, file: str) -> int | None:
+    """The batch of a file that such a writer named; None for files of others."""
+    stem = _stem(writer)
+    batch = file.removeprefix(stem).partition("-")[0]
+    return int(batch) if file.startswith(stem) and batch.isdigit() else None
+
+
+def _stem(writer: str) -> str:
+    """Of any name there may be, one that a file can have."""
+    return f"part-{hashlib.sha256(writer.encode()).hexdigest()[:16]}-"
 
 
 def chunk_from(document: Any) -> Chunk:

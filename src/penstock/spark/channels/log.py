@@ -16,7 +16,7 @@ from typing import Any
 
 from penstock.errors import InvalidInput, Unavailable
 from penstock.model.arrivals import Arrivals
-from penstock.spark.channels.entries import Chunk, Entry
+from penstock.spark.channels.entries import Chunk, Entry, batch_of
 from penstock.spark.channels.header import HEADER, read_schema, refuse_foreign, write_header
 from penstock.spark.channels.published import PublishedLog
 from penstock.spark.checkpoint.durable_files import (
@@ -161,6 +161,20 @@ class Channel:
                 )
             )  # fmt: skip
         return True
+
+    def drop_unpublished(self, writer: str) -> None:
+        """Remove files of attempts that ended before their batch was published.
+
+        Only for a writer that names files by `chunk_name` and has no attempt under way.
+        """
+        with exclusive(self.directory / "lock"):
+            self.refresh()
+            newest = self._log.newest().get(writer)
+            last = -1 if newest is None else newest.batch
+            for file in sorted((self.directory / "data").iterdir()):
+                batch = batch_of(writer, file.name)
+                if batch is not None and batch > last:
+                    remove(file)
 
     def _take_in(self, staged: Path, chunk: Chunk, batch: int) -> None:
         """Move a staged file to the others; after a crash some of a batch are there already."""

@@ -70,10 +70,10 @@ def write_atomically(file: Path, value: dict[str, Any]) -> None:
 
 
 @contextmanager
-def replacing(file: Path) -> Iterator[BinaryIO]:
+def replacing(file: Path, mode: int = 0o600) -> Iterator[BinaryIO]:
     """Write a file whole or not at all: what is written takes its name when the block ends."""
     with _scratch(file) as scratch:
-        with new_file(scratch) as stream:
+        with new_file(scratch, mode) as stream:
             yield stream
         rename(scratch, file)
     sync_directory(file.parent)
@@ -103,23 +103,23 @@ def new_file(file: Path, mode: int = 0o600) -> Iterator[BinaryIO]:
 
 
 @contextmanager
-def exclusive(lock: Path, wait: bool = True) -> Iterator[None]:
+def exclusive(lock: Path, wait: bool = True, mode: int = 0o600) -> Iterator[None]:
     """One thread or process at a time; the lock ends with its process, however that ends.
 
     Who does not want to wait gets a BlockingIOError while somebody else has it.
     """
-    descriptor = locked(lock, wait)
+    descriptor = locked(lock, wait, mode)
     try:
         yield
     finally:
         os.close(descriptor)
 
 
-def locked(lock: Path, wait: bool = True) -> int:
+def locked(lock: Path, wait: bool = True, mode: int = 0o600) -> int:
     """As `exclusive`, until the descriptor is closed."""
     with ExitStack() as opened_here:
         with _step("lock", lock):
-            descriptor = os.open(lock, os.O_RDWR | os.O_CREAT, 0o600)
+            descriptor = os.open(lock, os.O_RDWR | os.O_CREAT, mode)
             opened_here.callback(os.close, descriptor)
             fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
         opened_here.pop_all()

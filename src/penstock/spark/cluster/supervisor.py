@@ -30,6 +30,8 @@ from typing import NoReturn
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 MOST_LOG_BYTES = 32 << 20  # of a child's log, and as much of the one before
+MOST_ENDED = 8  # executors of an application whose directories stay once they have ended
+_FORGET_S = 60.0
 _POLL_S = 0.1
 _GRACE_S = 5.0  # between SIGTERM and SIGKILL
 
@@ -79,6 +81,25 @@ def shorten(log: Path, most_bytes: int = MOST_LOG_BYTES) -> None:
         os.truncate(log, 0)
 
 
+def forget_ended(work: Path) -> None:
+    """Remove what executors left that ended longest ago: their logs, and what they fetched.
+
+    Spark keeps it until the application ends, which may be months. An executor's number grows with
+    its age, and its processes work in its directory.
+    """
+    if not os.path.exists("/proc/self/cwd"):
+        return  # nobody knows which of them live
+    for application in work.glob("app-*"):
+        numbers = sorted(int(one.name) for one in application.iterdir() if one.name.isdigit())
+        if len(numbers) <= MOST_ENDED:
+            continue
+        used = _working_directories()
+        made = [os.path.realpath(application / str(number)) for number in numbers]
+        ended = [one for one in made if not any(f"{at}/".startswith(f"{one}/") for at in used)]
+        for directory in ended[:-MOST_ENDED]:
+            shutil.rmtree(directory, ignore_errors=True)
+
+
 def last_lines(log: Path, count: int = 5) -> str:
     """The end of a log on one line; empty when there is none."""
     try:
@@ -90,7 +111,7 @@ def last_lines(log: Path, count: int = 5) -> str:
 
 def write_state(path: Path, state: ClusterState) -> None:
     """Publish the state whole, readable by its owner only."""
-    draft = path.with_suffix(".new")
+    draft = path.with_name(f".{path.name}.{os.getpid()}.new")
     descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with os.fdopen(descriptor, "w", encoding="utf-8") as file:
         json.dump(asdict(state), file)
@@ -110,6 +131,7 @@ class Supervisor:
         self._parent = None if options.detached else os.getppid()
         self._cluster: int | None = None
         self._gone: set[int] = set()
+        self._forget_at_s = 0.0
 
     def run(self) -> int:
         """Until the end of the cluster; the exit code."""
@@ -187,6 +209,10 @@ class Supervisor:
                 f"The cluster's JVM ended by itself; the end of its log: {last_lines(self._log)}"
             )
         shorten(self._log)
+        if time.monotonic() >= self._forget_at_s:
+            self._forget_at_s = time.monotonic() + _FORGET_S
+            with contextlib.suppress(OSError):  # a directory that Spark removes meanwhile
+                forget_ended(self._directory / "work")
         self._gone.clear()  # executors that came to us and ended; a pid may be used again
 
     def _end_all(self, at_once: bool) -> None:
@@ -250,6 +276,15 @@ def _below(above: set[int]) -> set[int]:
     while more := {pid for pid, parent in parents.items() if parent in found} - found:
         found |= more
     return found - above
+
+
+def _working_directories() -> set[str]:
+    """Of all processes that live, as far as they may be looked at."""
+    found = set()
+    for entry in Path("/proc").glob("[0-9]*/cwd"):
+        with contextlib.suppress(OSError):
+            found.add(os.readlink(entry))
+    return found
 
 
 def _parents() -> dict[int, int]:

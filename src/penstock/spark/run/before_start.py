@@ -30,7 +30,8 @@ from penstock.spark.cluster.standing import cluster_status
 from penstock.spark.compile.builder import BuiltTopology
 from penstock.spark.run.first_executor import refuse_what_cannot_fit
 from penstock.spark.run.place import EMBEDDED, STANDING, Place
-from penstock.spark.sinks.places import local_path, place_of
+from penstock.spark.sinks.ownership import refuse_other_runs
+from penstock.spark.sinks.places import local_path
 from penstock.spark.sources.running.kinds import running_sources
 
 log = logging.getLogger(__name__)
@@ -245,10 +246,9 @@ def _check_sinks(topology: Topology, checkpoint: Path) -> None:
             if folder is not None:
                 check_folder(folder, f"sink {binding.name!r}")
                 _check_apart_from(state, folder.absolute(), binding.name)
-            # A checkpoint that goes on knows which batches are its own; each is checked when
-            # written.
+            # A checkpoint that goes on knows which batches are its own.
             if isinstance(sink, Files) and not goes_on:
-                _make_room(binding.name, sink)
+                refuse_other_runs(binding.name, sink)
         except ValueError as error:  # pyarrow's, of a URL that it cannot read or does not know
             raise InvalidInput(
                 f"sink {binding.name!r}: {_said(error)}; give a path, or a URL of the form "
@@ -270,17 +270,3 @@ def _check_apart_from(checkpoint: Path, folder: Path, sink: str) -> None:
             f"sink {sink!r}: the checkpoint {checkpoint} is in its folder {folder}; "
             "give them folders of their own."
         )
-
-
-def _make_room(name: str, sink: Files) -> None:
-    """A run that begins finds no batches of another one."""
-    place, folder = place_of(sink.path), sink.path.rstrip("/")
-    batches = [f"{folder}/{one}" for one in place.names(sink.path) if one.startswith("batch=")]
-    if batches and not sink.overwrite:
-        raise InvalidInput(
-            f"sink {name!r}: {batches[0]} exists already and this run starts from scratch; "
-            "continue the checkpoint it was written with (--checkpoint), give the sink an empty "
-            "folder, or have it emptied: Files(..., overwrite=True)."
-        )
-    for batch in batches:
-        place.remove_tree(batch)

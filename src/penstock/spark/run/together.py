@@ -4,7 +4,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable
-from contextlib import ExitStack, suppress
+from contextlib import AbstractContextManager, ExitStack, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -21,7 +21,7 @@ from penstock.model.topology import Topology
 from penstock.spark import handles
 from penstock.spark.checkpoint.driver_lock import held_by_driver
 from penstock.spark.checkpoint.last_batches import LastBatches
-from penstock.spark.checkpoint.layout import Checkpoint
+from penstock.spark.checkpoint.layout import Checkpoint, begun
 from penstock.spark.checkpoint.operators import operators_record
 from penstock.spark.checkpoint.plan_agreement import agree_on_plan, identity, recorded_plan
 from penstock.spark.checkpoint.room import have_room
@@ -48,6 +48,7 @@ from penstock.spark.sinks.batch_writer import (
     rows_in_memory,
 )
 from penstock.spark.sinks.commit_records import CommitRecords
+from penstock.spark.sinks.ownership import Outputs, held_outputs
 from penstock.spark.sources.control import AT_FULL_SERVICE, Controls
 from penstock.spark.sources.frames import announce_sources
 from penstock.spark.sources.program import StreamsProgram
@@ -118,6 +119,7 @@ class RunningTopology:
         self._checkpoint.__enter__()
         try:
             self._held.enter_context(held_by_driver(self.session, self._checkpoint))
+            self._outputs = self._held.enter_context(self._held_outputs())
             self._start()
         except BaseException:
             self.stop()
@@ -126,6 +128,10 @@ class RunningTopology:
 
     def __exit__(self, *_: object) -> None:
         self.stop()
+
+    def _held_outputs(self) -> AbstractContextManager[Outputs]:
+        goes_on = begun(self._checkpoint.directory)
+        return held_outputs(self.topology, self._checkpoint.writer_id(), goes_on)
 
     def _start(self) -> None:
         self.epoch_s = self._checkpoint.epoch_s(time.time())
@@ -281,11 +287,14 @@ class RunningTopology:
     def _calls(self, query: str, written: Callable[[int], None]) -> BatchCalls:
         return BatchCalls(
             lambda batch_id: self._notify(self.before_batch, query, batch_id),
-            lambda: self._check_shape(query),
+            lambda: self._check(query),
             written,
         )
 
-    def _check_shape(self, query: str) -> None:
+    def _check(self, query: str) -> None:
+        """Refuse a batch that Spark planned otherwise, or whose files would be among another's."""
+        mine = next(one for one in self.built.queries if one.plan.name == query)
+        self._outputs.check({sink.name for sink in mine.sinks})
         guard = self._guards.get(query)
         if guard is not None:
             guard()

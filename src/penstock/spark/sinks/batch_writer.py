@@ -108,13 +108,15 @@ class BatchWriter:
         self._records = records
         self._calls = calls
         self._side = side
+        self._who = query.plan.name if side is None else side.writer  # where runs share a place
         self._narrowed = narrowed
         self._files = [sink for sink in query.sinks if isinstance(sink.sink, Files | ToChannel)]
         self._others = [sink for sink in query.sinks if sink not in self._files]
         for sink in self._files:
             if isinstance(sink.sink, ToChannel):
                 schema = publishing.schema_json(query.part_schema(sink))
-                Channel.create(Path(sink.sink.path).absolute(), schema)
+                channel = Channel.create(Path(sink.sink.path).absolute(), schema)
+                file_sink.sweep(str(channel.directory), f"{self._who}-{sink.name}-")
         self.memory: dict[str, dict[int, list[Row]]] = {
             sink.name: {} for sink in query.sinks if isinstance(sink.sink, Memory)
         }
@@ -224,8 +226,8 @@ class BatchWriter:
                 assert self._side is not None
                 file_sink.gather(one, files, None)
                 promised[one.sink] = publishing.promise(
-                    one, reports, self._side.writer, batch_id, self._side.arrivals(batch_id),
-                    self._records.digest(batch_id),
+                    one, publishing.reported(one, reports), self._side.writer, batch_id,
+                    self._side.arrivals(batch_id), self._records.digest(batch_id),
                 )  # fmt: skip
             # The first batch is published even when empty: it gives readers the schema.
             elif isinstance(sink.sink, Files) and (files or batch_id == 0):
@@ -239,7 +241,7 @@ class BatchWriter:
     def _target(self, sink: SinkBinding, batch_id: int) -> Target:
         assert isinstance(sink.sink, Files | ToChannel)
         node = sink.upstream if self._query.tagged else None
-        return file_sink.target(sink.sink, sink.name, node, self._query.plan.name, batch_id)
+        return file_sink.target(sink.sink, sink.name, node, self._who, batch_id)
 
     def _deliver(self, rows: DataFrame, binding: SinkBinding, batch_id: int) -> None:
         sink = binding.sink

@@ -26,6 +26,12 @@ class Place(Protocol):
     def new_file(self, path: str) -> Any:
         """A stream into a file of a new name; its data is on the disk when it is closed."""
 
+    def read(self, path: str) -> bytes | None:
+        """What is in a small file; None if it is not there."""
+
+    def replace(self, path: str, data: bytes) -> None:
+        """Write a small file whole or not at all; it lasts when this returns."""
+
     def move(self, path: str, to: str) -> None:
         """Rename a file or directory; the name lasts once the directory it is in is synced."""
 
@@ -55,6 +61,17 @@ class LocalPlace:
         with durable_files.new_file(_local(path), 0o666) as stream:
             yield stream
 
+    def read(self, path: str) -> bytes | None:
+        try:
+            return _local(path).read_bytes()
+        except FileNotFoundError:
+            return None
+
+    def replace(self, path: str, data: bytes) -> None:
+        """As of Place; readable for whoever the user lets read."""
+        with durable_files.replacing(_local(path), 0o666) as stream:
+            stream.write(data)
+
     def move(self, path: str, to: str) -> None:
         durable_files.rename(_local(path), _local(to))
 
@@ -83,6 +100,19 @@ class RemotePlace:
 
     def new_file(self, path: str) -> Any:
         return self._system.open_output_stream(_inner(path))
+
+    def read(self, path: str) -> bytes | None:
+        try:
+            with self._system.open_input_stream(_inner(path)) as stream:
+                return bytes(stream.read())
+        except OSError:  # each store has its own way to say that there is none
+            if self.exists(path):
+                raise
+            return None
+
+    def replace(self, path: str, data: bytes) -> None:
+        with self._system.open_output_stream(_inner(path)) as stream:
+            stream.write(data)
 
     def move(self, path: str, to: str) -> None:
         self._system.move(_inner(path), _inner(to))

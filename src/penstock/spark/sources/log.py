@@ -14,7 +14,7 @@ import struct
 import time
 import zlib
 from dataclasses import replace
-from itertools import pairwise
+from itertools import count, pairwise
 from pathlib import Path
 
 from penstock.errors import PenstockError, Unavailable
@@ -45,15 +45,25 @@ class DamagedLog(PenstockError):
 class AdmissionLog:
     """One directory, one writer at a time."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, limit_s: float | None = None) -> None:
+        """Whoever has it is waited for, as a runner that is just ending has."""
         self.directory = directory
         make_directory(directory)
-        self._lock = _locked(directory / "lock")
+        self._lock = _locked(directory / "lock", LOCK_LIMIT_S if limit_s is None else limit_s)
         self._file: int | None = None
         self._segment = directory
         self._entries = self._bytes = 0
         self._torn = False  # whether an entry was begun behind the last whole one
         self.recent: dict[int, Batch] = {}  # entries that are not committed, as far as read
+
+    def forget_if_empty(self) -> bool:
+        """Whether it has never had an entry, so that no offset names it; it is new again then."""
+        bases = self._bases()
+        if bases and (bases != [0] or not _only_snapshot(self._path(0))):
+            return False
+        for base in bases:  # of which streams there were then
+            remove(self._path(base))
+        return True
 
     def open(self, first: Snapshot, seq: int) -> list[Batch | Snapshot]:
         """Cut the log off after `seq` and return what leads there; `first` begins a new log."""
@@ -162,6 +172,35 @@ class AdmissionLog:
         return self.directory / f"{base:016d}.segment"
 
 
+def new_log(logs: Path) -> AdmissionLog:
+    """One that no offset names and no other reader has: a source read twice in a query has two.
+
+    It may be of a start before this one, which ended before there was anything to read.
+    """
+    make_directory(logs)
+    for number in count():
+        try:
+            log = AdmissionLog(logs / str(number), limit_s=0.0)
+        except Unavailable:
+            continue
+        try:
+            if log.forget_if_empty():
+                return log
+        except BaseException:
+            log.close()
+            raise
+        log.close()
+    raise AssertionError("numbers do not end")
+
+
+def _only_snapshot(segment: Path) -> bool:
+    """Whether nothing follows the first frame, not even part of an entry."""
+    with segment.open("rb") as stream:
+        head = stream.read(FRAME.size)
+    length = FRAME.unpack(head)[1] if len(head) == FRAME.size else 0
+    return segment.stat().st_size == FRAME.size + length
+
+
 def _frames(path: Path, until: int) -> tuple[list[Batch | Snapshot], int]:
     """Whole frames up to an entry, and where they end."""
     data = path.read_bytes()
@@ -184,13 +223,13 @@ def _frame(body: bytes) -> bytes:
     return FRAME.pack(MAGIC, len(body), zlib.crc32(body)) + body
 
 
-def _locked(path: Path) -> int:
+def _locked(path: Path, limit_s: float) -> int:
     """Hold the log; a runner that is just ending is waited for."""
-    deadline = time.monotonic() + LOCK_LIMIT_S
+    deadline = time.monotonic() + limit_s
     while True:
         try:
             return locked(path, wait=False)
         except BlockingIOError as error:
-            if time.monotonic() > deadline:
+            if time.monotonic() >= deadline:
                 raise Unavailable(f"{path.parent} is in use by another query.") from error
             time.sleep(0.05)

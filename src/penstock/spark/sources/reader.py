@@ -25,7 +25,6 @@ from pyspark.sql.types import StructType
 
 from penstock.errors import InvalidInput
 from penstock.model.observation import Ints
-from penstock.spark.checkpoint.durable_files import make_directory, make_new_directory
 from penstock.spark.routes.method import OFFSET
 from penstock.spark.routes.reading import RoutedReading
 from penstock.spark.sources.backends.backend import Backend, Chunk, Malformed, Positions, Ranges
@@ -41,7 +40,7 @@ from penstock.spark.sources.batch_choice import (
 from penstock.spark.sources.dead_letters import letter_file, write_letters
 from penstock.spark.sources.entry import Batch
 from penstock.spark.sources.gate import Gate
-from penstock.spark.sources.log import AdmissionLog, DamagedLog
+from penstock.spark.sources.log import AdmissionLog, DamagedLog, new_log
 from penstock.spark.sources.packing import packs, rows_schema, well_sized
 from penstock.spark.sources.partition import LanePartition, packed, unpacked
 from penstock.spark.sources.settings import SourceSettings
@@ -212,8 +211,8 @@ class PenstockReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if self._gate is None:
             settings = _settings(self._text)
             logs = Path(settings.directory) / LOGS
-            number = _new_log(logs) if number < 0 else number
-            log = AdmissionLog(logs / str(number))
+            log = AdmissionLog(logs / str(number)) if number >= 0 else new_log(logs)
+            number = int(log.directory.name)
             try:
                 gate = Gate(settings, _backend(self._text), log, number, seq)
             except BaseException:
@@ -293,18 +292,6 @@ def _kept(chunk: Chunk, ranges: Ranges, place: list[int], share: float) -> Bools
         masks.append(kept(place[number], count, share, seed))
         place[number] += count
     return np.concatenate(masks)
-
-
-def _new_log(logs: Path) -> int:
-    """A number no other reader has: a source that is read twice in a query has two."""
-    make_directory(logs)
-    number = 0
-    while True:
-        try:
-            make_new_directory(logs / str(number))
-            return number
-        except FileExistsError:
-            number += 1
 
 
 @lru_cache(maxsize=8)

@@ -112,7 +112,7 @@ def read_streams(directory: Path) -> pa.Table | None:
 
 
 def _replace(file: Path, data: bytes) -> None:
-    scratch = file.with_suffix(".new")
+    scratch = file.with_name(f".{file.name}.{os.getpid()}.new")
     descriptor = os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with os.fdopen(descriptor, "wb") as stream:
         stream.write(data)
