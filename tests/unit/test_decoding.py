@@ -90,6 +90,41 @@ def test_every_record_of_csv_is_a_row_or_bad(records: Records) -> None:
     assert [n for n, _ in found.bad] == [n for n in range(len(records)) if n not in good]
 
 
+PIECES = {
+    "json": ("{", "}", '{"n":1}', '"n":2', '"text":', '"a"', '"', ",", " ", "\r", "\n", "\0",
+             "null", "[", "]", '{"text":"}{"}'),
+    "csv": ("1", "a", ",", '"', '""', "\r", "\n", " ", "\x01", "1,a", "2,b", '3,"c"'),
+}  # fmt: skip
+ONE = pa.schema([("text", pa.string())])
+
+
+@pytest.mark.parametrize(("form", "schema"), [("json", CSV), ("csv", CSV), ("csv", ONE)])
+@given(data=st.data())
+def test_a_record_is_decoded_as_if_it_were_alone(
+    form: str, schema: pa.Schema, data: st.DataObject
+) -> None:
+    record = st.lists(st.sampled_from(PIECES[form]), min_size=1, max_size=8).map("".join)
+    sound = st.sampled_from(["1,a", "a", '{"n":1}'])
+    records = [text.encode() for text in data.draw(st.lists(st.one_of(sound, record), max_size=6))]
+    alone = [decode([one], form, schema) for one in records]
+    together = decode(records, form, schema)
+    assert together.rows.to_pylist() == [row for one in alone for row in one.rows.to_pylist()]
+    assert together.records.tolist() == [n for n, one in enumerate(alone) if len(one.records)]
+    assert [n for n, _ in together.bad] == [n for n, one in enumerate(alone) if one.bad]
+    whole = [n for n, text in enumerate(records) if b"\n" not in text]
+    lines = decode_lines(b"".join(records[n] + b"\n" for n in whole), form, schema)
+    if lines is not None:
+        assert lines.rows.to_pylist() == [row for n in whole for row in alone[n].rows.to_pylist()]
+        assert all(len(alone[n].records) == 1 for n in whole)
+
+
+def test_a_quote_that_swallows_the_mark_of_its_record_is_bad() -> None:
+    """Found by the test above: the row before it has no mark, and nulls are left out of sums."""
+    found = decode([b',\r"', b'"', b"a"], "csv", ONE)
+    assert found.rows.to_pylist() == [{"text": "a"}]
+    assert found.records.tolist() == [2]
+
+
 @pytest.mark.parametrize(
     ("form", "text"),
     [

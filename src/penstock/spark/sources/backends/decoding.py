@@ -164,7 +164,8 @@ def _csv_over_lines(records: Sequence[bytes], schema: pa.Schema) -> pa.Table:
     name = "".join(schema.names) + "mark"
     marked = b"".join([record.removesuffix(b"\r") + b"," + mark + b"\n" for record in records])
     table = _read_csv(marked, schema.append(pa.field(name, pa.binary())))
-    if not pc.all(pc.equal(table.column(name), mark), min_count=0).as_py():
+    marks = table.column(name)
+    if marks.null_count or not pc.all(pc.equal(marks, mark), min_count=0).as_py():
         raise ValueError("a line break is not in quotes")
     return _cast(table.drop_columns([name]), schema)
 
