@@ -35,6 +35,7 @@ from penstock.spark.handles.gateway import (
     require_constructor,
     require_methods,
 )
+from penstock.spark.handles.generated_code import compiled_code
 from penstock.spark.handles.grouped_tasks import COALESCER, EXISTING
 from penstock.spark.handles.held_files import hold_file
 from penstock.spark.handles.plans import planned_shape, streaming_refusal
@@ -65,6 +66,11 @@ _UPSTREAM = "probe"
 def can_load_classes(spark: SparkSession) -> None:
     """The compiler of Spark's generated code is found, so classes are."""
     load_class(COMPILER)
+
+
+def can_count_compiled_code(spark: SparkSession) -> None:
+    """It is counted."""
+    compiled_code(spark)
 
 
 def can_hold_files(spark: SparkSession) -> None:
