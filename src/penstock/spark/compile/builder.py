@@ -27,7 +27,9 @@ from penstock.spark.compile.divisions import divisions
 from penstock.spark.compile.fused import Fused, fused_components, grouped, relaxed, unplanned
 from penstock.spark.compile.inspection import Inspection, Reading, inspect_topology
 from penstock.spark.compile.plan_check import check_grouping, check_plan
+from penstock.spark.compile.limits import why_refused
 from penstock.spark.compile.reordering import fitting_orders, reordered, same_rows
+from penstock.spark.compile.refusals import told
 from penstock.spark.compile.route_inference import with_routes
 from penstock.spark.compile.sharing import Sharing, plan_sharing
 from penstock.spark.handles import planned_shape, streaming_refusal
@@ -223,11 +225,13 @@ class _Builder:
         if len(sinks) == 1:
             raise InvalidTopology(
                 self._state_after_state(together)
-                or f"sink {sinks[0].name!r}: mode {sinks[0].output_mode!r}: {refusal}"
+                or f"sink {sinks[0].name!r}: mode {sinks[0].output_mode!r}: "
+                f"{self._told(together, sinks[0].output_mode, refusal)}"
             )
         names = ", ".join(sink.name for sink in sinks)
         reasons.append(
-            f"Spark cannot run the sinks {names} as one query, so each has its own: {refusal}"
+            f"Spark cannot run the sinks {names} as one query, so each has its own: "
+            f"{why_refused(refusal)}"
         )
         return [
             query
@@ -251,6 +255,9 @@ class _Builder:
                     f"operator {operator.name!r} keeps state behind operator {first!r}, whose "
                     "windows of rows (window_aggregate) or applyInPandasWithState let no other "
                     "state follow in one query; run components apart (--apart, or "
+    def _told(self, query: BuiltQuery, mode: str, refusal: str) -> str:
+        return told(self.topology, self.inspection, set(query.edges), mode, refusal)
+
                     "run(apart=True)), use windows of time, or end the topology there with "
                     "ToChannel and read that channel in another one."
                 )
@@ -279,7 +286,8 @@ class _Builder:
         if refusal is not None:
             raise InvalidTopology(
                 self._state_after_state(built)
-                or f"query {wanted.name!r}: mode {wanted.output_mode!r}: {refusal}"
+                or f"query {wanted.name!r}: mode {wanted.output_mode!r}: "
+                f"{self._told(built, wanted.output_mode, refusal)}"
             )
         check_grouping(self.topology, self.inspection, built.plan, wanted)
         fused = fused_components(self.topology, self.inspection, wanted.components)

@@ -14,6 +14,7 @@ from penstock.model.user_code import CURRENT_OPERATOR, STATE_FOLLOWS
 from penstock.spark.compile.cheaper_forms import check_form, forms_of_source, without_forms
 from penstock.spark.handles.analysed_plan import (
     OperatorAnalysis,
+from penstock.spark.compile.limits import in_our_words
     analyse,
     at_edge,
     has_watermark,
@@ -129,7 +130,8 @@ def apply_operator(
         raise InvalidTopology(f"operator {operator.name!r}: {error}") from error
     except Exception as error:  # the user's code may raise anything
         step = "sql" if operator.sql is not None else "function"
-        raise InvalidTopology(f"operator {operator.name!r}: {step}: {first_line(error)}") from error
+        said = in_our_words(first_line(error))
+        raise InvalidTopology(f"operator {operator.name!r}: {step}: {said}") from error
     finally:
         CURRENT_OPERATOR.reset(token)
         STATE_FOLLOWS.reset(followed)
