@@ -6,8 +6,8 @@ by the whole key and checks that.
 """
 
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from penstock.errors import InvalidTopology
@@ -49,6 +49,10 @@ class PlannedQuery(Protocol):
         """Its fused components."""
 
     @property
+    def again(self) -> tuple[str, ...]:
+        """Sources that are read again for each consumer."""
+
+    @property
     def shape(self) -> Shape | None:
         """What the batches of a fused query must be planned as."""
 
@@ -85,6 +89,8 @@ class PlanRecord:
     fingerprints: dict[str, dict[str, Any]]
     directories: dict[str, str]
     orders: Orders = ()  # of stateless operators that do not run as declared
+    # By query, the sources that each consumer reads again; none where an earlier version began.
+    again: Mapping[str, Collection[str]] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
         """As JSON values."""
@@ -93,6 +99,7 @@ class PlanRecord:
             "fingerprints": self.fingerprints,
             "directories": self.directories,
             "orders": self.orders,
+            "read again": {query: list(sources) for query, sources in self.again.items()},
         }
 
     @classmethod
@@ -101,7 +108,8 @@ class PlanRecord:
         plan = read_plan(document["plan"], "plan")
         assert isinstance(plan, TopologyPlan)
         orders = tuple(tuple(order) for order in document.get("orders", ()))
-        return cls(plan, document["fingerprints"], document["directories"], orders)
+        again = document.get("read again", {})
+        return cls(plan, document["fingerprints"], document["directories"], orders, again)
 
     def fused_groups(self) -> tuple[Group, ...]:
         """The components that are fused."""
@@ -121,7 +129,8 @@ def record_of(built: PlannedTopology, before: PlanRecord | None) -> PlanRecord:
     prints = {query.plan.name: fingerprint(query) for query in built.queries}
     kept = {name: what for name, what in prints.items() if what}
     directories = before.directories if before is not None else {}
-    return PlanRecord(built.plan, kept, directories, built.orders)
+    again = {query.plan.name: query.again for query in built.queries}
+    return PlanRecord(built.plan, kept, directories, built.orders, again)
 
 
 def fingerprint(query: PlannedQuery) -> dict[str, Any]:
