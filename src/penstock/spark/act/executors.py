@@ -19,6 +19,7 @@ from penstock.control.actions import Action, Outcome, SetExecutors
 from penstock.errors import InvalidInput, PenstockError, Unavailable
 from penstock.spark import handles
 from penstock.spark.act.shortage import Shortage
+from penstock.spark.cluster.generated_code import code_settings
 from penstock.spark.handles import Family
 
 GROW_LIMIT_S = 60.0
@@ -74,6 +75,9 @@ def executor_settings(initial: int, maximum: int, slots: int = 1) -> dict[str, s
         "spark.kubernetes.allocation.recoveryMode.enabled": "false",
         # A batch whose shuffle files left with a drained executor is repeated, not counted failed.
         "spark.stage.ignoreDecommissionFetchFailure": "true",
+        # Spark forgets generated code beyond 100 classes, which some queries exceed: their batches
+        # would each compile all of it again, on the driver and on executors.
+        **code_settings(),
     }
 
 

@@ -18,6 +18,7 @@ from penstock.masking import SPARK_REDACTION
 from penstock.spark import handles
 from penstock.spark.cluster import java_classes
 from penstock.spark.cluster.embedded import start_driver_jvm
+from penstock.spark.cluster.generated_code import code_settings
 from penstock.spark.cluster.launch import SECRET
 from penstock.spark.handles.driver import leave_out_search_for_sources, register_sources
 from penstock.spark.handles.state_stores import ROCKSDB, STATE_STORE
@@ -95,7 +96,7 @@ def settings(
         "spark.sql.streaming.stateStore.commitValidation.enabled": "false",
         # Spark forgets generated code beyond 100 classes, which eight queries exceed: every batch
         # would then compile all of it again, on the driver and on executors.
-        "spark.sql.codegen.cache.maxEntries": "2000",
+        **code_settings(),
         # A key group's task waits for the executor that holds its state, and never for a neighbour.
         "spark.locality.wait.process": "3s",
         "spark.locality.wait.node": "0s",

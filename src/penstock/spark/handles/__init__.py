@@ -24,6 +24,7 @@ from penstock.spark.handles.driver import (
     load_class,
     start_driver,
 )
+from penstock.spark.handles.generated_code import compiled_code
 from penstock.spark.handles.grouped_tasks import in_tasks
 from penstock.spark.handles.held_files import hold_file
 from penstock.spark.handles.plans import planned_shape, streaming_refusal

@@ -27,7 +27,7 @@ from penstock.spark.handles.driver import (
     synchronized,
 )
 from penstock.spark.handles.exchange_insertion import divide_inputs
-from penstock.spark.handles.file_scans import columnar_format
+from penstock.spark.handles.file_scans import columns_read, file_scan
 from penstock.spark.handles.gateway import (
     STREAMING,
     asking,
@@ -35,6 +35,7 @@ from penstock.spark.handles.gateway import (
     require_constructor,
     require_methods,
 )
+from penstock.spark.handles.generated_code import compiled_code
 from penstock.spark.handles.grouped_tasks import COALESCER, EXISTING
 from penstock.spark.handles.held_files import hold_file
 from penstock.spark.handles.plans import planned_shape, streaming_refusal
@@ -65,6 +66,11 @@ _UPSTREAM = "probe"
 def can_load_classes(spark: SparkSession) -> None:
     """The compiler of Spark's generated code is found, so classes are."""
     load_class(COMPILER)
+
+
+def can_count_compiled_code(spark: SparkSession) -> None:
+    """It is counted."""
+    compiled_code(spark)
 
 
 def can_hold_files(spark: SparkSession) -> None:
@@ -183,8 +189,10 @@ def can_read_operators(spark: SparkSession) -> None:
     found = analyse(_counted(spark))
     if found.keys != (frozenset({"key"}),) or not found.watermarks:
         raise Unavailable(f"Spark could not read an analysed plan: it is taken for {found}.")
-    if columnar_format(_rows(spark)) is not None:
+    if file_scan(_rows(spark)) is not None:
         raise Unavailable("Spark could not see which files a stream reads: it reads none.")
+    if list(columns_read(_rows(spark).select("key"))) != [""]:
+        raise Unavailable("Spark could not see which columns a query reads.")
     with asking("see which files a stream reads"):
         require_methods(spark, _STREAM, "dataSource")
 

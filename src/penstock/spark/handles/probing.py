@@ -20,6 +20,7 @@ from penstock.spark.handles import (
     driver,
     exchange_insertion,
     file_scans,
+    generated_code,
     grouped_tasks,
     held_files,
     keyed_steps,
@@ -39,6 +40,7 @@ class Family(StrEnum):
     """Handles that one probe covers, by what they do."""
 
     LOAD_CLASSES = "load classes into the driver"
+    COUNT_COMPILED_CODE = "count compiled code"
     HOLD_FILES = "hold files with the driver"
     REGISTER_SOURCES = "register sources"
     LEAVE_OUT_SEARCH = "leave out the search for sources"
@@ -74,6 +76,9 @@ class Probe:
 PROBES: Mapping[Family, Probe] = {
     Family.LOAD_CLASSES: Probe(
         probes.can_load_classes, (driver.start_driver, driver.compile_java, driver.load_class)
+    ),
+    Family.COUNT_COMPILED_CODE: Probe(
+        probes.can_count_compiled_code, (generated_code.compiled_code,)
     ),
     Family.HOLD_FILES: Probe(probes.can_hold_files, (held_files.hold_file,)),
     Family.REGISTER_SOURCES: Probe(probes.can_register_sources, (driver.register_sources,)),
@@ -139,7 +144,8 @@ PROBES: Mapping[Family, Probe] = {
             analysed_plan.keyed_by,
             analysed_plan.longest_window_s,
             analysed_plan.query_window_s,
-            file_scans.columnar_format,
+            file_scans.columns_read,
+            file_scans.file_scan,
             keyed_steps.keyed_step,
             keyed_steps.columns_kept,
             keyed_steps.windowed,

@@ -9,15 +9,19 @@ from pyspark.sql.streaming.query import StreamingQuery
 from penstock.config import Settings
 from penstock.control.actions import SetExecutors
 from penstock.control.assembly import planned_limits
+from penstock.control.code_cache import CodeCacheAdvice
 from penstock.control.controlled import Controlled
 from penstock.control.key_group_count import KeyGroupAdvice
 from penstock.errors import Unavailable
+from penstock.model.compiled import Compiled
 from penstock.model.observation import KeyGroups
+from penstock.spark import handles
 from penstock.spark.act.actuator import SparkActuator, traffic_of
 from penstock.spark.act.apart import ApartActuator
 from penstock.spark.act.attached_placements import AttachedPlacements
 from penstock.spark.act.executors import SparkExecutors
 from penstock.spark.act.placement import Placement, cannot_place
+from penstock.spark.cluster import generated_code
 from penstock.spark.measure.apart import ApartMeasurer
 from penstock.spark.measure.attached import AttachedMeasurer, state_partitions
 from penstock.spark.measure.together import SparkMeasurer
@@ -109,17 +113,27 @@ def attached(
             actuator.take_over()
     slots = actuator.slots_per_executor()
     held_state = placements.follow if placements is not None else None
+    measurer = KeyGroupAdvice(
+        AttachedMeasurer(session, queries, max_latency_s, held_state),
+        lambda: max((state_partitions(query) for query in queries()), default=0),
+        settings.executors_max * slots,
+    )
+    kept = int(session.conf.get(generated_code.SETTING) or generated_code.SPARKS_OWN)
     return Controlled(
-        measurer=KeyGroupAdvice(
-            AttachedMeasurer(session, queries, max_latency_s, held_state),
-            lambda: max((state_partitions(query) for query in queries()), default=0),
-            settings.executors_max * slots,
+        measurer=CodeCacheAdvice(
+            measurer, lambda: _compiled(session), kept, generated_code.LEAST, generated_code.SETTING
         ),
         actuator=actuator,
         limits=planned_limits(
             settings, settings.executors_min * slots, settings.executors_max * slots, max_latency_s
         ),
     )
+
+
+def _compiled(session: SparkSession) -> Compiled | None:
+    with suppress(Unavailable):
+        return handles.compiled_code(session)
+    return None
 
 
 def placements_of(running: RunningTopology) -> list[Placement]:

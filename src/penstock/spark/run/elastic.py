@@ -151,8 +151,9 @@ class ElasticRun:
         if self._among is not None:
             return self._among.session
         return open_session(
-            self.topology.name, self.settings, self.place, checkpoint, self._resources
-        )
+            self.topology.name, self.settings, self.place, checkpoint, self._resources,
+            operators=len(self.topology.operators),
+        )  # fmt: skip
 
     def _checkpoint(self) -> Path:
         if self.place.checkpoint is not None:

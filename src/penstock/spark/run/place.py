@@ -20,6 +20,7 @@ from penstock.spark.act.executors import executor_settings
 from penstock.spark.channels.source import ChannelSource
 from penstock.spark.cluster import session
 from penstock.spark.cluster.embedded import EmbeddedCluster
+from penstock.spark.cluster.generated_code import code_settings
 from penstock.spark.cluster.installed import find_java
 from penstock.spark.cluster.session import start_driver_ahead
 from penstock.spark.cluster.standing import cluster_settings
@@ -113,10 +114,12 @@ def open_session(
     resources: ExitStack,
     fair: bool = False,
     more: Mapping[str, str] | None = None,
+    operators: int = 0,
 ) -> SparkSession:
     """The session of a run, on a cluster of its own if it is to have one; both end with it.
 
-    `fair` is for several runs that share it; `more` are further settings of Spark.
+    `fair` is for several runs that share it; `more` are further settings of Spark. JVMs keep the
+    generated code of so many `operators`.
     """
     master = place.master
     cluster: EmbeddedCluster | None = None
@@ -136,6 +139,7 @@ def open_session(
     if not master.startswith("local"):
         extra |= executor_settings(settings.executors_min, settings.executors_max, settings.slots)
         extra["spark.executor.memory"] = f"{settings.executor_memory_mb}m"
+    extra |= code_settings(operators)
     if place.apart or fair:
         extra["spark.scheduler.mode"] = "FAIR"  # none waits for another's tasks
     try:
