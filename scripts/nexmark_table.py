@@ -6,6 +6,7 @@ Rows of queries that were not run are dropped, so that a table is of one version
 
 import json
 import os
+import re
 import sys
 from collections.abc import Iterable, Mapping
 from itertools import takewhile
@@ -20,6 +21,8 @@ MODES = {
     "tuned": "plain, tuned",
     "our-session": "plain, in a session of ours",
 }
+OURS = "penstock"
+CPU = re.compile(r"; (\S+): [^;]*?, (\d+) s of CPU")
 ROW = '{"name": "nexmark/'
 GIB = 2**30
 
@@ -34,13 +37,20 @@ def main() -> None:
 
 
 def table(rows: Iterable[Mapping[str, Any]]) -> str:
-    """A line for each set of queries: seconds of each side, and how many times ours they are."""
+    """A line for each set of queries: seconds of each side, how many times ours, and likewise CPU.
+
+    How long it takes depends on what else the machine does; how much CPU, hardly.
+    """
     found = dict[str, dict[str, str]]()
     for row in rows:
         _, label, mode = row["name"].split("/")
         size, _, rest = row["conditions"].partition(", one a batch")
         line = found.setdefault(f"{label}, {size}", {})
-        line[mode] = f"{row['baseline']:.1f} ({row['ratio']:.2f})"
+        cpu_s = {name: float(seconds) for name, seconds in CPU.findall(row["conditions"])}
+        times = f"{row['ratio']:.2f}"
+        if mode in cpu_s and cpu_s.get(OURS, 0) > 0:
+            times += f"; {cpu_s[mode] / cpu_s[OURS]:.2f}"
+        line[mode] = f"{row['baseline']:.1f} ({times})"
         line["ours"] = f"{row['ours']:.1f}"
         line["rows"] = "; ".join(takewhile(lambda said: ": " not in said, rest.split("; ")[1:]))
     heads = ["queries", *MODES.values(), "one topology", "rows"]
