@@ -19,8 +19,7 @@ ROOM = "generated code"
 POLICY = "cache"
 PERIODS = 6  # in each of which batches ended and compiled, before anything is said
 # What compares rows with the watermark may be new in each batch, two classes for each operator with
-# state, and no cache has it: half a class in a batch of Nexmark's eight side by side. Of each of
-# these, a cache of 100 forgets about 20.
+# state, and no cache has it: about one class in a warm batch of Nexmark's eight side by side.
 LEAST_CLASSES = 10
 LEAST_SHARE = 0.1  # of the time of batches
 
