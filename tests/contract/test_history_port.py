@@ -25,7 +25,7 @@ from penstock.control.records import (
 from penstock.model.decision import Decision, RoomDecision, ScalingPlan
 from penstock.model.plan_document import Fusion, Group, Order
 
-RUN = RunRecord("road", "incremental", 1000.0, 5.0, 5.0, slots_per_executor=2)
+RUN = RunRecord("road", "incremental", 1000.0, 5.0, 5.0, slots_per_executor=2, share=0.999)
 DECISION = DecisionRecord(
     at_s=1000.0,
     policy="incremental",
