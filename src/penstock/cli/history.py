@@ -13,7 +13,6 @@ import typer
 from penstock.cli.output import JsonFlag, print_json, print_table
 from penstock.cli.settings import HISTORY_HELP, history_place
 from penstock.errors import InvalidInput
-from penstock.model.promised_quantile import promised_quantile
 
 if TYPE_CHECKING:
     from penstock.control.history.store import HistoryStore
@@ -220,6 +219,8 @@ def _print_events(number: int, record: RunRecord, found: dict[str, list[Any]]) -
 
 def observation_line(o: Observation, share: float | None) -> str:
     """What was measured in a period of a run that promised a share; None: it is not known."""
+    from penstock.model.promised_quantile import promised_quantile
+
     rate, backlog = o.arrival_rate_per_s, o.backlog_rows
     line = f"input {rate:.4g}/s" if math.isfinite(rate) else "input not known"
     line += f", backlog {backlog:.4g} rows" if math.isfinite(backlog) else ", backlog not known"
