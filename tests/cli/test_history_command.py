@@ -36,7 +36,7 @@ def database(tmp_path: Path) -> str:
     where = str(tmp_path / "h.sqlite")
     with HistoryStore(where) as store:
         store.begin(RunRecord("older", "static", START_S - 9999, 5.0, 5.0)).end(START_S - 9000)
-        run = store.begin(RunRecord("road", "incremental", START_S, 5.0, 5.0))
+        run = store.begin(RunRecord("road", "incremental", START_S, 5.0, 5.0, share=0.99))
         run.observed(rich_observation(START_S + 5))
         run.decided(decision(START_S + 5, 1, 1, 1))
         run.observed(observation(START_S + 10))
@@ -65,6 +65,7 @@ def test_events_are_lines_in_order_of_time(database: str) -> None:
     assert shown[4] == "did  executors -> 2: done in 0.5 s, 1 new"
     assert shown[5] == "failed  policy: ValueError: ?[31m bad luck"
     assert "not measured: latency p95, state 'size'" in shown[0]
+    assert "latency mean 0.7 s, 99% within 2.4 s, 5.0% late" in shown[0]
 
 
 def test_json_holds_the_same_numbers_as_the_history(database: str) -> None:
@@ -76,6 +77,7 @@ def test_json_holds_the_same_numbers_as_the_history(database: str) -> None:
     assert [o["at_s"] for o in data["observations"]] == [o.at_s for o in seen]
     assert math.isnan(seen[0].backlog_rows)
     assert data["observations"][0]["backlog_rows"] is None
+    assert (data["run"]["share"], data["observations"][0]["latency"]["share_s"]) == (0.99, 2.4)
     assert data["observations"][0]["components"][0]["key_groups"]["load_s"][0] == 0.1
     assert data["decisions"][1]["decision"]["plan"]["processors"] == 2
     assert data["actions"][0]["outcome"]["action"] == {"total": 2, "leaving": []}

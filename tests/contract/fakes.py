@@ -182,8 +182,11 @@ def rich_observation(at_s: float = 1000.0) -> Observation:
             ComponentObservation("y", (), 0.0, 1e-9, 1, 0.0),
         ),
         nodes=(NodeObservation("n1", 2, 1.5), NodeObservation("nœud", 2, nan, draining=True)),
-        latency=LatencyObservation(10, 0.7, nan, 2.5, 0.95),
-        sinks=(SinkObservation("out", 3.0, LatencyObservation(10, 0.7, nan, 2.5, 0.95)),),
+        latency=LatencyObservation(10, 0.7, nan, 2.5, 0.95, 2.4),
+        sinks=(
+            SinkObservation("out", 3.0, LatencyObservation(10, 0.7, nan, 2.5, 0.95, 0.1 + 0.2)),
+            SinkObservation("old", 3.0, LatencyObservation(10, 0.7, 1.5, 2.5, 0.95)),
+        ),
         batches=BatchObservation(2, 1.25, 0.25, 1e6),
         missing=("latency p95", "state 'size'"),
         state=(StateObservation("orders/window", groups),),

@@ -1,5 +1,6 @@
 """What every History promises, on a fake, SQLite and PostgreSQL."""
 
+import math
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -23,9 +24,10 @@ from penstock.control.records import (
     RunRecord,
 )
 from penstock.model.decision import Decision, RoomDecision, ScalingPlan
+from penstock.model.observation import LatencyObservation
 from penstock.model.plan_document import Fusion, Group, Order
 
-RUN = RunRecord("road", "incremental", 1000.0, 5.0, 5.0, slots_per_executor=2)
+RUN = RunRecord("road", "incremental", 1000.0, 5.0, 5.0, slots_per_executor=2, share=0.999)
 DECISION = DecisionRecord(
     at_s=1000.0,
     policy="incremental",
@@ -71,13 +73,15 @@ def postgres_url() -> Iterator[str]:
 
 
 @pytest.fixture
-def fresh_postgres_url(postgres_url: str) -> str:
+def fresh_postgres_url(postgres_url: str) -> Iterator[str]:
     """A database that holds nothing yet, on the same server."""
     engine = create_engine(postgres_url, isolation_level="AUTOCOMMIT")
     with engine.connect() as connection:
         connection.execute(text("CREATE DATABASE fresh"))
+    yield postgres_url.removesuffix("/postgres") + "/fresh"
+    with engine.connect() as connection:
+        connection.execute(text("DROP DATABASE fresh WITH (FORCE)"))
     engine.dispose()
-    return postgres_url.removesuffix("/postgres") + "/fresh"
 
 
 @pytest.fixture(params=["fake", "sqlite", "postgresql"])
@@ -219,6 +223,38 @@ def test_a_history_without_plans_gets_them_when_it_is_written(
             later.flush()
             assert store.read_room_decisions(run.run_id) == [old]
         assert reader.read_room_decisions(later.run_id) == [new]
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
+def test_a_history_without_shares_gets_them_when_it_is_written(
+    kind: str, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    where = f"sqlite:///{tmp_path / 'h.sqlite'}"
+    if kind == "postgresql":
+        where = request.getfixturevalue("fresh_postgres_url")
+    latency = LatencyObservation(10, 0.7, 1.5, 3.0, 0.95, share_s=2.5)
+    seen = observation(latency=latency)
+    before = replace(seen, latency=replace(latency, share_s=math.nan))
+    with HistoryStore(where) as store:
+        run = store.begin(RUN)
+        run.observed(seen)
+        run.end(2.0)
+    engine = create_engine(where)
+    with engine.begin() as connection:
+        connection.execute(text("ALTER TABLE penstock_runs DROP COLUMN share"))
+        connection.execute(text("ALTER TABLE penstock_observations DROP COLUMN latency_share_s"))
+        connection.execute(text("UPDATE penstock_history SET version = 8"))
+    engine.dispose()
+    with HistoryStore(where, create=False) as reader:
+        assert [one.share for one in reader.runs().values()] == [None]
+        assert same(reader.read_observations(run.run_id)[0], before)
+        with HistoryStore(where) as store:
+            later = store.begin(RUN)
+            later.observed(seen)
+            later.flush()
+        assert [one.share for one in reader.runs().values()] == [None, RUN.share]
+        assert same(reader.read_observations(run.run_id)[0], before)
+        assert reader.read_observations(later.run_id) == [seen]
 
 
 @pytest.mark.parametrize("kind", ["sqlite", "postgresql"])

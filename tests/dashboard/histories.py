@@ -32,6 +32,7 @@ MARKUP = "<img src=x onerror=alert(1)><b>bold</b>"
 RUN = RunRecord(
     "road", "incremental", START_S, 5.0, 2.0, slots_per_executor=2, executors_min=1,
     executors_max=4, foresight_s=10.0, edges=(("reports", "speeds"), ("speeds", MARKUP)),
+    share=0.99,
 )  # fmt: skip
 
 
@@ -51,7 +52,9 @@ def period(number: int, homes: tuple[str, ...] = ("1", "2", "1")) -> Observation
             ComponentObservation(MARKUP, (MARKUP,), 7.0, 0.001, 4, 0.25),
         ),
         nodes=(NodeObservation("1", 2, 4.0), NodeObservation("2", 2, 1.0, draining=True)),
-        latency=LatencyObservation(100, 0.7 + number / 8, 1.5 + number / 8, 2.5 + number, 0.96),
+        latency=LatencyObservation(
+            100, 0.7 + number / 8, 1.5 + number / 8, 2.5 + number, 0.96, 1.75 + number / 8
+        ),
         batches=BatchObservation(4, 1.1, 0.9, 120.0),
         sources=(
             SourceObservation(

@@ -150,6 +150,11 @@ def test_each_alert_fires_when_it_should_and_none_when_all_is_well(
         series("load_ratio", "0.8x40"),
     ]  # fmt: skip
     tests = [_case(inputs, {name: True}) for name, inputs in CASES.items()]
+    # Where the share is measured, it and no other quantile says whether results are late.
+    full = CASES["PenstockNoMoreExecutors"]
+    for p95, share, late in (("3x40", "7x40", True), ("7x40", "3x40", False)):
+        told = [series("latency_p95_seconds", p95), series("latency_share_seconds", share)]
+        tests.append(_case([*told, *full[1:]], {"PenstockNoMoreExecutors": late}))
     tests.append(_case(calm, dict.fromkeys(CASES, False)))
     document = {"rule_files": ["alerts.yaml"], "evaluation_interval": "1m", "tests": tests}
     (tmp_path / "tests.yaml").write_text(json.dumps(document), encoding="utf-8")  # JSON is YAML

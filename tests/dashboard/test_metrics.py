@@ -1,6 +1,7 @@
 """Metrics for Prometheus, and a Grafana dashboard that names no other."""
 
 import json
+import math
 import re
 from dataclasses import replace
 from importlib.resources import files
@@ -33,6 +34,8 @@ def test_the_newest_period_is_exposed(tmp_path: Path) -> None:
     assert found["penstock_arrival_rate_rows_per_second", ()] == 103.5
     assert found["penstock_forecast_rate_rows_per_second", ()] == 123.25
     assert found["penstock_latency_p95_seconds", ()] == 1.875
+    assert found["penstock_latency_share_seconds", ()] == 2.125
+    assert found["penstock_promised_share_ratio", ()] == 0.99
     assert found["penstock_latency_bound_seconds", ()] == 2.0
     assert found["penstock_executors", ()] == 2
     assert found["penstock_executor_busy_ratio", (("executor", "1"),)] == 0.4
@@ -64,12 +67,15 @@ def test_runs_that_ended_are_not_listed_beside_one_that_goes_on(tmp_path: Path) 
 def test_what_was_not_measured_is_left_out(tmp_path: Path) -> None:
     with HistoryStore(str(tmp_path / "h.sqlite")) as store:
         assert samples(exposition(store).decode()) == {}
-        run = store.begin(RUN)
-        run.observed(rich_observation())
+        run = store.begin(replace(RUN, share=None))
+        seen = rich_observation()
+        assert seen.latency is not None
+        run.observed(replace(seen, latency=replace(seen.latency, share_s=math.nan)))
         run.flush()
         found = samples(exposition(store).decode())
     assert ("penstock_backlog_rows", ()) not in found
-    assert ("penstock_latency_p95_seconds", ()) not in found
+    for name in ("latency_p95_seconds", "latency_share_seconds", "promised_share_ratio"):
+        assert (f"penstock_{name}", ()) not in found
     assert found["penstock_latency_mean_seconds", ()] == 0.7
 
 

@@ -14,8 +14,9 @@ from playwright.sync_api import Browser, expect
 
 from contract.fakes import observation
 from dashboard.browser import chromium, needs_chromium, opened, values
-from dashboard.histories import MARKUP, START_S, decision, make, period, write
+from dashboard.histories import MARKUP, RUN, START_S, decision, make, period, write
 from penstock.control.act_costs import ActCosts
+from penstock.control.history.store import HistoryStore
 from penstock.dashboard.server import Dashboard
 from penstock.model.observation import ComponentObservation, NodeObservation
 
@@ -33,13 +34,20 @@ def test_the_page_shows_the_figures_and_text_stays_text(browser: Browser, tmp_pa
     store, _ = make(tmp_path)
     with store, Dashboard(store) as site, opened(browser, site.url) as page:
         figures = {
-            "rate": 103.5, "forecast": 123.25, "p95": 1.875, "in-time": 0.96, "lag": 30.0,
+            "rate": 103.5, "forecast": 123.25, "quantile": 2.125, "in-time": 0.96, "lag": 30.0,
             "executors": 2.0, "load": 0.25,
         }  # fmt: skip
         for name, value in figures.items():
             assert values(page, f"[data-figure={name}] data") == [value]
-        assert page.inner_text("[data-figure=p95] .value") == "1.88 s"
-        assert page.inner_text("[data-figure=p95] .more") == "bound 2 s"
+        assert page.inner_text("[data-figure=quantile] .name").lower() == "latency, 99%"
+        assert page.inner_text("[data-figure=quantile] .value") == "2.13 s"
+        assert page.inner_text("[data-figure=quantile] .more") == "bound 2 s"
+        # What 95% of the results kept is within the bound; what was promised is not.
+        assert page.locator("[data-figure=quantile].late").count() == 1
+        assert page.locator("#chart-latency .keys .key").all_inner_texts() == [
+            "mean", "99%", "worst", "bound", "99% expected",
+        ]  # fmt: skip
+        assert "99% 2.13 s" in page.inner_text("#chart-latency .readout")
         assert values(page, "[data-executor='1'] data") == [2.0, 0.4]
         assert "leaving" in page.inner_text("[data-executor='2']")
         assert values(page, "[data-component=speeds] data") == [4.0, 102.5, 0.0125]
@@ -63,6 +71,25 @@ def test_the_page_shows_the_figures_and_text_stays_text(browser: Browser, tmp_pa
         admission = page.inner_text("#decisions [data-kind=admission] >> nth=0")
         assert "reports: lanes 1 → 2, 3 streams redirected" in admission
         assert "lane-0 is full" in admission
+
+
+def test_a_run_of_before_the_share_was_measured_shows_what_it_has(
+    browser: Browser, tmp_path: Path
+) -> None:
+    with HistoryStore(str(tmp_path / "h.sqlite")) as store, Dashboard(store) as site:
+        run = store.begin(replace(RUN, share=None))
+        seen = period(1)
+        assert seen.latency is not None
+        run.observed(replace(seen, latency=replace(seen.latency, share_s=math.nan)))
+        run.decided(decision(1))
+        run.flush()
+        with opened(browser, site.url) as page:
+            assert page.inner_text("[data-figure=quantile] .name").lower() == "latency, 95%"
+            assert values(page, "[data-figure=quantile] data") == [1.625]
+            assert page.locator("[data-figure=quantile].kept").count() == 1
+            readout = page.inner_text("#chart-latency .readout")
+            assert "mean 825 ms, 95% 1.63 s, worst 3.5 s, bound 2 s" in readout
+            assert page.locator("#numbers th").all_text_contents()[4] == "95% s"
 
 
 def test_new_periods_and_moves_come_without_asking(browser: Browser, tmp_path: Path) -> None:
@@ -92,7 +119,7 @@ def test_what_an_idle_period_did_not_measure_is_left_empty(
     with store, Dashboard(store) as site, opened(browser, site.url) as page:
         assert values(page, "[data-component=speeds] data") == [4.0, None, None]
         assert values(page, "[data-figure=rate] data") == [104.5]
-        assert values(page, "[data-figure=p95] data") == [1.875]  # the last one measured
+        assert values(page, "[data-figure=quantile] data") == [2.125]  # the last one measured
         assert "NaN" not in page.inner_text("body")
 
 
@@ -178,9 +205,6 @@ def test_a_private_page_is_read_with_its_address_alone(browser: Browser, tmp_pat
 
 
 def test_a_history_without_a_run_waits_for_one(browser: Browser, tmp_path: Path) -> None:
-    from dashboard.histories import RUN
-    from penstock.control.history.store import HistoryStore
-
     with HistoryStore(str(tmp_path / "h.sqlite")) as store, Dashboard(store) as site:
         page = browser.new_page()
         page.goto(site.url)
@@ -206,7 +230,7 @@ def test_what_was_foretold_is_drawn_beside_what_came(browser: Browser, tmp_path:
     run.flush()
     with store, Dashboard(store) as site, opened(browser, site.url) as page:
         assert "foreseen 140, at most 165" in page.inner_text("#chart-rate .readout")
-        assert "worst expected 4.25 s" in page.inner_text("#chart-latency .readout")
+        assert "99% expected 4.25 s" in page.inner_text("#chart-latency .readout")
         price = page.inner_text("#decisions [data-kind=price] >> nth=0")
         assert "executors 1 -> 3 cost 10 executor-seconds and a pause of 0 s" in price
         assert "40 and 0 s were foretold" in price

@@ -32,7 +32,7 @@ def browser() -> Iterator[Browser]:
 def two_runs(folder: Path) -> HistoryStore:
     """A run of five periods, and one of three that began an hour earlier and is done."""
     store, _ = make(folder, periods=5)
-    other = store.begin(replace(RUN, policy="drs", started_at_s=START_S - 3600))
+    other = store.begin(replace(RUN, policy="drs", started_at_s=START_S - 3600, share=0.9))
     for number in (1, 2, 3):
         seen = period(number)
         other.observed(replace(seen, at_s=seen.at_s - 3600, nodes=seen.nodes[:1]))
@@ -92,6 +92,10 @@ def test_two_runs_are_drawn_from_one_start_with_their_totals(
         assert values(page, "[data-total=executors_most] data") == [2.0, 1.0]
         assert values(page, "[data-total=results] data") == [500.0, 300.0]
         assert page.locator("#chart-rate path.other").count() == 1
+        # Each promised its own share.
+        assert {"99%", "the other run, 90%"} <= set(
+            page.locator("#chart-latency .keys .key").all_inner_texts()
+        )
         chart = page.locator("#chart-executors svg.chart")
         chart.focus()
         page.keyboard.press("Home")
@@ -138,7 +142,7 @@ def test_the_picture_of_a_chart_stands_by_itself(browser: Browser, tmp_path: Pat
     assert {part["fill"] for part in parts} == {"none"}
     words = [part.text for part in drawn.iter("{http://www.w3.org/2000/svg}text")]
     assert words[0] == "Latency"
-    assert {"mean", "95%", "worst", "bound"} <= set(words)
+    assert {"mean", "99%", "worst", "bound"} <= set(words)
 
 
 def test_times_are_those_of_the_viewers_zone(browser: Browser, tmp_path: Path) -> None:

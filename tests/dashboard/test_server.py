@@ -86,6 +86,7 @@ def test_a_run_is_told_with_the_numbers_of_the_history(site: Site) -> None:
     assert series["arrival_rate_per_s"] == [101.5, 102.5, 103.5]
     assert series["backlog_rows"] == [10.0, 20.0, 30.0]
     assert series["latency_p95_s"] == [1.625, 1.75, 1.875]
+    assert (body["run"]["share"], series["latency_share_s"]) == (0.99, [1.875, 2.0, 2.125])
     assert series["executors"] == [2, 2, 2]
     assert series["processors"] == [2, 2, 2]  # one of the two executors is leaving
     assert series["load"] == [5.0 / 20] * 3

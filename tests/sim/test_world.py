@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from penstock.config import Settings
 from penstock.control.actions import SetExecutors, SetParallelism
 from penstock.scaling.policies.registry import policy
 from penstock.scaling.policies.static import Static
@@ -245,3 +246,19 @@ def test_rates_by_batch_are_those_of_batches_that_are_over():
     assert 60.0 < seen[2].arrival_rate_per_s < 100.0  # the batch before the step is in it
     assert seen[3].arrival_rate_per_s == pytest.approx(100.0, rel=0.05)
     assert all(0 < one.rate_age_s < 3.0 for one in seen)
+
+
+def test_the_latency_that_the_promised_share_kept_is_observed():
+    given = scenario(share=0.9)
+    for settings_given, share in ((None, 0.9), (Settings(share=0.999), 0.999)):
+        run = simulate(given, Static(), settings=settings_given)
+        began_s = 0.0
+        for seen in run.observations:
+            here = (run.results.at_s > began_s) & (run.results.at_s <= seen.at_s)
+            began_s = seen.at_s
+            if seen.latency is None:
+                continue
+            rows = np.repeat(run.results.latency_s[here], run.results.rows[here])
+            assert seen.latency.count == len(rows)
+            kept_s = np.quantile(rows, share, method="inverted_cdf")
+            assert seen.latency.share_s == pytest.approx(kept_s)

@@ -118,7 +118,7 @@ def test_attach_follows_a_query_it_knows_nothing_of(session: SparkSession, tmp_p
         .option("checkpointLocation", str(tmp_path / "checkpoint")).start()
     )  # fmt: skip
     history = str(tmp_path / "history.sqlite")
-    options = {"period_s": 1.0, "history": history, "cooldown_out_s": 0.5}
+    options = {"period_s": 1.0, "history": history, "cooldown_out_s": 0.5, "share": 0.999}
     controller = penstock.attach(query, max_latency="3s", executors=(1, 2), **options)
     until(lambda: any(step.outcome is not None and step.outcome.done for step in controller.steps))
     assert SparkExecutors(session).executors() == 2
@@ -141,6 +141,10 @@ def test_attach_follows_a_query_it_knows_nothing_of(session: SparkSession, tmp_p
     with HistoryStore(history) as store:
         assert [run.topology for run in store.runs().values()][:1] == ["plain"]
         assert store.read_allocations(1), "where its state lives is decided too, unasked"
+        assert [run.share for run in store.runs().values()][:2] == [0.999, 0.99]
+    latencies = [seen.latency for seen in measured if seen.latency]
+    assert all(one.p95_s <= one.share_s <= one.max_s for one in latencies)
+    assert any(one.p95_s < one.share_s for one in latencies)
 
 
 @pytest.mark.long

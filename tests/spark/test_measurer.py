@@ -88,7 +88,8 @@ def test_an_observation_tells_rates_work_state_and_latency(
     assert [stage.rows for stage in stages if stage is not counted] == [0]
 
     assert last.latency is not None
-    assert 0 < last.latency.mean_s <= last.latency.p95_s <= last.latency.max_s
+    assert 0 < last.latency.mean_s <= last.latency.p95_s <= last.latency.share_s
+    assert last.latency.share_s <= last.latency.max_s
     assert last.batches is not None
     assert last.batches.mean_duration_s > last.batches.mean_overhead_s > 0
     assert last.backlog_rows >= 0

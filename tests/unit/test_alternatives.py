@@ -1,9 +1,11 @@
 """A recorded decision at other sizes, where there is little to go by."""
 
 import math
+from dataclasses import replace
 
 import pytest
 
+from penstock.config import Settings
 from penstock.control.alternatives import why
 from penstock.control.history.moment import Moment
 from penstock.control.records import DecisionRecord, RunRecord
@@ -49,6 +51,15 @@ def test_every_policy_can_be_asked_again_apart_and_before_anything_was_measured(
     early = why(moment(policy, ScalingPlan({}, 1)))
     assert early.observation is None
     assert [one.chosen for one in early.alternatives] == [True, False, False, False]
+
+
+def test_the_share_is_that_of_the_run_unless_decision_or_settings_say_it() -> None:
+    given = moment("drs", SPLIT, *(apart(number) for number in range(1, 21)))
+    of_run = replace(given, run=replace(given.run, share=0.9))
+    told = replace(given.decision.decision, numbers={"share": 0.95})
+    of_decision = replace(of_run, decision=replace(given.decision, decision=told))
+    assert [why(one).share for one in (given, of_run, of_decision)] == [0.99, 0.9, 0.95]
+    assert why(of_decision, Settings(share=0.8)).share == 0.8
 
 
 def test_apart_the_policy_itself_says_what_is_too_few() -> None:

@@ -40,6 +40,10 @@ def test_rows_wait_for_the_batch_before_and_are_served_in_their_own() -> None:
     assert seen.max_s == pytest.approx(5.0)
     assert seen.in_time_share == pytest.approx(0.5)
     assert seen.count == 20
+    assert (seen.p95_s, seen.share_s) == (pytest.approx(4.9), pytest.approx(4.98))
+    strict = latency_of([second], RATES, 4.0, share=0.9999)
+    assert strict is not None
+    assert strict.share_s == pytest.approx(4.9998)
 
 
 def test_a_query_that_waited_for_rows_did_not_keep_them_waiting() -> None:

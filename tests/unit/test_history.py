@@ -4,6 +4,7 @@ import math
 import os
 import sqlite3
 import stat
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -24,8 +25,10 @@ from penstock.model.decision import RoomDecision
 from penstock.model.observation import (
     ComponentObservation,
     KeyGroups,
+    LatencyObservation,
     NodeObservation,
     Observation,
+    SinkObservation,
 )
 from penstock.model.plan_document import Order
 
@@ -143,6 +146,45 @@ def test_a_history_of_an_older_form_becomes_ours_when_it_is_written(
         run.flush()
         assert store.read_room_decisions(1) == [OLD_PROPOSAL]
         assert reader.read_room_decisions(run.run_id) == [decision]
+    assert form_of(path) == (SCHEMA_VERSION, True)
+
+
+FORM_8 = """
+ALTER TABLE penstock_observations DROP COLUMN latency_share_s;
+ALTER TABLE penstock_runs DROP COLUMN share;
+UPDATE penstock_observations SET sinks = replace(sinks, ',"share_s":2.5', '');
+UPDATE penstock_history SET version = 8;
+"""
+
+
+def test_a_history_of_before_the_share_was_measured_knows_it_of_new_runs_alone(
+    tmp_path: Path,
+) -> None:
+    path, where = tmp_path / "h.sqlite", str(tmp_path / "h.sqlite")
+    latency = LatencyObservation(10, 0.7, 1.5, 3.0, 0.95, 2.5)
+    seen = observation(latency=latency, sinks=(SinkObservation("out", 3.0, latency),))
+    with HistoryStore(where) as store:
+        run = store.begin(replace(RUN, share=0.999))
+        run.observed(seen)
+        run.end(9.0)
+        assert (store.runs()[1].share, store.read_observations(1)) == (0.999, [seen])
+    plain = sqlite3.connect(path)
+    plain.executescript(FORM_8)
+    plain.commit()
+    plain.close()
+    before = replace(latency, share_s=math.nan)
+    old = replace(seen, latency=before, sinks=(SinkObservation("out", 3.0, before),))
+    with HistoryStore(where, create=False) as store:  # as it is
+        assert store.runs() == {1: replace(RUN, ended_at_s=9.0)}
+        assert same(store.read_observations(1)[0], old)
+        assert same(store.read_periods(1, [1])[0], old)
+    with HistoryStore(where) as store:  # and once it is ours
+        run = store.begin(replace(RUN, share=0.9))
+        run.observed(seen)
+        run.flush()
+        assert [one.share for one in store.runs().values()] == [None, 0.9]
+        assert same(store.read_observations(1)[0], old)
+        assert store.read_observations(2) == [seen]
     assert form_of(path) == (SCHEMA_VERSION, True)
 
 

@@ -65,8 +65,12 @@ def test_latency_counts_every_row() -> None:
     assert latency.max_s == 12.0
     # Within 5 s: of the first batch those after 7 s (30 of 100), of the second after 15 s (150).
     assert latency.in_time_share == pytest.approx(180 / 400)
-    # Above 9.5 s lie 25 rows of the first batch (10 to 12 s) ... 5 % of 400 rows are 20 rows.
-    assert latency.p95_s == pytest.approx(10.0, abs=0.5)
+    # Above 10 s lie 20 rows of the first batch, up to 12 s: 5% of all 400. Above 11.6 s, 4 do.
+    assert latency.p95_s == pytest.approx(10.0)
+    assert latency.share_s == pytest.approx(11.6)
+    strict = summarise(entries, max_latency_s=5.0, share=0.999)
+    assert strict is not None
+    assert strict.share_s == pytest.approx(11.96)
 
 
 def test_a_source_without_arrival_times_is_spread_since_the_last_batch() -> None:
@@ -229,9 +233,15 @@ def test_each_sink_is_measured_by_its_own_bound_and_the_whole_by_that_of_its_que
         LedgerEntry("slow", 0, (Arrivals(100, 0.0, 10.0),), done_at_s=20.0),
     ]
     bounds = SinkBounds({"fast": {"alerts": 7.0, "page": 12.0}, "slow": {"archive": 20.0}})
-    seen = {one.name: one.latency.in_time_share for one in bounds.observed(entries)}
+    sinks = bounds.observed(entries, share=0.9)
+    seen = {one.name: one.latency.in_time_share for one in sinks}
     assert seen == {"alerts": pytest.approx(0.5), "page": 1.0, "archive": 1.0}
-    whole = summarise(entries, 7.0, bounds)
+    kept_s = {one.name: one.latency.share_s for one in sinks}
+    assert kept_s == {name: pytest.approx(11.0) for name in ("alerts", "page")} | {
+        "archive": pytest.approx(19.0)
+    }
+    whole = summarise(entries, 7.0, bounds, share=0.9)
     assert whole is not None
     assert whole.in_time_share == pytest.approx(0.75)
+    assert whole.share_s == pytest.approx(18.0)  # 180 of 200: the last 20 of the slow ones did not
     assert SinkBounds({"fast": {"alerts": 7.0}}).observed(entries) == ()

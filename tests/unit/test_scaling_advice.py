@@ -13,6 +13,7 @@ from jsonschema import Draft202012Validator
 from penstock.documents import check_document
 from penstock.errors import InvalidInput
 from penstock.scaling.advice import SCHEMA, advise
+from penstock.scaling.documents.periods import context_of
 from penstock.scaling.policies.promise import Promise
 from penstock.sim.run import simulate
 from penstock.sim.scenario_file import scenario_of
@@ -248,6 +249,16 @@ def test_promise_meets_a_load_that_rises() -> None:
     assert found["parallelism"] == {"extract": found["processors"], "match": found["processors"]}
     assert found["reasons"][0].startswith("the load ahead needs them: expects 99% of results")
     assert found["expected_latency_s"] < 5
+
+
+@pytest.mark.parametrize("share", [0.9, 0.999])
+def test_periods_of_a_document_know_what_its_share_kept(share: float) -> None:
+    context = context_of({**PROMISE, "share": share, "processors": 8}, window_periods=12)
+    newest = context.window[-1]
+    assert newest.latency is not None
+    batch_s = 0.3 / (1 - 209 * (1 / 200 + 1.5 / 100) / 8)
+    assert newest.latency.share_s == pytest.approx(batch_s * (1 + share))  # back to back
+    assert context.limits.share == share
 
 
 def test_promise_gives_back_what_has_not_been_needed_for_long() -> None:

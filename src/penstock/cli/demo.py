@@ -58,7 +58,8 @@ def demo(
         f"{topology.max_latency_s:g} s; executors {settings.executors_min} to "
         f"{settings.executors_max}\nstarting a cluster and warming it up ..."
     )
-    view = LiveView("toll road", topology.max_latency_s, gantries.rows)
+    share = topology.share if settings.share is None else settings.share
+    view = LiveView("toll road", topology.max_latency_s, gantries.rows, share=share)
     place = Place("embedded", out / "checkpoint", warm_up=True, plan="auto")
     with (
         beside(page, settings.history, port, token, private) as controls,

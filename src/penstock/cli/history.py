@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from enum import StrEnum
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -194,7 +195,7 @@ def _print_events(number: int, record: RunRecord, found: dict[str, list[Any]]) -
     from penstock.control.step import clock_time
 
     shown: dict[str, tuple[str, Callable[[Any], str]]] = {
-        Kind.observations: ("observed", observation_line),
+        Kind.observations: ("observed", partial(observation_line, share=record.share)),
         Kind.decisions: ("decided", decision_line),
         Kind.shadows: ("would", decision_line),
         Kind.allocations: ("placed", _allocation_line),
@@ -216,15 +217,18 @@ def _print_events(number: int, record: RunRecord, found: dict[str, list[Any]]) -
     print_table(("time", "", "what and why"), rows, title)
 
 
-def observation_line(o: Observation) -> str:
-    """What was measured in a period."""
+def observation_line(o: Observation, share: float | None) -> str:
+    """What was measured in a period of a run that promised a share; None: it is not known."""
+    from penstock.model.promised_quantile import promised_quantile
+
     rate, backlog = o.arrival_rate_per_s, o.backlog_rows
     line = f"input {rate:.4g}/s" if math.isfinite(rate) else "input not known"
     line += f", backlog {backlog:.4g} rows" if math.isfinite(backlog) else ", backlog not known"
     line += f", {len(o.nodes)} executors with {o.processors} processors"
     if o.latency is not None:
         late = 1 - o.latency.in_time_share
-        line += f", latency mean {o.latency.mean_s:.3g} s, p95 {o.latency.p95_s:.3g} s"
+        name, (kept_s,) = promised_quantile([o.latency], share)
+        line += f", latency mean {o.latency.mean_s:.3g} s, {name} within {kept_s:.3g} s"
         line += f", {late:.1%} late"
     for s in o.sources:
         line += f", {s.source}: {len(s.lanes)} lanes for {s.live} streams, {s.waiting_rows} queued"

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from penstock.cli.output import is_quiet, one_line
 from penstock.control.step import clock_time
+from penstock.model.promised_quantile import promised_quantile
 from penstock.model.start_up import StartUp
 
 if TYPE_CHECKING:
@@ -25,11 +26,12 @@ class LiveView:
 
     def __init__(
         self, title: str, max_latency_s: float, total_rows: int | None, out: TextIO | None = None,
-        joined: bool = False,
+        joined: bool = False, share: float | None = None,
     ) -> None:  # fmt: skip
+        """`share` of the results must be within `max_latency_s`; None where it is not known."""
         self._out = out  # None: standard error, as the run's own answer is on standard output
         self._title = title
-        self._max_latency_s = max_latency_s
+        self._max_latency_s, self._share = max_latency_s, share
         self._total_rows = total_rows
         self._done_rows = 0
         self._decisions: deque[str] = deque(maxlen=KEPT_DECISIONS)
@@ -106,8 +108,9 @@ class LiveView:
         if seen is None or seen.latency is None:
             return f"latency - of {self._max_latency_s:g} s"
         latency = seen.latency
+        name, (kept_s,) = promised_quantile([latency], self._share)
         return (
-            f"latency {latency.mean_s:.1f} s (95%: {latency.p95_s:.1f} s) "
+            f"latency {latency.mean_s:.1f} s ({name}: {kept_s:.1f} s) "
             f"of {self._max_latency_s:g} s, "
             + (f"in time {latency.in_time_share:.0%}" if self._counts else "still starting up")
         )
@@ -126,7 +129,8 @@ class LiveView:
             step, seen = self._last, self._last.observation
             grid.add_row("time", clock_time(step.at_s))
             grid.add_row("load", self._rates(step))
-            late = seen.latency is not None and seen.latency.p95_s > self._max_latency_s
+            _, (kept_s,) = promised_quantile([seen.latency], self._share)
+            late = kept_s > self._max_latency_s
             grid.add_row("latency", Text(self._latency(step), style="red" if late else "green"))
             nodes = "■" * len(seen.nodes)
             grid.add_row("executors", f"{len(seen.nodes)} {nodes} ({seen.processors} slots)")

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from penstock.cli.output import one_line
 from penstock.cli.plotting import MISSING, can_plot
 from penstock.model.number_text import seconds_text, share_text
+from penstock.model.promised_quantile import promised_quantile
 
 if TYPE_CHECKING:
     from penstock.control.step import Step
@@ -74,8 +75,10 @@ def draw(observations: Sequence[Observation], steps: Sequence[Step], summary: Ru
     load.plot(at, [o.arrival_rate_per_s for o in observations], color="tab:blue")
     load.set_ylabel("rows/s arriving")
     points = [(o.at_s - start_s, o.latency) for o in observations if o.latency is not None]
-    latency.plot([t for t, _ in points], [x.mean_s for _, x in points], label="mean")
-    latency.plot([t for t, _ in points], [x.p95_s for _, x in points], label="95%", linestyle=":")
+    times, seen = [t for t, _ in points], [x for _, x in points]
+    latency.plot(times, [x.mean_s for x in seen], label="mean")
+    name, kept_s = promised_quantile(seen, summary.share)
+    latency.plot(times, kept_s, label=name, linestyle=":")
     latency.axhline(summary.max_latency_s, color="tab:red", label="bound")
     latency.set_ylabel("latency in s")
     latency.legend(loc="upper right")

@@ -190,7 +190,8 @@ def run_watched(
 
     bounded = [source.rows_in_all for source in running_sources(topology).values()]
     total = sum(rows or 0 for rows in bounded) if bounded and all(bounded) else None
-    view = LiveView(topology.name, topology.max_latency_s, total)
+    share = topology.share if settings.share is None else settings.share
+    view = LiveView(topology.name, topology.max_latency_s, total, share=share)
     with view.shown(), ElasticRun(topology, settings, place, view.step) as running:
         controls.run = running
         view.notes = running.source_notes

@@ -150,6 +150,7 @@ def _run(
                     executors_min=scenario.cluster.min_executors,
                     executors_max=scenario.cluster.max_executors,
                     batch_interval_s=scenario.batch.trigger_s, foresight_s=settings.foresight_s,
+                    share=scenario.share,
                 ),
                 retention(settings),
             )  # fmt: skip

@@ -67,7 +67,7 @@ class _Shown:
         self._number, self._record, self._json = number, record, as_json
         title = f"run {number} of {record.topology}, {record.policy}"
         out = sys.stderr if as_json else sys.stdout
-        self.view = LiveView(title, record.max_latency_s, None, out, joined)
+        self.view = LiveView(title, record.max_latency_s, None, out, joined, record.share)
         self.view.notes = self._notes
         self._newest_s: float | None = None
 

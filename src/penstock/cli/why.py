@@ -88,7 +88,7 @@ def _print(number: int, moment: Moment, found: Why, changed_s: float | None) -> 
     made, topology = found.decision, moment.run.topology
     print(one_line(f"run {number} of {topology}, {date_time(made.at_s)}: {decision_line(made)}"))
     if found.observation is not None:
-        print(one_line(f"seen: {observation_line(found.observation)}"))
+        print(one_line(f"seen: {observation_line(found.observation, moment.run.share)}"))
     for act in moment.outcomes:
         print(one_line(f"done: {action_line(act)}"))
     rate = found.planned_rate_per_s

@@ -61,12 +61,12 @@ class Why:
 def why(moment: Moment, settings: Settings | None = None) -> Why:
     """The decision beside its alternatives, the fewest executors first.
 
-    Of the settings, those count that the history does not hold: the share, and options of policies.
+    Of the settings, those count that the history may not hold: the share, and options of policies.
     """
     run, made = moment.run, moment.decision
     settings = settings or Settings()
     policy = _policy(moment, settings)
-    kept = settings.share or made.numbers.get("share", USUAL_SHARE)
+    kept = settings.share or made.numbers.get("share") or run.share or USUAL_SHARE
     context = _context(moment, kept)
     inputs = read_promise_inputs(context, run.batch_interval_s, _LOOK_AHEAD_S, RateCalendar())
     rate = _planned_rate(made, inputs, kept)

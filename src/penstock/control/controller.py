@@ -19,6 +19,7 @@ from penstock.control.ports import Clock, History
 from penstock.control.records import FailureRecord
 from penstock.control.step import Step
 from penstock.control.summary import RunSummary, RunTally
+from penstock.model.decision import USUAL_SHARE
 from penstock.model.observation import Observation
 
 log = logging.getLogger(__name__)
@@ -95,10 +96,13 @@ class RecentSteps(Sequence[Step]):
             self._steps.append(step)
             self._tally.take(step)
 
-    def summary(self, max_latency_s: float, executors_min: int, executors_max: int) -> RunSummary:
+    def summary(
+        self, max_latency_s: float, executors_min: int, executors_max: int,
+        share: float = USUAL_SHARE,
+    ) -> RunSummary:  # fmt: skip
         """What all steps so far come to, those that went included."""
         with self._lock:
-            return self._tally.summary(max_latency_s, executors_min, executors_max)
+            return self._tally.summary(max_latency_s, executors_min, executors_max, share)
 
     def __iter__(self) -> Iterator[Step]:
         return iter(self._now())
@@ -130,7 +134,7 @@ class Controller:
         on_step: Callable[[Step], None] | None = None,
     ) -> None:
         self._settings, self._history, self._on_step = settings, history, on_step
-        self._max_latency_s = max_latency_s
+        self._max_latency_s, self._share = max_latency_s, controlled.limits.share
         self.steps = RecentSteps()
         self.rooms = rooms_for(settings, controlled)
         self._clock = WallClock()
@@ -165,8 +169,9 @@ class Controller:
     def summary(self) -> RunSummary:
         """What it came to so far."""
         return self.steps.summary(
-            self._max_latency_s, self._settings.executors_min, self._settings.executors_max
-        )
+            self._max_latency_s, self._settings.executors_min, self._settings.executors_max,
+            self._share,
+        )  # fmt: skip
 
     def _stepped(self, step: Step) -> None:
         self.steps.append(step)

@@ -7,6 +7,7 @@ from html import escape
 from penstock.control.step import Step
 from penstock.control.summary import RunSummary
 from penstock.model.number_text import seconds_text, share_text
+from penstock.model.promised_quantile import promised_quantile
 
 WIDTH, HEIGHT, MARGIN = 360, 60, 4
 MOST_LINES = 5  # of decisions
@@ -33,9 +34,9 @@ def summary_html(summary: RunSummary) -> str:
 def course_html(name: str, steps: Sequence[Step], summary: RunSummary) -> str:
     """A run, or a controller beside a query: what it came to so far, and its newest periods."""
     seen = [step.observation for step in steps if step.observation is not None]
-    latency = [math.nan if one.latency is None else one.latency.p95_s for one in seen]
+    name_of, latency = promised_quantile([one.latency for one in seen], summary.share)
     executors = [float(len(one.nodes)) for one in seen]
-    charts = _chart("latency, 95%", latency, seconds_text, summary.max_latency_s)
+    charts = _chart(f"latency, {name_of}", latency, seconds_text, summary.max_latency_s)
     charts += _chart("executors", executors, lambda value: f"{value:.0f}")
     return f"<p><b>{escape(name)}</b></p>{charts}{summary_html(summary)}"
 

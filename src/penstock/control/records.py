@@ -26,6 +26,7 @@ class RunRecord:
     batch_interval_s: float = 0.0  # zero: back to back
     foresight_s: float = 0.0  # how far ahead of a decision its foreseen rate is
     edges: tuple[tuple[str, str], ...] = ()  # of sources, operators and sinks, upstream first
+    share: float | None = None  # of the results that must keep the bound; None: not recorded
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ from collections import defaultdict, deque
 from dataclasses import dataclass
 
 from penstock.control.step import Step
+from penstock.model.decision import USUAL_SHARE
 from penstock.model.number_text import share_text
 from penstock.model.observation import Observation, SinkObservation
 from penstock.model.start_up import StartUp
@@ -55,6 +56,7 @@ class RunSummary:
     startup_results: int = 0
     startup_latency_max_s: float = math.nan
     sinks: tuple[SinkSummary, ...] = ()  # where there are several
+    share: float = USUAL_SHARE  # of the results that must be within `max_latency_s`
 
     def __str__(self) -> str:
         return "\n".join(self.lines())
@@ -170,7 +172,10 @@ class RunTally:
         for sink in seen.sinks:
             self._sinks[sink.name].take(sink)
 
-    def summary(self, max_latency_s: float, executors_min: int, executors_max: int) -> RunSummary:
+    def summary(
+        self, max_latency_s: float, executors_min: int, executors_max: int,
+        share: float = USUAL_SHARE,
+    ) -> RunSummary:  # fmt: skip
         """What the steps so far come to."""
         counted, lines = self._results - self._startup_results, tuple(self._decisions)
         return RunSummary(
@@ -193,4 +198,5 @@ class RunTally:
                 self._startup_latency_max_s if self._startup_results else math.nan
             ),
             sinks=tuple(tally.summary(name) for name, tally in self._sinks.items()),
+            share=share,
         )

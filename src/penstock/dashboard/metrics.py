@@ -45,8 +45,10 @@ FAMILIES: tuple[Family, ...] = (
     Family("penstock_backlog_rows", "Rows that arrived and are in no committed batch yet."),
     Family("penstock_latency_mean_seconds", "Mean latency of the results of the period."),
     Family("penstock_latency_p95_seconds", "95th percentile of the period's latencies."),
+    Family("penstock_latency_share_seconds", "Latency that the promised share of results kept."),
     Family("penstock_latency_max_seconds", "Greatest latency of the period."),
     Family("penstock_latency_bound_seconds", "The latency that was promised."),
+    Family("penstock_promised_share_ratio", "Share of the results that must keep the bound."),
     Family("penstock_results_in_time_ratio", "Share of the period's results within the bound."),
     Family("penstock_executors", "Executors that are there, drained ones included."),
     Family("penstock_executors_limit", "Fewest and most executors allowed.", ("limit",)),
@@ -130,6 +132,8 @@ class HistoryCollector(Collector):
             run, Within(span=(end.decisions - LAST, end.decisions))
         )
         yield "penstock_latency_bound_seconds", (), record.max_latency_s
+        if record.share is not None:
+            yield "penstock_promised_share_ratio", (), record.share
         yield "penstock_executors_limit", ("min",), record.executors_min
         yield "penstock_executors_limit", ("max",), record.executors_max
         yield "penstock_run_active", (), float(record.ended_at_s is None)
@@ -151,6 +155,7 @@ def _observed(o: Observation) -> Iterable[Sample]:
     if o.latency is not None:
         yield "penstock_latency_mean_seconds", (), o.latency.mean_s
         yield "penstock_latency_p95_seconds", (), o.latency.p95_s
+        yield "penstock_latency_share_seconds", (), o.latency.share_s
         yield "penstock_latency_max_seconds", (), o.latency.max_s
         yield "penstock_results_in_time_ratio", (), o.latency.in_time_share
     if o.batches is not None:

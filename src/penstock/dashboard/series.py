@@ -47,6 +47,7 @@ def columns(observations: Sequence[Observation]) -> dict[str, Column]:
         "backlog_rows": column(lambda o: o.backlog_rows),
         "latency_mean_s": latency("mean_s"),
         "latency_p95_s": latency("p95_s"),
+        "latency_share_s": latency("share_s"),
         "latency_max_s": latency("max_s"),
         "in_time_share": latency("in_time_share"),
         "executors": column(lambda o: len(o.nodes)),

@@ -133,6 +133,7 @@ class LatencyObservation:
     p95_s: float
     max_s: float
     in_time_share: float  # of results within the topology's bound
+    share_s: float = float("nan")  # that the promised share of them kept; NaN: not known
 
 
 @dataclass(frozen=True)

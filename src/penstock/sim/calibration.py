@@ -17,6 +17,7 @@ from penstock.control.actions import SetExecutors
 from penstock.control.records import ActionRecord, RunRecord
 from penstock.errors import InvalidInput
 from penstock.model.batch_overhead import BatchOverhead
+from penstock.model.decision import USUAL_SHARE
 from penstock.model.observation import Observation
 from penstock.scaling.models.microbatch import learn_overhead
 from penstock.scaling.policies.promise_costs import settled
@@ -203,6 +204,7 @@ def scenario_of(
         name=run.topology,
         duration_s=seen[-1].at_s - began_s(seen),
         max_latency_s=max_latency_s or run.max_latency_s,
+        share=USUAL_SHARE if run.share is None else run.share,
         sources=(SourceSpec(SOURCE, recorded_load(seen).scaled(rate_factor), "regular"),),
         operators=_chain(costs(seen)),
         cluster=ClusterSpec(

@@ -161,7 +161,14 @@ def simulate(
     so that its size does not grow with the scenario; `on_step` sees each step either way.
     """
     settings = settings_in(scenario, settings or Settings())
-    world = SimulatedWorld(scenario, keep)
+    limits = planned_limits(
+        settings,
+        scenario.limits.min_processors,
+        scenario.limits.max_processors,
+        scenario.max_latency_s,
+        scenario.limits.share,
+    )
+    world = SimulatedWorld(scenario, keep, limits.share)
     steps: deque[Step] = deque(maxlen=None if keep else 0)
 
     def look(step: Step) -> None:
@@ -172,13 +179,7 @@ def simulate(
     subject = Controlled(
         measurer=world,
         actuator=world,
-        limits=planned_limits(
-            settings,
-            scenario.limits.min_processors,
-            scenario.limits.max_processors,
-            scenario.max_latency_s,
-            scenario.limits.share,
-        ),
+        limits=limits,
         edges=world.network.component_edges(),
         sharing=scenario.sharing,
         parallelism=world.parallelism(),

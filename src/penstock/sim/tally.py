@@ -89,12 +89,16 @@ class Results:
 
     def quantile_s(self, share: float) -> float:
         """The latency that a share of the rows stays within; NaN without any."""
+        return self.quantiles_s(share)[0]
+
+    def quantiles_s(self, *shares: float) -> tuple[float, ...]:
+        """Those of several shares."""
         if not self.count:
-            return math.nan
+            return (math.nan,) * len(shares)
         order = np.argsort(self.latency_s, kind="stable")
         reached = np.cumsum(self.rows[order])
-        place = int(np.searchsorted(reached, share * reached[-1]))
-        return float(self.latency_s[order][min(place, len(order) - 1)])
+        places = np.searchsorted(reached, np.array(shares) * reached[-1])
+        return tuple(self.latency_s[order[np.minimum(places, len(order) - 1)]].tolist())
 
     def in_time_share(self, bound_s: float) -> float:
         """Share of rows within the bound; NaN without any."""
@@ -102,11 +106,12 @@ class Results:
             return math.nan
         return float(self.rows[self.latency_s <= bound_s].sum() / self.count)
 
-    def observed(self, bound_s: float) -> LatencyObservation | None:
-        """As the loop sees it; None without results."""
+    def observed(self, bound_s: float, share: float) -> LatencyObservation | None:
+        """As the loop sees it, which is to keep a share within the bound; None without results."""
         if not self.count:
             return None
+        p95_s, share_s = self.quantiles_s(0.95, share)
         return LatencyObservation(
-            self.count, self.mean_s, self.quantile_s(0.95), float(self.latency_s.max()),
-            self.in_time_share(bound_s),
+            self.count, self.mean_s, p95_s, float(self.latency_s.max()),
+            self.in_time_share(bound_s), share_s,
         )  # fmt: skip

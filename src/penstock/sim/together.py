@@ -133,7 +133,9 @@ class _Together:
         self._nodes = Cluster(
             ClusterSpec(begin, 1, executors, self._slots, first.cluster.startup_s)
         )
-        self._worlds = {one.name: SimulatedWorld(_portion(one)) for one in scenarios}
+        self._worlds = {
+            one.name: SimulatedWorld(_portion(one), share=settings.share) for one in scenarios
+        }
         self._loops = {one.name: self._loop(one) for one in scenarios}
         self._used = dict.fromkeys(self._worlds, 0.0)
 

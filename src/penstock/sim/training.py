@@ -37,7 +37,7 @@ def train(scenario: Scenario, store: HistoryStore, name: str) -> tuple[Trained, 
             RunRecord(
                 name, TRAINING, 0.0, fixed.period_s, fixed.max_latency_s, fixed.cluster.slots,
                 edges=fixed.edges, executors_min=fixed.cluster.executors,
-                executors_max=fixed.cluster.executors,
+                executors_max=fixed.cluster.executors, share=fixed.share,
             )
         )  # fmt: skip
         result = simulate(fixed, Static(), history=kept)

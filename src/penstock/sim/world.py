@@ -44,8 +44,12 @@ class SimulatedWorld:
     It is Clock, Measurer and Actuator at once. Time starts at 0.
     """
 
-    def __init__(self, scenario: Scenario, keep_results: bool = True) -> None:
+    def __init__(
+        self, scenario: Scenario, keep_results: bool = True, share: float | None = None
+    ) -> None:
+        """`share` of the results must keep the bound: that of the scenario unless given."""
         self.scenario = scenario
+        self._share = scenario.share if share is None else share
         self.network = Network(scenario)
         self.cluster = Cluster(scenario.cluster)
         self.arrived_rows = 0
@@ -116,7 +120,7 @@ class SimulatedWorld:
             operators=observed_operators(tally.operators, period_s, known),
             components=self._components(period_s, known),
             nodes=observed_nodes(self.cluster.present(now_s), busy_s),
-            latency=results.observed(self.scenario.max_latency_s),
+            latency=results.observed(self.scenario.max_latency_s, self._share),
             batches=None if self._apart else observed_batches(tally.batches),
             missing=() if known else ("operators", "components"),
             flows=observed_flows(self.network, tally, period_s, together=not self._apart),

@@ -134,7 +134,7 @@ def read_observation(row: Row, parts: Mapping[str, list[Row]]) -> Observation:
     """
     whole: dict[str, Any] = {**row, **parts, "sinks": row.get("sinks") or []}
     for name, prefix, kind in _FLAT:
-        values = {field.name: row[prefix + field.name] for field in fields(kind)}
+        values = {field.name: row.get(prefix + field.name) for field in fields(kind)}
         whole[name] = None if values["count"] is None else values
     return read_record(whole, Observation)
 

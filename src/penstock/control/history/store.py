@@ -89,7 +89,8 @@ class HistoryStore:
     def runs(self) -> dict[int, RunRecord]:
         """All runs by number, oldest first."""
         with self.reading() as connection:
-            found = connection.execute(select(t.runs).order_by(t.runs.c.id)).mappings().all()
+            columns = t.columns_of(connection, t.runs)
+            found = connection.execute(select(*columns).order_by(t.runs.c.id)).mappings().all()
         return {row["id"]: rows.read_record(row, RunRecord) for row in found}
 
     def read_rates(self, topology: str) -> list[tuple[float, float]]:

@@ -44,11 +44,12 @@ from sqlalchemy.schema import CreateColumn
 from penstock.errors import InvalidInput, Unavailable
 from penstock.masking import masked_url
 
-SCHEMA_VERSION = 8
+SCHEMA_VERSION = 9
 # Forms that are read as they are, and become ours when they are opened to be written: form 4 has
 # no plans of room decisions, form 5 neither numbers of decisions nor sinks, form 6 does not say how
-# old a rate is, and form 7 not whether others worked on the same cluster.
-OLDER_VERSIONS = (4, 5, 6, 7)
+# old a rate is, form 7 not whether others worked on the same cluster, and form 8 neither the share
+# that was promised nor the latency that it kept.
+OLDER_VERSIONS = (4, 5, 6, 7, 8)
 SQLITE_BUSY_S = 5.0  # readers never block in WAL mode; this is for a second writer
 
 CREATION_ATTEMPTS = 12  # several programs may find the same database empty at once
@@ -81,6 +82,7 @@ runs = Table(
     Column("executors_max", BigInteger, nullable=False),
     _float("batch_interval_s"), _float("foresight_s"),
     Column("edges", JSON, nullable=False),
+    _float("share"),  # of the results that must be within max_latency_s
 )  # fmt: skip
 observations = Table(
     _PREFIX + "observations", metadata,
@@ -90,6 +92,7 @@ observations = Table(
     # All NULL when there was no latency, or no batch, to observe; a count says there was.
     Column("latency_count", BigInteger), _float("latency_mean_s"), _float("latency_p95_s"),
     _float("latency_max_s"), _float("latency_in_time_share"),
+    _float("latency_share_s"),  # that the promised share of the results kept
     Column("batch_count", BigInteger), _float("batch_mean_duration_s"),
     _float("batch_mean_overhead_s"), _float("batch_mean_rows"),
     Column("missing", JSON, nullable=False),
@@ -204,7 +207,7 @@ failures = _event(
 # Columns that older forms lack.
 LATER_COLUMNS = (
     room_decisions.c.plan, decisions.c.numbers, observations.c.sinks, observations.c.rate_age_s,
-    observations.c.part_of_cluster,
+    observations.c.part_of_cluster, observations.c.latency_share_s, runs.c.share,
 )  # fmt: skip
 PARENTS_FIRST = tuple(metadata.sorted_tables)  # the order in which rows can be written
 

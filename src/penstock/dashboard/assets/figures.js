@@ -1,7 +1,7 @@
 // The newest figures as tiles, the executors with their load, the lanes, and the table of numbers.
 
 import { byId, el, exact, put, svg } from "./dom.js";
-import { known, moment, number, percent, seconds } from "./format.js";
+import { known, moment, number, percent, promised, seconds } from "./format.js";
 
 const PERIODS_LISTED = 60;
 
@@ -9,15 +9,16 @@ export function drawTiles(state) {
   const { newest, run } = state;
   const last = (name) => state.series[name].at(-1) ?? null;
   // In a period in which no batch ended there is no latency: the last one that was known is shown.
-  const when = state.series.latency_p95_s.findLastIndex(known);
+  const quantile = promised(run);
+  const when = state.series[quantile.key].findLastIndex(known);
   const latency = (name) => (when < 0 ? null : state.series[name][when]);
   const since = when >= 0 && when < state.series.at_s.length - 1 ? `, at ${moment(state.series.at_s[when])}` : "";
-  const late = latency("latency_p95_s") > run.max_latency_s;
+  const kept = latency(quantile.key);
   const tiles = [
     ["arriving", "rate", last("arrival_rate_per_s"), (v) => `${number(v)}/s`, ""],
     ["foreseen", "forecast", state.forecast.rate_per_s.at(-1) ?? null, (v) => `${number(v)}/s`, `in ${seconds(run.foresight_s)}`],
-    ["latency, 95%", "p95", latency("latency_p95_s"), seconds, `bound ${seconds(run.max_latency_s)}${since}`,
-      known(latency("latency_p95_s")) ? (late ? " late" : " kept") : ""],
+    [`latency, ${quantile.name}`, "quantile", kept, seconds, `bound ${seconds(run.max_latency_s)}${since}`,
+      known(kept) ? (kept > run.max_latency_s ? " late" : " kept") : ""],
     ["in time", "in-time", latency("in_time_share"), percent, `mean ${seconds(latency("latency_mean_s"))}${since}`],
     ["lag", "lag", last("backlog_rows"), (v) => `${number(v)} rows`, lagTime(last("backlog_rows"), last("arrival_rate_per_s"))],
     ["executors", "executors", last("executors"), number, `${run.executors_min} to ${run.executors_max}, ${number(last("processors"))} processors`],
@@ -54,18 +55,19 @@ export function drawExecutors(newest) {
       el("th", { colspan: 2 }, "load"))), el("tbody", {}, ...rows)));
 }
 
-const COLUMNS = [
+const columns = ({ key, name }) => [
   ["rate /s", "arrival_rate_per_s"], ["lag rows", "backlog_rows"],
-  ["mean s", "latency_mean_s"], ["95% s", "latency_p95_s"], ["worst s", "latency_max_s"], ["in time", "in_time_share"],
+  ["mean s", "latency_mean_s"], [`${name} s`, key], ["worst s", "latency_max_s"], ["in time", "in_time_share"],
   ["executors", "executors"], ["processors", "processors"], ["load", "load"], ["batch s", "batch_duration_s"], ["overhead s", "batch_overhead_s"],
 ];
 
 export function drawNumbers(state) {
   const times = state.series.at_s;
   const listed = times.map((_, i) => i).slice(-PERIODS_LISTED).reverse();
+  const shown = columns(promised(state.run));
   put(byId("numbers").querySelector(".body"), el("table", {},
-    el("thead", {}, el("tr", {}, el("th", {}, "time"), ...COLUMNS.map(([name]) => el("th", { class: "number" }, name)))),
+    el("thead", {}, el("tr", {}, el("th", {}, "time"), ...shown.map(([name]) => el("th", { class: "number" }, name)))),
     el("tbody", {}, ...listed.map((i) => el("tr", { "data-at": times[i] },
       el("td", {}, moment(times[i])),
-      ...COLUMNS.map(([, key]) => el("td", { class: "number", "data-key": key }, exact(state.series[key][i], number(state.series[key][i], 4)))))))));
+      ...shown.map(([, key]) => el("td", { class: "number", "data-key": key }, exact(state.series[key][i], number(state.series[key][i], 4)))))))));
 }

@@ -17,6 +17,14 @@ export function seconds(value) {
 
 export const percent = (value) => (known(value) ? `${(value * 100).toFixed(value > 0.995 && value < 1 ? 2 : 1)}%` : "–");
 
+// The measured quantile that a run's promise is about: its column, and what it and its forecast are
+// called. Of runs that were recorded before it was measured, the 95th percentile stands for it.
+export function promised(run) {
+  if (!known(run.share)) return { key: "latency_p95_s", name: "95%", expected: "expected" };
+  const name = `${number(run.share * 100, 6)}%`;
+  return { key: "latency_share_s", name, expected: `${name} expected` };
+}
+
 export function bytes(value) {
   if (!known(value)) return "–";
   const step = Math.min(4, Math.max(0, Math.floor(Math.log2(Math.max(value, 1)) / 10)));

@@ -5,7 +5,7 @@ import { compareWith, compared, drawTotals, theirs } from "./compare.js";
 import { byId, el, put } from "./dom.js";
 import { drawDecisions, drawShadows, goTo } from "./events.js";
 import { drawExecutors, drawNumbers, drawTiles } from "./figures.js";
-import { day, moment, number, seconds } from "./format.js";
+import { day, moment, number, promised, seconds } from "./format.js";
 import { drawGroups } from "./groups.js";
 import { drawHosted } from "./hosted.js";
 import { drawLanes } from "./lanes.js";
@@ -40,8 +40,8 @@ const charts = {
   rate: chart("chart-rate", { title: "Rows a second", format: number, lines: [
     { label: "arriving", look: "s1" }, { label: "foreseen", look: "s2 dashed" }, { label: "at most", look: "s2 dotted" }, another] }),
   latency: chart("chart-latency", { title: "Latency", format: seconds, bridge: true, lines: [
-    { label: "mean", look: "s1" }, { label: "95%", look: "s2" }, { label: "worst", look: "s3 dotted" }, { label: "bound", look: "bound" },
-    { label: "worst expected", look: "s3 dashed" }, { ...another, label: "the other run, 95%" }] }),
+    { label: "mean", look: "s1" }, { label: "", look: "s2" }, { label: "worst", look: "s3 dotted" }, { label: "bound", look: "bound" },
+    { label: "", look: "s2 dashed" }, { ...another }] }),
   lag: chart("chart-lag", { title: "Lag: rows waiting", format: number, lines: [{ label: "rows", look: "s1" }, another] }),
   executors: chart("chart-executors", { title: "Executors", format: number, step: true, lines: [
     { label: "there", look: "s1" }, { label: "busy", look: "s2" }, { label: "most allowed", look: "bound dashed" }, another] }),
@@ -257,7 +257,7 @@ function draw() {
   const times = series.at_s;
   const foreseen = (name) => ({ at_s: state.forecast.at_s, points: state.forecast[name] });
   charts.rate.draw(times, [mine ? mine.arrival_rate_per_s : series.arrival_rate_per_s, ...["rate_per_s", "upper_per_s"].map((name) => (mine ? null : foreseen(name))), mine ? null : theirs(run, "arrival_rate_per_s")], marks);
-  charts.latency.draw(times, [series.latency_mean_s, series.latency_p95_s, series.latency_max_s, run.max_latency_s, foreseen("latency_s"), theirs(run, "latency_p95_s")], marks);
+  drawLatency(times, foreseen("latency_s"), marks);
   charts.lag.draw(times, [mine && mine.backlog_rows.some((v) => v > 0) ? mine.backlog_rows : series.backlog_rows, mine ? null : theirs(run, "backlog_rows")], marks);
   charts.executors.draw(times, [series.executors, series.load.map((load, i) => (load === null ? null : load * series.executors[i])), run.executors_max, theirs(run, "executors")], marks);
   for (const id of ["chart-component-work", "chart-component-cost"]) byId(id).hidden = !mine;
@@ -277,6 +277,15 @@ function draw() {
   byId("shown").textContent = times.length === 0 ? "nothing was measured in this time"
     : `${moment(times[0])} to ${moment(times.at(-1))}${shown < of && shown >= 1200 ? `, ${number(shown)} of ${number(of)} periods, the worst of each few` : ""}`;
   document.title = `${run.topology}, Penstock`;
+}
+
+// The promise in the fewest lines: what its share kept, was foretold to keep, and must keep.
+function drawLatency(times, foretold, marks) {
+  const { series, run } = state;
+  const [mine, other] = [promised(run), promised(compared()?.run ?? run)];
+  const { lines } = charts.latency;
+  for (const [line, label] of [[1, mine.name], [4, mine.expected], [5, `the other run, ${other.name}`]]) lines[line].label = label;
+  charts.latency.draw(times, [series.latency_mean_s, series[mine.key], series.latency_max_s, run.max_latency_s, foretold, theirs(run, other.key)], marks);
 }
 
 async function showTotals() {

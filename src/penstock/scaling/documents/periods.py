@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from penstock.documents import Document, Schema
 from penstock.errors import InvalidInput
 from penstock.model.batch_overhead import USUAL_OVERHEAD
-from penstock.model.decision import ActPrice, Limits, ScalingPlan
+from penstock.model.decision import USUAL_SHARE, ActPrice, Limits, ScalingPlan
 from penstock.model.observation import (
     BatchObservation,
     ComponentObservation,
@@ -62,7 +62,7 @@ def observed_form(policy: str, text: str) -> Schema:
         "policy": {"const": policy},
         "period_s": _number(0.1, 3600, "time between two measurements"),
         "max_latency_s": _number(1e-3, 1e6, "the bound of the promise"),
-        "share": _number(0.5, 0.9999, "of the results that must keep it", default=0.99),
+        "share": _number(0.5, 0.9999, "of the results that must keep it", default=USUAL_SHARE),
         "external_rate": {
             "type": "array", "minItems": 1, "maxItems": MOST_PERIODS, "items": _RATE,
             "description": "rows a second that entered in each period, oldest first",
@@ -130,9 +130,13 @@ def context_of(document: Document, window_periods: int) -> ScalingContext:
     return ScalingContext(
         window,
         ScalingPlan({one["name"]: processors for one in document["operators"]}, processors),
-        Limits(least, most, float(document["max_latency_s"]), float(document.get("share", 0.99))),
+        Limits(least, most, float(document["max_latency_s"]), _share(document)),
         act_price=ActPrice(document.get("start_up_s"), float(document.get("pause_s", 0.0))),
     )
+
+
+def _share(document: Document) -> float:
+    return float(document.get("share", USUAL_SHARE))
 
 
 def _columns(document: Document) -> dict[str, Floats]:
@@ -152,25 +156,25 @@ def _window(document: Document, columns: dict[str, Floats]) -> tuple[Observation
     rows = zip(*(columns[name].tolist() for name in names), strict=True)
     period_s = float(document["period_s"])
     seen = [
-        _observation(document, (number + 1) * period_s, rate, int(count), backlog, share)
-        for number, (rate, count, backlog, share) in enumerate(rows)
+        _observation(document, (number + 1) * period_s, rate, int(count), backlog, in_time)
+        for number, (rate, count, backlog, in_time) in enumerate(rows)
     ]
     return (_before(seen[0]), *seen)
 
 
 def _observation(
-    document: Document, at_s: float, rate: float, processors: int, backlog: float, share: float
+    document: Document, at_s: float, rate: float, processors: int, backlog: float, in_time: float
 ) -> Observation:
     period_s = float(document["period_s"])
     components = _components(document, rate, processors)
     load = sum(one.arrival_rate_per_s * one.service_time_s for one in components)
     batches, cycle_s = _batches(document, load, processors, rate)
     batch_s, bound_s = batches.mean_duration_s, float(document["max_latency_s"])
-    if math.isnan(share):
-        share = min(1.0, max(0.0, (bound_s - batch_s) / cycle_s))
+    if math.isnan(in_time):
+        in_time = min(1.0, max(0.0, (bound_s - batch_s) / cycle_s))
     latency = LatencyObservation(
         max(1, round(rate * period_s)), batch_s + 0.5 * cycle_s, batch_s + 0.95 * cycle_s,
-        batch_s + cycle_s, share,
+        batch_s + cycle_s, in_time, batch_s + _share(document) * cycle_s,
     )  # fmt: skip
     return Observation(
         at_s, period_s, rate, backlog, components=components,

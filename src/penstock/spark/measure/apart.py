@@ -38,9 +38,14 @@ class ApartMeasurer:
         self,
         running: RunningComponents,
         held: Callable[[], Mapping[str, KeyGroups]] = dict,
+        share: float | None = None,
     ) -> None:
-        """`held` gives the key groups of components in their newest batch, where they are read."""
+        """`held` gives the key groups of components in their newest batch, where they are read.
+
+        `share` of the results must keep the bound: that of the topology unless given.
+        """
         self._running, self._held = running, held
+        self._share = running.topology.share if share is None else share
         self._work = WorkOfQueries(running)
         self._nodes = NodeReader(running.session)
         self._services = {query.plan.name: ServiceEstimate() for query in running.built.queries}
@@ -119,8 +124,8 @@ class ApartMeasurer:
             operators=operator_rates(running.built.queries, reports, period_s),
             components=components,
             nodes=nodes,
-            latency=summarise(entries, running.topology.max_latency_s, bounds),
-            sinks=bounds.observed(entries),
+            latency=summarise(entries, running.topology.max_latency_s, bounds, self._share),
+            sinks=bounds.observed(entries, self._share),
             sources=running.sources.observe(),
             missing=tuple(missing),
             flows=self._between_components(),

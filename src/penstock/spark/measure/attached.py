@@ -15,6 +15,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from penstock.control.clock import steady_s
 from penstock.errors import Unavailable
+from penstock.model.decision import USUAL_SHARE
 from penstock.model.observation import (
     BatchObservation,
     ComponentObservation,
@@ -63,11 +64,15 @@ class AttachedMeasurer:
         queries: Callable[[], Sequence[StreamingQuery]],
         max_latency_s: float,
         held_state: Callable[[Sequence[StreamingQuery]], Sequence[HeldState]] | None = None,
+        share: float = USUAL_SHARE,
     ) -> None:
-        """`held_state` gives the key groups of the queries that run, where they can be read."""
+        """`held_state` gives the key groups of the queries that run, where they can be read.
+
+        `share` of the results must be within `max_latency_s`.
+        """
         self._held_state = held_state
         self._session, self._queries = session, queries
-        self._max_latency_s = max_latency_s
+        self._max_latency_s, self._share = max_latency_s, share
         self._followed: dict[str, _Followed] = {}
         self._intervals_s: dict[str, float] = {}
         self._nodes = NodeReader(session)
@@ -115,7 +120,7 @@ class AttachedMeasurer:
             backlog_rows=sum(c.backlog_rows * share[c.name] for c in components),
             components=components,
             nodes=nodes,
-            latency=latency_of(batches, rates, self._max_latency_s),
+            latency=latency_of(batches, rates, self._max_latency_s, self._share),
             batches=_batches(batches, sum(busy_s), slots),
             missing=tuple(missing),
             rate_age_s=max((_age_s(one, wall_s) for one in followed), default=0.0),

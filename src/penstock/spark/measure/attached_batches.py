@@ -14,10 +14,11 @@ from typing import Any
 
 import numpy as np
 
+from penstock.model.decision import USUAL_SHARE
 from penstock.model.observation import LatencyObservation
 from penstock.spark.measure.source_lag import lag_rows
+from penstock.spark.measure.spread_latencies import SpreadLatencies
 
-POINTS = 50  # of each batch's even spread of latencies
 # Descriptions that name a place: whoever reads from it reads the same rows.
 _PLACES = re.compile(r"(FileStreamSource|Kafka\w*|Kinesis\w*|Delta\w*)\[.+\]")
 
@@ -107,30 +108,30 @@ class QueryRate:
 
 
 def latency_of(
-    batches: Sequence[AttachedBatch], rates: Mapping[str, QueryRate], max_latency_s: float
-) -> LatencyObservation | None:
-    """Latency of the rows of some batches; None when there were none."""
+    batches: Sequence[AttachedBatch], rates: Mapping[str, QueryRate], max_latency_s: float,
+    share: float = USUAL_SHARE,
+) -> LatencyObservation | None:  # fmt: skip
+    """Latency of the rows of some batches; None when there were none.
+
+    `share` of them must be within `max_latency_s`: the latency that so many of them kept is told.
+    """
     filled = [batch for batch in batches if batch.rows > 0]
     if not filled:
         return None
-    steps = (np.arange(POINTS) + 0.5) / POINTS
     of = [rates[batch.query] for batch in filled]
     behind = [
         batch.lag_rows / one.rate_per_s if one.rate_per_s > 0 else 0.0
         for batch, one in zip(filled, of, strict=True)
     ]
-    rows = [batch.rows * one.share for batch, one in zip(filled, of, strict=True)]
+    rows = np.array([batch.rows * one.share for batch, one in zip(filled, of, strict=True)])
     newest_s = np.array([b.duration_s + late for b, late in zip(filled, behind, strict=True)])
     spread_s = np.array([batch.gathered_s for batch in filled])
-    latency_s = (newest_s[:, None] + spread_s[:, None] * steps).ravel()
-    weight = np.repeat(np.array(rows) / POINTS, POINTS)
-    order = np.argsort(latency_s)
-    reached = np.cumsum(weight[order]) / weight.sum()
-    p95 = latency_s[order][min(int(np.searchsorted(reached, 0.95)), len(order) - 1)]
+    spread = SpreadLatencies(rows, newest_s, newest_s + spread_s)
     return LatencyObservation(
-        count=round(sum(rows)),
-        mean_s=float(np.average(latency_s, weights=weight)),
-        p95_s=float(p95),
-        max_s=float((newest_s + spread_s).max()),
-        in_time_share=float(weight[latency_s <= max_latency_s].sum() / weight.sum()),
+        count=round(float(rows.sum())),
+        mean_s=float(np.average(newest_s + spread_s / 2, weights=rows)),
+        p95_s=spread.quantile_s(0.95),
+        max_s=float(spread.most_s.max()),
+        in_time_share=spread.rows_within(max_latency_s) / float(rows.sum()),
+        share_s=spread.quantile_s(share),
     )

@@ -15,10 +15,12 @@ from typing import Any
 import numpy as np
 
 from penstock.model.arrivals import Arrivals
+from penstock.model.decision import USUAL_SHARE
 from penstock.model.observation import LatencyObservation, SinkObservation
 from penstock.model.plan import QueryPlan
 from penstock.model.topology import Topology
 from penstock.spark.measure.bounded import Halves, Untaken
+from penstock.spark.measure.spread_latencies import SpreadLatencies
 from penstock.spark.sources.offsets import source_of
 from penstock.spark.sources.running.source import RunningSource
 
@@ -172,8 +174,10 @@ class SinkBounds:
         """What the results of a query are measured by."""
         return min(self.by_query.get(query, {}).values(), default=usual_s)
 
-    def observed(self, entries: Sequence[LedgerEntry]) -> tuple[SinkObservation, ...]:
-        """Each sink by its own bound, where there are several."""
+    def observed(
+        self, entries: Sequence[LedgerEntry], share: float = USUAL_SHARE
+    ) -> tuple[SinkObservation, ...]:
+        """Each sink by its own bound, where there are several; the share is one for all."""
         sinks = {
             sink: bound_s for own in self.by_query.values() for sink, bound_s in own.items()
         }  # fmt: skip
@@ -182,27 +186,30 @@ class SinkBounds:
         found = []
         for sink, bound_s in sinks.items():
             written = [entry for entry in entries if sink in self.by_query.get(entry.query, {})]
-            latency = summarise(written, bound_s)
+            latency = summarise(written, bound_s, share=share)
             found += [SinkObservation(sink, bound_s, latency)] if latency is not None else []
         return tuple(found)
 
 
 def summarise(
-    entries: Sequence[LedgerEntry], max_latency_s: float, bounds: SinkBounds | None = None
-) -> LatencyObservation | None:
+    entries: Sequence[LedgerEntry], max_latency_s: float, bounds: SinkBounds | None = None,
+    share: float = USUAL_SHARE,
+) -> LatencyObservation | None:  # fmt: skip
     """Latency over batches, every row counted, rows of a batch evenly spread over its arrivals.
 
     In time is what keeps the bound of the sinks it goes to, where they have bounds of their own.
+    `share` of the rows must: the latency that so many of them kept is told.
     """
-    # Below 0 where the machine's clock was set back meanwhile.
-    spans = [
-        (p.rows, max(0.0, e.done_at_s - p.last_s), max(0.0, e.done_at_s - p.first_s))
-        for e in entries
-        for p in e.arrivals
-    ]
-    count = sum(rows for rows, _, _ in spans)
+    parts = [(part, entry.done_at_s) for entry in entries for part in entry.arrivals]
+    count = sum(part.rows for part, _ in parts)
     if count == 0:
         return None
+    # Below 0 where the machine's clock was set back meanwhile.
+    spread = SpreadLatencies(
+        np.array([part.rows for part, _ in parts], dtype=np.float64),
+        np.array([max(0.0, done_s - part.last_s) for part, done_s in parts]),
+        np.array([max(0.0, done_s - part.first_s) for part, done_s in parts]),
+    )
     in_time = sum(
         part.later_than(
             entry.done_at_s
@@ -211,24 +218,12 @@ def summarise(
         for entry in entries
         for part in entry.arrivals
     )
-    waited = (p.rows * max(0.0, e.done_at_s - p.mean_s) for e in entries for p in e.arrivals)
-    mean_s = sum(waited) / count
+    mean_s = sum(part.rows * max(0.0, done_s - part.mean_s) for part, done_s in parts) / count
     return LatencyObservation(
         count=max(1, round(count)),
         mean_s=mean_s,
-        p95_s=_quantile(spans, 0.95),
-        max_s=max(high for _, _, high in spans),
+        p95_s=spread.quantile_s(0.95),
+        max_s=float(spread.most_s.max()),
         in_time_share=in_time / count,
+        share_s=spread.quantile_s(share),
     )
-
-
-def _quantile(spans: list[tuple[float, float, float]], share: float) -> float:
-    """A quantile of rows that are evenly spread over their spans, from 21 points of each span."""
-    points = np.linspace(0.0, 1.0, 21)
-    low = np.array([span[1] for span in spans])
-    high = np.array([span[2] for span in spans])
-    latency = (low[:, None] + (high - low)[:, None] * points).ravel()
-    weight = np.repeat([span[0] for span in spans], len(points))
-    order = np.argsort(latency)
-    reached = np.searchsorted(np.cumsum(weight[order]), share * weight.sum())
-    return float(latency[order][min(reached, len(order) - 1)])

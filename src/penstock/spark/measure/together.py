@@ -70,9 +70,14 @@ class SparkMeasurer:
         self,
         running: RunningQueries,
         traffic: Callable[[], tuple[GroupTraffic, ...]] | None = None,
+        share: float | None = None,
     ) -> None:
-        """`traffic` gives the bytes between key groups, where anyone wants to know."""
+        """`traffic` gives the bytes between key groups, where anyone wants to know.
+
+        `share` of the results must keep the bound: that of the topology unless given.
+        """
         self._running = running
+        self._share = running.topology.share if share is None else share
         self._traffic = traffic
         self._session: SparkSession = running.session
         self._work = WorkOfQueries(running)
@@ -138,8 +143,8 @@ class SparkMeasurer:
             operators=operator_rates(running.built.queries, reports, period_s),
             components=tuple(components),
             nodes=nodes,
-            latency=summarise(entries, running.topology.max_latency_s, bounds),
-            sinks=bounds.observed(entries),
+            latency=summarise(entries, running.topology.max_latency_s, bounds, self._share),
+            sinks=bounds.observed(entries, self._share),
             batches=_batches(reports, self._overhead_s),
             routes=routes,
             sources=running.sources.observe(),

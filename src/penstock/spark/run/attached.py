@@ -133,7 +133,7 @@ class Attached:
         )  # fmt: skip
         history = begin_history(
             store, self.settings, self._resources, name=name, max_latency_s=self.max_latency_s,
-            slots=subject.actuator.slots_per_executor(),
+            share=subject.limits.share, slots=subject.actuator.slots_per_executor(),
         )  # fmt: skip
         self.run_id = history.run_id
         settings = with_experience(self.settings, store, name, subject.limits.max_latency_s)

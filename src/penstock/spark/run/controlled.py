@@ -40,19 +40,21 @@ def together(
     slots = actuator.slots_per_executor()
     if running.pool is None:  # where others share the session, the arbiter says how many
         running.send_parallelism(actuator.executors() * slots)
+    limits = planned_limits(
+        settings,
+        settings.executors_min * slots,
+        settings.executors_max * slots,
+        topology.max_latency_s,
+        topology.share,
+    )
     places = settings.allocation is not None
-    measurer = SparkMeasurer(running, (lambda: traffic_of(placements)) if places else None)
+    traffic = (lambda: traffic_of(placements)) if places else None
+    measurer = SparkMeasurer(running, traffic, limits.share)
     key_groups = settings.key_groups if any(q.stateful for q in running.built.queries) else 0
     return Controlled(
         measurer=KeyGroupAdvice(measurer, lambda: key_groups, settings.executors_max * slots),
         actuator=actuator,
-        limits=planned_limits(
-            settings,
-            settings.executors_min * slots,
-            settings.executors_max * slots,
-            topology.max_latency_s,
-            topology.share,
-        ),
+        limits=limits,
         edges=component_edges(running),
         route_tasks={
             source.name: source.route.partitions
@@ -73,12 +75,13 @@ def apart(running: RunningApart, settings: Settings, placements: Sequence[Placem
     slots = executors.slots_per_executor()
     local = str(running.session.sparkContext.master).startswith("local")
     least, most = processors_apart(settings, len(running.apart.parts), slots, local)
+    limits = planned_limits(
+        settings, least, most, running.topology.max_latency_s, running.topology.share
+    )
     return Controlled(
-        measurer=ApartMeasurer(running, lambda: _held_by(placements)),
+        measurer=ApartMeasurer(running, lambda: _held_by(placements), limits.share),
         actuator=ApartActuator(running, executors),
-        limits=planned_limits(
-            settings, least, most, running.topology.max_latency_s, running.topology.share
-        ),
+        limits=limits,
         edges=running.apart.edges,
         sharing="space",
         parallelism=running.parallelism(),
@@ -113,8 +116,11 @@ def attached(
             actuator.take_over()
     slots = actuator.slots_per_executor()
     held_state = placements.follow if placements is not None else None
+    limits = planned_limits(
+        settings, settings.executors_min * slots, settings.executors_max * slots, max_latency_s
+    )
     measurer = KeyGroupAdvice(
-        AttachedMeasurer(session, queries, max_latency_s, held_state),
+        AttachedMeasurer(session, queries, max_latency_s, held_state, limits.share),
         lambda: max((state_partitions(query) for query in queries()), default=0),
         settings.executors_max * slots,
     )
@@ -124,9 +130,7 @@ def attached(
             measurer, lambda: _compiled(session), kept, generated_code.LEAST, generated_code.SETTING
         ),
         actuator=actuator,
-        limits=planned_limits(
-            settings, settings.executors_min * slots, settings.executors_max * slots, max_latency_s
-        ),
+        limits=limits,
     )
 
 

@@ -127,7 +127,7 @@ class ElasticRun:
         history = begin_history(
             store, self.settings, self._resources,
             name=self.topology.name, max_latency_s=self.topology.max_latency_s,
-            slots=subject.actuator.slots_per_executor(),
+            share=subject.limits.share, slots=subject.actuator.slots_per_executor(),
             edges=self.running.built.topology.edges,
         )  # fmt: skip
         self.run_id = history.run_id

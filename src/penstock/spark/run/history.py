@@ -21,6 +21,7 @@ def begin_history(
     *,
     name: str,
     max_latency_s: float,
+    share: float,
     slots: int,
     edges: tuple[tuple[str, str], ...] = (),
 ) -> RunHistory:
@@ -30,7 +31,7 @@ def begin_history(
             name, settings.policy, steady_s(), settings.period_s, max_latency_s, slots,
             settings.dry_run, executors_min=settings.executors_min,
             executors_max=settings.executors_max, batch_interval_s=settings.batch_interval_s or 0.0,
-            foresight_s=settings.foresight_s, edges=edges,
+            foresight_s=settings.foresight_s, edges=edges, share=share,
         ),
         retention(settings),
     )  # fmt: skip
