@@ -14,12 +14,15 @@ export function drawTiles(state) {
   const latency = (name) => (when < 0 ? null : state.series[name][when]);
   const since = when >= 0 && when < state.series.at_s.length - 1 ? `, at ${moment(state.series.at_s[when])}` : "";
   const kept = latency(quantile.key);
+  // By the share where it is known: sinks may have bounds of their own, which the quantile of all rows does not see.
+  const inTime = latency("in_time_share");
+  const late = known(run.share) && known(inTime) ? inTime < run.share : kept > run.max_latency_s;
   const tiles = [
     ["arriving", "rate", last("arrival_rate_per_s"), (v) => `${number(v)}/s`, ""],
     ["foreseen", "forecast", state.forecast.rate_per_s.at(-1) ?? null, (v) => `${number(v)}/s`, `in ${seconds(run.foresight_s)}`],
     [`latency, ${quantile.name}`, "quantile", kept, seconds, `bound ${seconds(run.max_latency_s)}${since}`,
-      known(kept) ? (kept > run.max_latency_s ? " late" : " kept") : ""],
-    ["in time", "in-time", latency("in_time_share"), percent, `mean ${seconds(latency("latency_mean_s"))}${since}`],
+      known(kept) ? (late ? " late" : " kept") : ""],
+    ["in time", "in-time", inTime, percent, `mean ${seconds(latency("latency_mean_s"))}${since}`],
     ["lag", "lag", last("backlog_rows"), (v) => `${number(v)} rows`, lagTime(last("backlog_rows"), last("arrival_rate_per_s"))],
     ["executors", "executors", last("executors"), number, `${run.executors_min} to ${run.executors_max}, ${number(last("processors"))} processors`],
     ["load", "load", last("load"), percent, "of all processors"],
