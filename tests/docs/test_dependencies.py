@@ -57,4 +57,4 @@ def test_files_are_locked_in_the_places_the_page_names() -> None:
         for file in PACKAGE.rglob("*.py")
         if "fcntl.flock(" in file.read_text(encoding="utf-8")
     }
-    assert locking == {"checkpoint/durable_files.py", "sources/log.py", "cluster/standing.py"}
+    assert locking == {"checkpoint/durable_files.py", "cluster/standing.py"}

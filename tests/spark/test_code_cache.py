@@ -1,5 +1,6 @@
 """Attached users are told where their JVM compiles in every batch, and only there."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +12,7 @@ from penstock.spark.cluster.generated_code import SETTING
 pytestmark = pytest.mark.spark
 
 LIMIT_S = 120
+TESTS = Path(__file__).parents[1]
 BATCHES = 10
 # The cache is the JVM's, so each size needs a process of its own. Branches differ in a constant of
 # their code, and so are classes of their own.
@@ -42,9 +44,10 @@ spark.stop()
 def said_with(entries: int, folder: Path) -> str:
     script = folder / "attached.py"
     script.write_text(f"SETTING, BATCHES = {SETTING!r}, {BATCHES}\n{SCRIPT}")
+    path = os.pathsep.join([str(TESTS), os.environ.get("PYTHONPATH", "")])
     done = subprocess.run(
         [sys.executable, str(script), str(entries)], cwd=folder, capture_output=True, text=True,
-        timeout=LIMIT_S, check=False,
+        timeout=LIMIT_S, check=False, env={**os.environ, "PYTHONPATH": path},
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-3000:]
     return done.stdout + done.stderr

@@ -1,6 +1,5 @@
 """Sources of files are read again by each consumer, or shared: by price, and for good."""
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,11 +11,12 @@ from penstock.fusion import reading
 from penstock.fusion.reading import Unit
 from penstock.model.sinks import Memory
 from penstock.model.topology import Topology
+from penstock.spark.checkpoint.sealed import sealed, unsealed
 from penstock.spark.compile.builder import BuiltTopology, build
 from penstock.spark.compile.inspection import Reading
 from penstock.spark.run.together import RunningTopology
 from spark.counting import ONCE
-from spark.run_to import LIMIT_S
+from spark.run_to import run_to
 
 pytestmark = pytest.mark.spark
 
@@ -73,7 +73,7 @@ def test_files_by_column_are_read_again_and_the_numbers_are_told(
     assert (query.again, query.sharing.shared) == (("rows",), ())
     choice = query.readings["rows"]
     # A consumer that filters needs what it filters by.
-    assert sorted(choice.used) == [3, 3, 3]
+    assert sorted(choice.used) == [2, 3, 3]
     (told,) = [one for one in made.repeats if one.startswith("rows ")]
     assert told.startswith("rows runs 3 times per batch: 3 x ")
     assert "to share all 6 columns by an exchange" in told
@@ -99,57 +99,49 @@ def test_files_that_are_not_there_yet_are_guessed(session: SparkSession, tmp_pat
     assert "guessed from the types of its columns in Parquet" in told
 
 
+def priced(monkeypatch: pytest.MonkeyPatch, exchange: Unit) -> None:
+    """What an exchange costs, which reading again is compared with."""
+    monkeypatch.setattr(reading, "WRITE", exchange)
+    monkeypatch.setattr(reading, "FETCH", exchange)
+
+
 @pytest.mark.parametrize("again", [True, False])
 def test_a_run_keeps_to_what_its_checkpoint_began_with(
     session: SparkSession, files: Callable[[str], Path], tmp_path: Path, again: bool,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
-    folder = files("parquet")
+    made = topology(files("json"), "json")
 
-    def priced(read_again: bool) -> None:
-        through = DEAR if read_again else FREE
-        monkeypatch.setattr(reading, "WRITE", through)
-        monkeypatch.setattr(reading, "FETCH", through)
-
-    def started(checkpoint: str) -> tuple[str, ...]:
-        with RunningTopology(
-            topology(folder, "parquet"), session, tmp_path / checkpoint, ONCE
-        ) as running:
-            assert running.wait(LIMIT_S)
-            running.settle(LIMIT_S)
-            running.raise_failure()
+    def started(checkpoint: str) -> tuple[tuple[str, ...], int]:
+        with RunningTopology(made, session, tmp_path / checkpoint, ONCE) as running:
+            run_to(running, None)
             (query,) = running.built.queries
-            totals = {row.key: row.n for row in running.rows("ids_out")}
-            if checkpoint == "begun" and not totals_of:
-                totals_of.update(totals)
-                assert sum(totals.values()) == sum(range(ROWS))
             assert (query.sharing.copies["rows"] > 1) == ("rows" in query.again)
-            return query.again
+            return query.again, sum(row.n for row in running.rows("ids_out"))
 
-    totals_of: dict[int, int] = {}
-    wanted = ("rows",) if again else ()
-    priced(again)
-    assert started("begun") == wanted
-    priced(not again)
-    assert started("begun") == wanted
-    assert started("other") != wanted
+    total = sum(range(ROWS))
+    begun, other = (("rows",), ()) if again else ((), ("rows",))
+    priced(monkeypatch, DEAR if again else FREE)
+    assert started("begun") == (begun, total)
+    priced(monkeypatch, FREE if again else DEAR)
+    assert started("begun") == (begun, 0)  # nothing is new
+    assert started("another") == (other, total)
 
 
 def test_a_checkpoint_of_an_earlier_version_goes_on_as_it_began(
     session: SparkSession, files: Callable[[str], Path], tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
-    """Then files by column were read again, whatever that cost."""
-    checkpoint = tmp_path / "c"
-    made = topology(files("parquet"), "parquet")
-    with RunningTopology(made, session, checkpoint, ONCE) as running:
-        assert running.wait(LIMIT_S)
-    (record,) = checkpoint.rglob("plan.json")
-    document = json.loads(record.read_text())
-    assert document.pop("read again") == {"shared": ["rows"]}
-    record.write_text(json.dumps(document))
-    monkeypatch.setattr(reading, "WRITE", FREE)
-    monkeypatch.setattr(reading, "FETCH", FREE)
-    with RunningTopology(made, session, checkpoint, ONCE) as running:
-        assert running.built.queries[0].again == ("rows",)
-        assert running.wait(LIMIT_S)
+    """Then files of text were shared, whatever that cost, and nothing was said of it."""
+    made = topology(files("json"), "json")
+    priced(monkeypatch, FREE)
+    with RunningTopology(made, session, tmp_path / "c", ONCE) as running:
+        run_to(running, None)
+    (record,) = tmp_path.rglob("plan.json")
+    document = unsealed(record.read_bytes())
+    assert document.pop("read again") == {"shared": []}
+    record.write_bytes(sealed(document))
+    priced(monkeypatch, DEAR)
+    with RunningTopology(made, session, tmp_path / "c", ONCE) as running:
+        assert running.built.queries[0].again == ()
+        run_to(running, None)

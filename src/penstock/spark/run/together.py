@@ -453,12 +453,8 @@ class RunningTopology:
     def settle(self, limit_s: float = 30.0) -> None:
         """Until the reports of all batches that ended have come in; they are sent as events."""
         deadline = time.monotonic() + limit_s
-        for query in self.queries:
-            while time.monotonic() < deadline:
-                progress = query.lastProgress
-                if progress is None or self.reports.latest.get(query.name) == progress.batchId:
-                    break
-                time.sleep(0.05)
+        while time.monotonic() < deadline and not all(map(self.reports.caught_up, self.queries)):
+            time.sleep(0.05)
 
     def raise_failure(self) -> None:
         """Raise one sentence if a query failed."""
