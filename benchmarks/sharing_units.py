@@ -1,28 +1,37 @@
 """What it costs a row to be read from files, and to pass through an exchange: the units by which
 a topology's sources are read again or shared (`penstock.fusion.reading`).
 
-Tables of numbers and texts, in four formats; processor time of jobs on one core, warm, the least of
-three. Fitted by least squares with no unit below zero.
+Tables of numbers and texts, in four formats; processor time of tasks on one core, warm, the least
+of five. Fitted by least squares with no unit below zero. What a stage costs a batch is seen by
+whole programs, as its planning belongs to no task.
 """
 
+import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator
-from itertools import combinations
+from itertools import combinations, count
 from pathlib import Path
+from statistics import mean
 from typing import Any
 
 import numpy as np
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from benchmarks.nexmark.worker import cpu_s
-from penstock.fusion.reading import FETCH, FORMATS, WRITE, Unit
+from benchmarks.nexmark.events import PER_S, Events
+from penstock.fusion.reading import FETCH, FORMATS, STAGE_S, WRITE, Unit
+from penstock.spark import handles
 from penstock.spark.cluster.session import build_session
 
-ROWS = 300_000
-REPEATS = 3
+ROWS = 1_000_000
+REPEATS = 5
 EXCHANGE = "exchange"
-CASES = (EXCHANGE, *FORMATS)
+STAGE = "stage"
+CASES = (EXCHANGE, *FORMATS, STAGE)
+_NUMBERS = count()
+QUERIES = ["q1", "q2", "q7", "q17"]  # all of which read bids
+EVENTS, BATCHES = 200_000, (10, 100)
 TABLES = {  # numbers, and the bytes of each text
     "narrow": (2, ()), "numbers": (8, ()), "texts": (2, (10, 10)), "wide": (5, (30, 30, 60)),
 }  # fmt: skip
@@ -33,11 +42,48 @@ def run(case: str = "") -> Iterator[dict[str, Any]]:
     spark = build_session("sharing", "local[1]", key_groups=4)
     with tempfile.TemporaryDirectory(prefix="penstock-sharing-") as folder:
         for name in [case] if case else CASES:
-            if name == EXCHANGE:
+            if name == STAGE:
+                yield _stage(Path(folder))
+            elif name == EXCHANGE:
                 yield from _exchange(spark, Path(folder))
             else:
                 yield from _reading(spark, Path(folder), name)
     spark.stop()
+
+
+def _stage(folder: Path) -> dict[str, Any]:
+    """What sharing costs a batch more than reading again, where more batches have the same rows."""
+    more_s = {}
+    for batches in BATCHES:
+        events = folder / f"events-{batches}"
+        Events(rate=PER_S).write(events, EVENTS, batches, csv=True)
+        again_s, shared_s = (
+            mean(_program_s(events, folder / f"{batches}-{unit}-{turn}", unit) for turn in range(2))
+            for unit in (1.0, 0.0)
+        )
+        more_s[batches] = shared_s - again_s
+    few, many = BATCHES
+    found = (more_s[many] - more_s[few]) / (many - few)
+    return {
+        "name": "stage", "baseline": STAGE_S, "ours": round(found, 3), "unit": "s",
+        "ratio": round(STAGE_S / found, 2) if found > 0 else None,
+        "conditions": f"baseline: as it is now; ours: processor time of {', '.join(QUERIES)} of "
+        f"Nexmark over {EVENTS:,} events as CSV, in {few} and in {many} batches",
+    }  # fmt: skip
+
+
+def _program_s(events: Path, out: Path, exchange: float) -> float:
+    """Processor time of a topology whose exchanges cost all or nothing."""
+    code = (
+        "import sys; from pathlib import Path; from penstock.fusion import reading\n"
+        f"reading.WRITE = reading.FETCH = reading.Unit(*3 * ({exchange},))\n"
+        f"reading.STAGE_S = {exchange}\n"
+        "from benchmarks.nexmark.worker import main\n"
+        f"took = main('penstock', Path({str(events)!r}), Path({str(out)!r}), {QUERIES!r})\n"
+        "print(took['cpu_s'])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return float(done.stdout.splitlines()[-1])
 
 
 def _reading(spark: SparkSession, folder: Path, format_: str) -> Iterator[dict[str, Any]]:
@@ -95,15 +141,21 @@ def _all(tests: list[Any]) -> Any:
 
 
 def _least(frame: DataFrame) -> float:
-    """Seconds of the JVM's processor time, beyond those of a job over a single row."""
-    nothing = frame.sparkSession.range(1)
-    return min(_processor_s(frame) - _processor_s(nothing) for _ in range(REPEATS))
+    """Processor seconds of the tasks of a job, once it is warm."""
+    return min(_tasks_s(frame) for _ in range(REPEATS))
 
 
-def _processor_s(frame: DataFrame) -> float:
-    before_s = cpu_s()
+def _tasks_s(frame: DataFrame) -> float:
+    """What the JVM compiles meanwhile, other threads do."""
+    spark, group = frame.sparkSession, f"sharing-{next(_NUMBERS)}"
+    spark.sparkContext.setJobGroup(group, group)
     frame.write.format("noop").mode("overwrite").save()
-    return cpu_s() - before_s
+    ids = [stage for job in handles.jobs_of_group(spark, group) for stage in job.stage_ids]
+    tasks = (
+        handles.stage_tasks(spark, stage.id, stage.attempt)
+        for stage in handles.stages(spark, tuple(ids))
+    )
+    return sum(float(one.cpu_time_ns.sum()) for one in tasks) / 1e9
 
 
 def numbers_and_texts(numbers: int, texts: tuple[int, ...]) -> list[str]:

@@ -85,6 +85,7 @@ def test_text_is_shared_where_that_costs_less(
 ) -> None:
     monkeypatch.setattr(reading, "WRITE", FREE)
     monkeypatch.setattr(reading, "FETCH", FREE)
+    monkeypatch.setattr(reading, "STAGE_S", 0.0)
     made = built(session, files("json"), "json")
     (query,) = made.queries
     assert (query.again, query.sharing.copies["rows"]) == ((), 1)
@@ -103,6 +104,7 @@ def priced(monkeypatch: pytest.MonkeyPatch, exchange: Unit) -> None:
     """What an exchange costs, which reading again is compared with."""
     monkeypatch.setattr(reading, "WRITE", exchange)
     monkeypatch.setattr(reading, "FETCH", exchange)
+    monkeypatch.setattr(reading, "STAGE_S", exchange.row_s)
 
 
 @pytest.mark.parametrize("again", [True, False])

@@ -34,6 +34,15 @@ def test_text_that_would_be_parsed_by_each_of_many_is_shared() -> None:
     assert sum(made.again_s) > made.shared_s
 
 
+def test_an_exchange_does_not_pay_for_little() -> None:
+    """One more stage of each batch has its price, however few rows there are."""
+    used = [("auction", "price")] * 6
+    few, many = (choose_reading("bid", used, Sample("csv", BID, 900, n)) for n in (10_000, 10**6))
+    assert few.again
+    assert not many.again
+    assert "of 10,000 rows, as a file has; measured on 900 rows of CSV" in few.what
+
+
 def test_each_consumer_more_costs_either_way_more() -> None:
     sample = Sample("csv", BID)
     few, many = (choose_reading("bid", [tuple(BID)] * n, sample) for n in (2, 9))
@@ -59,14 +68,21 @@ def test_a_sample_says_what_columns_take(kind: str, tmp_path: Path) -> None:
     (tmp_path / "_SUCCESS").touch()
     for path in (str(tmp_path), file.as_uri()):
         found = sample_of(FileScan(kind, path), TYPES)
-        assert found.rows == 100
+        assert (found.rows, found.file_rows) == (100, 100)
         assert found.column_bytes["id"] == 8.0
         assert found.column_bytes["name"] == pytest.approx(40.0, abs=4.0)
 
 
 def test_a_sample_is_no_more_than_some_rows(tmp_path: Path) -> None:
     parquet.write_table(pa.table({"id": pa.array(range(3 * ROWS))}), tmp_path / "a.parquet")
-    assert sample_of(FileScan("parquet", str(tmp_path)), TYPES).rows == ROWS
+    found = sample_of(FileScan("parquet", str(tmp_path)), TYPES)
+    assert (found.rows, found.file_rows) == (ROWS, 3 * ROWS)
+
+
+def test_the_rows_of_a_large_text_follow_from_its_first(tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_text('{"id": 123, "name": "abc"}\n' * 40_000)
+    found = sample_of(FileScan("json", str(tmp_path)), TYPES)
+    assert 0 < found.rows < 40_000 == found.file_rows
 
 
 @pytest.mark.parametrize("path", [None, "/nowhere/at/all", "s3a://bucket/bids", "damaged"])

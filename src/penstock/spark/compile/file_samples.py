@@ -1,10 +1,11 @@
-"""Some rows of the files behind a source: how many bytes each column takes.
+"""Some rows of the files behind a source: how many a file has, and what each column takes.
 
 Only files on this machine are looked at, and little of one: a start waits for it. Of others, and
 where there is none yet, bytes are guessed from the types.
 """
 
 from itertools import islice
+from os import SEEK_END
 from pathlib import Path
 from urllib.parse import unquote, urlparse
 
@@ -31,13 +32,13 @@ def sample_of(scan: FileScan, schema: StructType) -> Sample:
     try:
         if scan.format in ("csv", "json"):
             return _of_text(scan.format, file, schema, guessed)
-        table = _parquet(file) if scan.format == "parquet" else _orc(file)
+        table, rows = _parquet(file) if scan.format == "parquet" else _orc(file)
     except (OSError, pa.ArrowException):  # it is being written, or is no such file
         return Sample(scan.format, guessed)
     if table is None or not table.num_rows:
         return Sample(scan.format, guessed)
     sizes = {name: _value_bytes(table[name]) for name in table.column_names if name in guessed}
-    return Sample(scan.format, guessed | sizes, table.num_rows)
+    return Sample(scan.format, guessed | sizes, table.num_rows, rows)
 
 
 def _first_file(path: str | None) -> Path | None:
@@ -57,21 +58,21 @@ def _first_file(path: str | None) -> Path | None:
         return None
 
 
-def _parquet(file: Path) -> "pa.Table | None":
+def _parquet(file: Path) -> "tuple[pa.Table | None, int]":
     from pyarrow.parquet import ParquetFile  # takes a moment, which most starts do not need
 
     with ParquetFile(file, pre_buffer=False, buffer_size=2**20) as opened:
-        batch = next(opened.iter_batches(ROWS), None)
-    return None if batch is None else pa.Table.from_batches([batch])
+        batch, rows = next(opened.iter_batches(ROWS), None), opened.metadata.num_rows
+    return None if batch is None else pa.Table.from_batches([batch]), rows
 
 
-def _orc(file: Path) -> "pa.Table | None":
+def _orc(file: Path) -> "tuple[pa.Table | None, int]":
     from pyarrow.orc import ORCFile
 
     opened = ORCFile(file)
     if not opened.nstripes or opened.content_length / opened.nstripes > STRIPE_BYTES:
-        return None
-    return pa.table(opened.read_stripe(0))
+        return None, opened.nrows
+    return pa.table(opened.read_stripe(0)), opened.nrows
 
 
 def _value_bytes(column: "pa.ChunkedArray") -> float:
@@ -85,10 +86,14 @@ def _of_text(format_: str, file: Path, schema: StructType, guessed: dict[str, fl
     """What rows have beyond a word for each value is divided among their texts."""
     with file.open("rb") as opened:
         head = opened.read(TEXT_BYTES)
+        size_bytes = opened.seek(0, SEEK_END)
     rows = head.count(b"\n")
-    texts = [field.name for field in schema.fields if isinstance(field.dataType, StringType)]
-    if not rows or not texts:
-        return Sample(format_, guessed, rows)
+    if not rows:
+        return Sample(format_, guessed)
     row_bytes = (head.rindex(b"\n") + 1) / rows
+    file_rows = round(size_bytes / row_bytes)
+    texts = [field.name for field in schema.fields if isinstance(field.dataType, StringType)]
+    if not texts:
+        return Sample(format_, guessed, rows, file_rows)
     behind = max(0.0, row_bytes - WORD * (len(guessed) - len(texts))) / len(texts)
-    return Sample(format_, guessed | dict.fromkeys(texts, WORD + behind), rows)
+    return Sample(format_, guessed | dict.fromkeys(texts, WORD + behind), rows, file_rows)
