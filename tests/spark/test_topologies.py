@@ -13,10 +13,12 @@ from pyspark.sql import functions as F
 from penstock.errors import InvalidTopology, PenstockError
 from penstock.model.sinks import Console, Files, ForeachBatch, Memory
 from penstock.model.topology import Topology
+from penstock.spark import handles
 from penstock.spark.checkpoint.durable_files import write_atomically
 from penstock.spark.compile.builder import build
 from penstock.spark.compile.inspection import Reading
 from penstock.spark.routes.reading import RoutedReading
+from penstock.spark.run import together
 from penstock.spark.run.together import RunningTopology
 from penstock.spark.sources.generator_source import GeneratorReader, RowRange
 from penstock.workloads.generator import Generator
@@ -362,3 +364,27 @@ def test_forms_behind_each_other_are_all_in_the_query(session: SparkSession) -> 
     assert built.queries[0].sharing.shared == ("s",)
     assert {f"{n} AS a" in plan for n in (1, 2)} == {True}
     assert {f"{n} AS c" in plan for n in (3, 4)} == {True}
+
+
+def test_nothing_new_is_nothing_to_wait_for(
+    session: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Spark keeps a trigger that found nothing among its progress, and tells nobody of it."""
+    made = stream_topology()
+    made.sink("out", "rows", Memory())
+
+    def slept(_: float) -> None:
+        raise AssertionError("it waits for a report that never comes")
+
+    with RunningTopology(made, session, tmp_path / "c", ONCE) as running:
+        assert running.wait(LIMIT_S)
+        running.settle(LIMIT_S)
+        ended = handles.last_batch(running.queries[0])
+        assert running.reports.latest == {"made": ended}
+    with RunningTopology(made, session, tmp_path / "c", ONCE) as running:
+        assert running.wait(LIMIT_S)
+        (query,) = running.queries
+        assert query.lastProgress.batchId == ended + 1
+        assert handles.last_batch(query) == ended
+        monkeypatch.setattr(together.time, "sleep", slept)
+        running.settle(LIMIT_S)

@@ -6,7 +6,7 @@ by the whole key and checks that.
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
@@ -47,6 +47,10 @@ class PlannedQuery(Protocol):
     @property
     def fused(self) -> Sequence[FusedPart]:
         """Its fused components."""
+
+    @property
+    def again(self) -> tuple[str, ...]:
+        """Sources that are read again for each consumer."""
 
     @property
     def shape(self) -> Shape | None:
@@ -91,6 +95,8 @@ class PlanRecord:
     orders: Orders = ()  # of stateless operators that do not run as declared
     superseded: dict[str, list[str]] = field(default_factory=dict)
     key_groups: int | None = None  # where they are others than at the first start
+    # By query, the sources that each consumer reads again; none where an earlier version began.
+    again: Mapping[str, Collection[str]] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
         """As JSON values."""
@@ -101,6 +107,7 @@ class PlanRecord:
             "orders": self.orders,
             "superseded": self.superseded,
             "key_groups": self.key_groups,
+            "read again": {query: list(sources) for query, sources in self.again.items()},
         }
 
     @classmethod
@@ -112,6 +119,7 @@ class PlanRecord:
         return cls(
             plan, document["fingerprints"], document["directories"], orders,
             document.get("superseded", {}), document.get("key_groups"),
+            document.get("read again", {}),
         )  # fmt: skip
 
     def fused_groups(self) -> tuple[Group, ...]:
@@ -142,9 +150,10 @@ def record_of(built: PlannedTopology, before: PlanRecord | None) -> PlanRecord:
     """The record of a plan that is about to run where another one, or none, ran before."""
     prints = {query.plan.name: fingerprint(query) for query in built.queries}
     kept = {name: what for name, what in prints.items() if what}
+    again = {query.plan.name: query.again for query in built.queries}
     if before is None:
-        return PlanRecord(built.plan, kept, {}, built.orders)
-    return replace(before, plan=built.plan, fingerprints=kept, orders=built.orders)
+        return PlanRecord(built.plan, kept, {}, built.orders, again=again)
+    return replace(before, plan=built.plan, fingerprints=kept, orders=built.orders, again=again)
 
 
 def fingerprint(query: PlannedQuery) -> dict[str, Any]:

@@ -84,6 +84,9 @@ def build_apart(
         own = reading
         if reading.controls is not None:
             own = replace(own, controls=replace(reading.controls, component=part.component.name))
+        if reading.again is not None:  # by the name that its query has once it is built
+            begun = reading.again.get(part.query)
+            own = replace(own, again={} if begun is None else {part.topology.name: begun})
         own_group = (Group(part.component.operators, part.component.key),)
         groups = own_group if part.component.name in fused else None
         made = build(part.topology, session, own, groups)

@@ -6,7 +6,7 @@ why.
 """
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 import networkx as nx
@@ -16,6 +16,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, MapType, StructType
 
 from penstock.errors import InvalidTopology
+from penstock.fusion.reading import FORMATS, ReadingChoice
 from penstock.model.plan import Orders, QueryPlan, TopologyPlan
 from penstock.model.plan_document import Group
 from penstock.model.sinks import Files
@@ -28,10 +29,11 @@ from penstock.spark.compile.fused import Fused, fused_components, grouped, relax
 from penstock.spark.compile.inspection import Inspection, Reading, inspect_topology
 from penstock.spark.compile.limits import why_refused
 from penstock.spark.compile.plan_check import check_grouping, check_plan
+from penstock.spark.compile.readings import shared_by_price
 from penstock.spark.compile.refusals import told
 from penstock.spark.compile.reordering import fitting_orders, reordered, same_rows
 from penstock.spark.compile.route_inference import with_routes
-from penstock.spark.compile.sharing import Sharing, plan_sharing
+from penstock.spark.compile.sharing import Sharing, by_format
 from penstock.spark.handles import planned_shape, streaming_refusal
 from penstock.spark.handles.messages import first_line
 from penstock.spark.handles.physical_plan import OURS, Shape
@@ -53,6 +55,9 @@ class BuiltQuery:
     shape: Shape | None = None  # of a fused query: what its batches must be planned as
     row_by_row: bool = False  # of a fused query: whether rows are merged with state one by one
     stateful: bool = False
+    # Sources that are read again for each consumer, and what that was decided by.
+    again: tuple[str, ...] = ()
+    readings: Mapping[str, ReadingChoice] = field(default_factory=dict)
 
     @property
     def tagged(self) -> bool:
@@ -189,9 +194,15 @@ class _Builder:
         keys = {component.name: component.key for component in components}
         repeats = [
             f"{node} runs {query.sharing.copies[node]} times per batch: "
-            f"{self._why_repeated(node, query.sharing)}"
+            f"{self._why_repeated(node, query)}"
             for query in queries
             for node in query.sharing.repeated
+        ]
+        repeats += [
+            f"{source} is read once per batch: {reading.what}"
+            for query in queries
+            for source, reading in query.readings.items()
+            if not reading.again and not query.fused
         ]
         return BuiltTopology(
             plan, tuple(queries), self.inspection.schemas, keys, self.inspection, self.topology,
@@ -266,8 +277,13 @@ class _Builder:
         return None
 
     def _query(self, name: str, sinks: tuple[SinkBinding, ...]) -> BuiltQuery:
-        sharing = plan_sharing(self.topology, self.inspection, sinks)
-        frame = self._frame(name, sharing, sinks, Division())
+        begun = self.reading.again
+        shared = shared_by_price(
+            self.topology, self.inspection, sinks,
+            begun.get(name, by_format(self.inspection)) if begun is not None else None,
+            lambda sharing: self._frame(name, sharing, sinks, Division()),
+        )  # fmt: skip
+        sharing = shared.sharing
         components = default_components(self.topology, self.inspection, frozenset(sharing.copies))
         plan = QueryPlan(name, components, tuple(sink.name for sink in sinks), sinks[0].output_mode)
         edges = {
@@ -276,7 +292,11 @@ class _Builder:
             if operator.name in sharing.copies
         }
         stateful = any(self.inspection.operators[operator].stateful for operator in edges)
-        return BuiltQuery(plan, frame, sinks, edges, sharing, stateful=stateful)
+        again = tuple(sorted(sharing.unshared & self.inspection.files.keys()))
+        return BuiltQuery(
+            plan, shared.frame, sinks, edges, sharing, stateful=stateful, again=again,
+            readings=shared.readings,
+        )  # fmt: skip
 
     def _as_planned(self, wanted: QueryPlan) -> BuiltQuery:
         """One query of a plan that was given."""
@@ -358,12 +378,14 @@ class _Builder:
         above = {node, *nx.ancestors(self.topology.graph(), node)}
         return above & {source.name for source in self.topology.sources}
 
-    def _why_repeated(self, node: str, sharing: Sharing) -> str:
-        if node in sharing.unshared:
-            known = self.inspection.by_column
-            formats = {known[name] for name in self._sources_of(node) if name in known}
-            if not formats:
+    def _why_repeated(self, node: str, query: BuiltQuery) -> str:
+        if node in query.readings and not query.fused:
+            return query.readings[node].what
+        if node in query.sharing.unshared:
+            files = self._sources_of(node) & self.inspection.files.keys()
+            if not files:
                 return "each component divides its rows itself, and an exchange would add a shuffle"
+            formats = {FORMATS[self.inspection.files[name].format].name for name in files}
             return (
                 f"each consumer reads the columns it uses from {' and '.join(sorted(formats))} "
                 "files, where an exchange would carry all of them"

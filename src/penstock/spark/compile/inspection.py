@@ -1,5 +1,6 @@
 """The first look at a topology: every operator called once, every refusal made before a start."""
 
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -8,6 +9,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from penstock.errors import InvalidTopology
+from penstock.fusion.reading import FORMATS
 from penstock.model.route import AUTO
 from penstock.model.topology import Operator, Source, Topology
 from penstock.model.user_code import CURRENT_OPERATOR, STATE_FOLLOWS
@@ -19,7 +21,7 @@ from penstock.spark.handles.analysed_plan import (
     at_edge,
     has_watermark,
 )
-from penstock.spark.handles.file_scans import columnar_format
+from penstock.spark.handles.file_scans import FileScan, file_scan
 from penstock.spark.handles.keyed_steps import KeyedStep, columns_kept, keyed_step
 from penstock.spark.handles.messages import first_line
 from penstock.spark.routes.frames import check_route
@@ -41,6 +43,8 @@ class Reading:
     measured: bool = True
     controls: Controls | None = None
     at_once: bool = False  # what sources have at first is all that is read
+    # By query, the sources that its consumers each read again since it began; None: none began.
+    again: Mapping[str, Collection[str]] | None = None
 
 
 @dataclass(frozen=True)
@@ -55,7 +59,7 @@ class Inspection:
     # Of operators, where routes are to be inferred: what rows meet by, and columns handed on.
     steps: dict[str, KeyedStep | None] = field(default_factory=dict)
     kept: dict[str, frozenset[str]] = field(default_factory=dict)
-    by_column: dict[str, str] = field(default_factory=dict)  # the format of sources in such files
+    files: dict[str, FileScan] = field(default_factory=dict)  # of sources that Spark reads itself
     followed: frozenset[str] = frozenset()  # operators behind which state follows in one query
 
 
@@ -98,11 +102,11 @@ def inspect_topology(
     watermarked = frozenset(name for name, frame in frames.items() if has_watermark(frame))
     _check_watermarks_behind_routes(topology, operators, watermarked)
     types = {name: frame.schema for name, frame in frames.items()}
-    formats = {name: columnar_format(rows) for name, rows in sources.items()}
-    by_column = {name: found for name, found in formats.items() if found is not None}
-    return Inspection(
-        operators, schemas, watermarked, types, sources, steps, kept, by_column, followed
-    )
+    scans = {name: file_scan(rows) for name, rows in sources.items()}
+    files = {
+        name: scan for name, scan in scans.items() if scan is not None and scan.format in FORMATS
+    }
+    return Inspection(operators, schemas, watermarked, types, sources, steps, kept, files, followed)
 
 
 def read_source(

@@ -1,10 +1,12 @@
 """Which nodes of a topology run once per batch for all of their consumers."""
 
 from collections import Counter
+from collections.abc import Collection
 from dataclasses import dataclass
 
 import networkx as nx
 
+from penstock.fusion.reading import FORMATS
 from penstock.model.topology import SinkBinding, Topology
 from penstock.spark.compile.cheaper_forms import on_the_way
 from penstock.spark.compile.inspection import Inspection
@@ -27,15 +29,12 @@ class Sharing:
 
 def plan_sharing(
     topology: Topology, inspection: Inspection, sinks: tuple[SinkBinding, ...],
-    unshared: frozenset[str] | None = None,
+    unshared: frozenset[str],
 ) -> Sharing:  # fmt: skip
     """Follow the consumers upstream from the sinks; a node needed twice is shared if it may be.
 
-    Nodes in `unshared` are not: their work is done for each consumer. Where it is not given, they
-    are those that cost less to be read again.
+    Nodes in `unshared` are not: their work is done for each consumer.
     """
-    if unshared is None:
-        unshared = read_again(topology, inspection)
     graph = topology.graph()
     upstreams = {operator.name: operator.upstreams for operator in topology.operators}
     either = on_the_way(topology)  # two branches of which one has rows
@@ -60,14 +59,15 @@ def plan_sharing(
     )
 
 
-def read_again(topology: Topology, inspection: Inspection) -> frozenset[str]:
-    """Nodes whose rows Spark reads from files by column, through SQL alone.
+def read_again(
+    topology: Topology, inspection: Inspection, sources: Collection[str]
+) -> frozenset[str]:
+    """Some sources, and what SQL alone makes of their rows.
 
-    To do that for each consumer costs it the columns that it uses. An exchange would encode and
-    write all columns once, and read and decode them for every consumer.
+    That is done for each consumer, on the columns that it uses.
     """
     graph = topology.graph()
-    cheap = set(inspection.by_column) | {
+    cheap = set(sources) | {
         operator.name
         for operator in topology.operators
         if _is_sql_alone(inspection.operators[operator.name])
@@ -79,3 +79,10 @@ def read_again(topology: Topology, inspection: Inspection) -> frozenset[str]:
 
 def _is_sql_alone(analysis: OperatorAnalysis) -> bool:
     return not (analysis.opaque or analysis.stateful or analysis.shuffles)
+
+
+def by_format(inspection: Inspection) -> frozenset[str]:
+    """Sources of files whose readers do not touch the columns that they do not use."""
+    return frozenset(
+        name for name, scan in inspection.files.items() if FORMATS[scan.format].by_column
+    )

@@ -27,7 +27,7 @@ from penstock.spark.handles.driver import (
     synchronized,
 )
 from penstock.spark.handles.exchange_insertion import divide_inputs
-from penstock.spark.handles.file_scans import columnar_format
+from penstock.spark.handles.file_scans import columns_read, file_scan
 from penstock.spark.handles.gateway import (
     STREAMING,
     asking,
@@ -189,8 +189,10 @@ def can_read_operators(spark: SparkSession) -> None:
     found = analyse(_counted(spark))
     if found.keys != (frozenset({"key"}),) or not found.watermarks:
         raise Unavailable(f"Spark could not read an analysed plan: it is taken for {found}.")
-    if columnar_format(_rows(spark)) is not None:
+    if file_scan(_rows(spark)) is not None:
         raise Unavailable("Spark could not see which files a stream reads: it reads none.")
+    if list(columns_read(_rows(spark).select("key"))) != [""]:
+        raise Unavailable("Spark could not see which columns a query reads.")
     with asking("see which files a stream reads"):
         require_methods(spark, _STREAM, "dataSource")
 

@@ -30,10 +30,15 @@ def checkpoint_of_id(spark: SparkSession, query_id: str) -> str | None:
 
 
 def last_batch(query: StreamingQuery) -> int:
-    """The newest batch that ended, -1 before the first; without reading all of its progress."""
+    """The newest batch that ended, -1 before the first; without reading all of its progress.
+
+    A trigger that finds nothing is in the progress as well, under the number of the next batch.
+    """
     with asking("find a query's newest batch"):
         progress = query._jsq.lastProgress()
-        return -1 if progress is None else int(progress.batchId())
+        if progress is None:
+            return -1
+        return int(progress.batchId()) - (not progress.durationMs().containsKey("addBatch"))
 
 
 def trigger_interval_s(query: StreamingQuery) -> float:

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from pyspark.sql.streaming.query import StreamingQuery
+
 from penstock.spark.handles.plan_nodes import METRIC, PATH
 from penstock.spark.measure.bounded import Untaken
 from penstock.spark.measure.ledger import Ledger, SourceProgress
@@ -56,6 +58,14 @@ class Reports:
         """The reports since the last call."""
         with self._lock:
             return self._reports.take()
+
+    def caught_up(self, query: StreamingQuery) -> bool:
+        """Whether its newest batch has come in. A trigger that found nothing is no batch: it is
+        in the query's progress, under the next batch's number, and never sent."""
+        newest_first = reversed(query.recentProgress)
+        ended = (one.batchId for one in newest_first if "addBatch" in one.durationMs)
+        newest = next(ended, None)
+        return newest is None or self.latest.get(query.name) == newest
 
     def receive(self, text: str) -> None:
         """A batch ended; its progress as JSON."""

@@ -108,7 +108,8 @@ class RunningApart(RunningTopology):
         self, reading: Reading, wanted: TopologyPlan | tuple[Group, ...] | None
     ) -> BuiltApart:
         return build_apart(
-            self.topology, self.session, replace(reading, at_once=self._at_once),
+            self.topology, self.session,
+            replace(self._as_begun(reading), at_once=self._at_once),
             self._checkpoint.channel, self._max_rows, wanted,
         )  # fmt: skip
 

@@ -2,8 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 
-from pyspark.sql.types import DataType, StringType, StructType
-
 from penstock.fusion.price import (
     Edge,
     Price,
@@ -17,32 +15,7 @@ from penstock.fusion.shuffles import Key
 from penstock.model.observation import Observation
 from penstock.model.plan_document import Group
 from penstock.spark.compile.builder import BuiltTopology
-
-WORD, TEXT = 8.0, 24.0  # bytes of a value in a row of Spark's, and of a text as they mostly are
-
-
-def row_bytes(kind: DataType) -> float:
-    """Bytes of a row of Spark's: a word for nulls, one for each value, and what lies behind it.
-
-    A window of time counts nothing: it is one of few in a batch, and compressed away.
-
-    >>> from pyspark.sql.types import LongType, StructField
-    >>> row_bytes(StructType([StructField("a", LongType()), StructField("b", StringType())]))
-    40.0
-    """
-    if isinstance(kind, StructType) and kind.fieldNames() == ["start", "end"]:
-        return 0.0
-    if isinstance(kind, StructType):
-        return WORD + sum(_in_row(field.dataType) for field in kind.fields)
-    return WORD + _in_row(kind)
-
-
-def _in_row(kind: DataType) -> float:
-    """A value's word and what lies behind it."""
-    if isinstance(kind, StructType):
-        behind = row_bytes(kind)
-        return WORD + behind if behind else 0.0
-    return TEXT if isinstance(kind, StringType) else WORD
+from penstock.spark.compile.row_bytes import WORD, row_bytes
 
 
 class FusionPrice:

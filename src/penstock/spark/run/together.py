@@ -5,7 +5,7 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, ExitStack, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Self
@@ -196,6 +196,7 @@ class RunningTopology:
 
     def _tried(self, reading: Reading, groups: tuple[Group, ...]) -> object:
         """What these groups would run as; refused where they cannot."""
+        reading = self._as_begun(reading)
         return build(self.topology, self.session, reading, groups, tasks=self._tasks_at_once())
 
     def _plan(self, reading: Reading) -> None:
@@ -256,7 +257,13 @@ class RunningTopology:
         if wanted is None and record is not None and record.fingerprints:
             wanted = record.plan
         orders = self._orders(record.orders if record is not None else ())
+        reading = self._as_begun(reading)
         return build(self.topology, self.session, reading, wanted, orders, self._tasks_at_once())
+
+    def _as_begun(self, reading: Reading) -> Reading:
+        """Sources are read again, or shared, as they were since the checkpoint began."""
+        record = recorded_plan(self._checkpoint)
+        return reading if record is None else replace(reading, again=record.again)
 
     def _tasks_at_once(self) -> int | None:
         """As many as run at once, where there is one executor; elsewhere key groups are placed."""
@@ -446,12 +453,8 @@ class RunningTopology:
     def settle(self, limit_s: float = 30.0) -> None:
         """Until the reports of all batches that ended have come in; they are sent as events."""
         deadline = time.monotonic() + limit_s
-        for query in self.queries:
-            while time.monotonic() < deadline:
-                progress = query.lastProgress
-                if progress is None or self.reports.latest.get(query.name) == progress.batchId:
-                    break
-                time.sleep(0.05)
+        while time.monotonic() < deadline and not all(map(self.reports.caught_up, self.queries)):
+            time.sleep(0.05)
 
     def raise_failure(self) -> None:
         """Raise one sentence if a query failed."""
