@@ -4,6 +4,7 @@ import itertools
 import math
 from dataclasses import replace
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import pytest
@@ -524,3 +525,24 @@ def test_what_is_behind_is_load_that_a_shared_cluster_is_asked_for() -> None:
     assert expected[0][2] < 5.0
     assert expected[1][2] == math.inf
     assert expected[1][4] < 5.0
+
+
+@pytest.mark.parametrize("waiting", [0.0, 3000.0])
+@pytest.mark.parametrize("rate_per_s", [0.0, 100.0])
+@pytest.mark.parametrize(("processors", "sharing"), [(0, "time"), (2, "time"), (2, "space")])
+def test_executors_that_start_at_once_leave_the_bound_to_catch_up_within(
+    processors: int, rate_per_s: float, waiting: float, sharing: Literal["time", "space"]
+) -> None:
+    """No start-up and no processors are no divisors: the bound is, and one that will come."""
+    calm = tuple(seen(processors, 0.01, 5.0 * at) for at in range(30))
+    newest = replace(calm[-1], arrival_rate_per_s=rate_per_s, backlog_rows=waiting)
+    context = ScalingContext(
+        (*calm[:-1], newest), ScalingPlan({"a": processors}, processors), Limits(1, 16, 5.0),
+        sharing=sharing, act_price=ActPrice(0.0),
+    )  # fmt: skip
+    decision = Promise().decide(context)
+    assert 1 <= decision.plan.processors <= 16
+    if sharing == "time" and waiting and rate_per_s:
+        # 3,000 rows within 5 s beside 100 rows/s are 700 a second: with eight it cannot keep up.
+        assert decision.expected_s[7] == math.inf
+        assert math.isfinite(decision.expected_s[8])

@@ -42,9 +42,10 @@ class PromiseInputs:
     period_s: float
     lead: int  # periods until what is asked for in the next period could serve
     rates_per_s: Floats  # so far, the last one is of now
-    live: int  # processors that take work now
+    live: int  # processors that take work now; one at least, as some will
     pending_s: float  # until those serve that were asked for before
     start_up_s: float
+    catch_up_s: float  # within which what waits is worked off
     waiting_rows: float
     behind: bool  # whether more waits than the bound allows
     level: float  # probability with which the load stays below what is planned for
@@ -85,10 +86,13 @@ def read_promise_inputs(
     ahead = load_ahead(series, steps, level, forecasters, lead)
     asked_s = context.last_change_s
     pending_s = max(0.0, asked_s + start_up_s - newest.at_s) if math.isfinite(asked_s) else 0.0
+    # Not at once, where executors start at once: that would take infinitely many.
+    catch_up_s = max(start_up_s, context.limits.max_latency_s)
     waiting = newest.backlog_rows if newest.backlog_rows > 0 else 0.0
     return PromiseInputs(
         ahead, _announcement(announced, series, steps), work, period_s, lead, series,
-        newest.processors or context.current.processors, pending_s, start_up_s, waiting,
+        max(1, newest.processors or context.current.processors), pending_s, start_up_s, catch_up_s,
+        waiting,
         waiting > newest.arrival_rate_per_s * context.limits.max_latency_s,
         level,
     )  # fmt: skip

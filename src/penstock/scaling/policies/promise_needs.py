@@ -50,11 +50,11 @@ class Needs:
     def steady_s(self, inputs: PromiseInputs) -> dict[int, float]:
         """The same for each number of processors, were the load to stay as it is expected.
 
-        What is behind is load too: it is to be worked off while a new executor would start.
+        What is behind is load too: it is to be worked off as fast as new executors would.
         """
         rate_per_s = inputs.ahead.expected_per_s[: inputs.lead].max(keepdims=True)
         if inputs.behind:
-            rate_per_s = rate_per_s + inputs.waiting_rows / inputs.start_up_s
+            rate_per_s = rate_per_s + inputs.waiting_rows / inputs.catch_up_s
         kept_s = steady_share_s(inputs.work, rate_per_s, self._processors, self._share)
         numbers = self._processors.astype(np.int64)
         return dict(zip(numbers.tolist(), kept_s.tolist(), strict=True))
@@ -232,13 +232,15 @@ def _first(
 def _catching_up(
     context: ScalingContext, inputs: PromiseInputs, sizes: Ints, step: int, rate_per_s: float
 ) -> int:
-    """What works off, within the time of a start-up, all that will wait by then."""
+    """What works off, within the time of a start-up, all that will wait by then.
+
+    Within that of the bound, where executors start sooner.
+    """
     serves = inputs.work.rows_per_s(sizes.astype(np.float64) * step)
-    live = np.array([float(max(1, inputs.live))])
+    live = np.array([float(inputs.live)])
     falls_behind = max(0.0, rate_per_s - float(inputs.work.rows_per_s(live)[0]))
     waiting = inputs.waiting_rows + falls_behind * inputs.start_up_s
-    within_s = max(inputs.start_up_s, context.limits.max_latency_s)
-    enough = serves >= rate_per_s + waiting / within_s
+    enough = serves >= rate_per_s + waiting / inputs.catch_up_s
     return int(sizes[enough.argmax()] if enough.any() else sizes[-1])
 
 
