@@ -196,6 +196,16 @@ def test_plans_come_back_as_data(history: Opened) -> None:
     assert history.room_decisions() == written
 
 
+def make_older(where: str, form: int, *columns: str) -> None:
+    """The history in an earlier form, which has not got these columns yet."""
+    engine = create_engine(where)
+    with engine.begin() as connection:
+        for table, column in (one.split(".") for one in columns):
+            connection.execute(text(f"ALTER TABLE penstock_{table} DROP COLUMN {column}"))
+        connection.execute(text(f"UPDATE penstock_history SET version = {form}"))
+    engine.dispose()
+
+
 @pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
 def test_a_history_without_plans_gets_them_when_it_is_written(
     kind: str, request: pytest.FixtureRequest, tmp_path: Path
@@ -210,11 +220,7 @@ def test_a_history_without_plans_gets_them_when_it_is_written(
         run = store.begin(RUN)
         run.room_decided(old)
         run.end(2.0)
-    engine = create_engine(where)
-    with engine.begin() as connection:
-        connection.execute(text("ALTER TABLE penstock_room_decisions DROP COLUMN plan"))
-        connection.execute(text("UPDATE penstock_history SET version = 4"))
-    engine.dispose()
+    make_older(where, 4, "room_decisions.plan")
     with HistoryStore(where, create=False) as reader:
         assert reader.read_room_decisions(run.run_id) == [old]
         with HistoryStore(where) as store:
@@ -239,12 +245,7 @@ def test_a_history_without_shares_gets_them_when_it_is_written(
         run = store.begin(RUN)
         run.observed(seen)
         run.end(2.0)
-    engine = create_engine(where)
-    with engine.begin() as connection:
-        connection.execute(text("ALTER TABLE penstock_runs DROP COLUMN share"))
-        connection.execute(text("ALTER TABLE penstock_observations DROP COLUMN latency_share_s"))
-        connection.execute(text("UPDATE penstock_history SET version = 8"))
-    engine.dispose()
+    make_older(where, 8, "runs.share", "observations.latency_share_s")
     with HistoryStore(where, create=False) as reader:
         assert [one.share for one in reader.runs().values()] == [None]
         assert same(reader.read_observations(run.run_id)[0], before)
