@@ -14,6 +14,8 @@ from typer.testing import CliRunner
 
 from penstock import Generator, steps
 from penstock.cli.app import app
+from penstock.fusion import reading
+from penstock.fusion.reading import Unit
 
 PENSTOCK = Path(sys.executable).with_name("penstock")
 ROOT = Path(__file__).parents[2]
@@ -101,6 +103,46 @@ def test_explain_shows_components_and_runs_nothing(
     assert "component speeds by (key, window): speeds" in done.stdout
     assert "component reports: moving" in done.stdout
     assert not Path("out").exists()
+
+
+TWICE = """
+from penstock import *
+t = Topology('twice', max_latency='60s')
+t.source('rows', lambda spark: spark.readStream.schema('key INT').json('{folder}'))
+for name in ('a', 'b'):
+    t.add(name, 'SELECT key, count(*) AS n FROM rows GROUP BY key', 'rows')
+    t.sink(name + '_out', name, Memory(), mode='update')
+"""
+
+
+@pytest.mark.spark
+@pytest.mark.usefixtures("no_session")
+def test_explain_shows_what_goes_on_with_a_checkpoint(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("twice.py").write_text(TWICE.format(folder=tmp_path / "rows"))
+    Path("rows").mkdir()
+    Path("rows/a.json").write_text('{"key": 1}\n')
+    shared, again = "shared by an exchange: rows", "rows runs 2 times per batch"
+
+    def run(*words: str) -> str:
+        done = CliRunner().invoke(app, ["run", "twice.py:t", *words])
+        assert done.exit_code == 0, done.stderr
+        return done.stdout
+
+    with pytest.MonkeyPatch.context() as free:
+        for unit in ("WRITE", "FETCH"):
+            free.setattr(reading, unit, Unit(0.0, 0.0, 0.0))
+        free.setattr(reading, "STAGE_S", 0.0)
+        run("--once", "--checkpoint", "begun")
+    first = run("--explain", "--checkpoint", "new")
+    assert again in first
+    assert shared not in first
+    assert not Path("new").exists()
+    begun = run("--explain", "--checkpoint", "begun")
+    assert shared in begun
+    assert again not in begun
 
 
 @pytest.mark.spark

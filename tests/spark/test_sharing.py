@@ -14,6 +14,7 @@ from penstock.model.topology import Topology
 from penstock.spark.checkpoint.sealed import sealed, unsealed
 from penstock.spark.compile.builder import BuiltTopology, build
 from penstock.spark.compile.inspection import Reading
+from penstock.spark.handles.file_scans import file_scan
 from penstock.spark.run.together import RunningTopology
 from spark.counting import ONCE
 from spark.run_to import run_to
@@ -100,6 +101,122 @@ def test_files_that_are_not_there_yet_are_guessed(session: SparkSession, tmp_pat
     assert "guessed from the types of its columns in Parquet" in told
 
 
+def made_of(folder: Path, format_: str, columns: str) -> Topology:
+    """Two consumers of a source that makes other columns of those in its files."""
+    made = Topology("made", max_latency="60s")
+
+    def rows(spark: SparkSession) -> DataFrame:
+        read = spark.readStream.schema(SCHEMA).format(format_).load(str(folder))
+        return read.selectExpr(*columns.split(", "))
+
+    made.source("rows", rows)
+    for name in ("a", "b"):
+        made.add(name, "SELECT x, count(*) AS n FROM rows GROUP BY x", "rows")
+        made.sink(f"{name}_out", name, Memory(), mode="update")
+    return made
+
+
+@pytest.mark.parametrize("format_", ["parquet", "orc", "json"])
+@pytest.mark.parametrize("columns", ["key + price AS x, id AS y", "_metadata.file_name AS x, *"])
+def test_a_source_may_make_other_columns_of_those_in_its_files(
+    session: SparkSession, files: Callable[[str], Path], format_: str, columns: str
+) -> None:
+    made = build(made_of(files(format_), format_, columns), session, Reading(0.0))
+    choice = made.queries[0].readings["rows"]
+    assert choice.used == ((2, 2) if columns.startswith("key") else (0, 0))
+    assert set(choice.sample.column_bytes) == {"id", "key", "price", "name", "text", "at"}
+    assert choice.sample.rows == ROWS
+
+
+@pytest.mark.parametrize("format_", ["parquet", "json"])
+def test_without_counters_nothing_is_priced(
+    session: SparkSession, files: Callable[[str], Path], format_: str
+) -> None:
+    """They say which rows are which; text is shared then, as it was before there were prices."""
+    made = topology(files(format_), format_)
+    (query,) = build(made, session, Reading(0.0, measured=False)).queries
+    assert (query.readings, query.again) == ({}, ("rows",) if format_ == "parquet" else ())
+
+
+def test_an_exchange_is_priced_where_it_would_be(
+    session: SparkSession, files: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Behind a step of SQL that leaves two of six columns, which are all that it carries."""
+    made = Topology("made", max_latency="60s")
+    made.source("rows", lambda spark: spark.readStream.schema(SCHEMA).json(str(files("json"))))
+    made.add("some", "SELECT key, price * 2 AS price FROM rows WHERE id > 3", "rows")
+    for name in ("a", "b", "c"):
+        made.add(name, f"SELECT key, sum(price) AS {name} FROM some GROUP BY key", "some")
+        made.sink(f"{name}_out", name, Memory(), mode="update")
+    (query,) = build(made, session, Reading(0.0)).queries
+    choice = query.readings["rows"]
+    assert (choice.used, choice.carried, choice.again) == ((3, 3, 3), (2,), True)
+    monkeypatch.setattr(reading, "STAGE_S", 0.0)
+    (query,) = build(made, session, Reading(0.0)).queries
+    assert (query.again, query.sharing.shared) == ((), ("some",))
+
+
+def test_what_cannot_be_shared_has_no_price(
+    session: SparkSession, files: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """State behind a watermark must see it, which it would not through an exchange."""
+    priced(monkeypatch, FREE)
+    made = Topology("made", max_latency="60s")
+
+    def rows(spark: SparkSession) -> DataFrame:
+        read = spark.readStream.schema(SCHEMA).json(str(files("json")))
+        return read.withWatermark("at", "1 second")
+
+    made.source("rows", rows)
+    for name in ("a", "b"):
+        made.add(name, f"SELECT key, count(*) AS {name} FROM rows GROUP BY key", "rows")
+        made.sink(f"{name}_out", name, Memory(), mode="update")
+    topology = build(made, session, Reading(0.0))
+    (query,) = topology.queries
+    assert (query.readings, query.again, query.sharing.copies["rows"]) == ({}, ("rows",), 2)
+    assert not any("once per batch" in one for one in topology.repeats)
+
+
+def test_what_an_exchange_is_above_of_is_read_once(
+    session: SparkSession, files: Callable[[str], Path]
+) -> None:
+    """By however many consumers, and whatever of other sources is chosen."""
+    made = Topology("made", max_latency="60s")
+    for source in ("rows", "more"):
+
+        def read(spark: SparkSession) -> DataFrame:
+            return spark.readStream.schema(SCHEMA).json(str(files("json")))
+
+        made.source(source, read)
+        made.add(f"of_{source}", lambda rows: rows.mapInPandas(lambda it: it, SCHEMA), source)
+        for number in range(3):
+            name = f"{source}_{number}"
+            sql = f"SELECT key, count(*) AS n FROM of_{source} GROUP BY key"
+            made.add(name, sql, f"of_{source}")
+            made.sink(f"{name}_out", name, Memory(), mode="update")
+    made.add("other", "SELECT key, count(*) AS n FROM rows GROUP BY key", "rows")
+    made.sink("other_out", "other", Memory(), mode="update")
+    (query,) = build(made, session, Reading(0.0)).queries
+    assert (query.sharing.copies["rows"], query.sharing.copies["more"]) == (2, 1)
+    assert list(query.readings) == ["rows"]
+    assert sorted(query.readings["rows"].used) == [1, 6]
+    assert query.again == ("more", "rows")
+
+
+def test_a_scan_is_what_the_options_say(
+    session: SparkSession, files: Callable[[str], Path]
+) -> None:
+    reader = session.readStream.schema(SCHEMA).option("pathglobfilter", "*.json")
+    at = str(files("json"))
+    found = file_scan(reader.json(at))
+    assert found is not None
+    assert (found.format, found.path, found.names, found.in_lines) == ("json", at, "*.json", True)
+    assert found.schema.names == ["id", "key", "price", "name", "text", "at"]
+    several = file_scan(reader.option("multiline", "TRUE").json(at))
+    assert several is not None
+    assert not several.in_lines
+
+
 def priced(monkeypatch: pytest.MonkeyPatch, exchange: Unit) -> None:
     """What an exchange costs, which reading again is compared with."""
     monkeypatch.setattr(reading, "WRITE", exchange)
@@ -144,6 +261,8 @@ def test_a_checkpoint_of_an_earlier_version_goes_on_as_it_began(
     assert document.pop("read again") == {"shared": []}
     record.write_bytes(sealed(document))
     priced(monkeypatch, DEAR)
-    with RunningTopology(made, session, tmp_path / "c", ONCE) as running:
-        assert running.built.queries[0].again == ()
-        run_to(running, None)
+    for _ in ("without that", "without any record"):
+        with RunningTopology(made, session, tmp_path / "c", ONCE) as running:
+            assert running.built.queries[0].again == ()
+            run_to(running, None)
+        record.unlink()

@@ -53,7 +53,7 @@ STAMPS = {
     "spark/routes/exchange.py RouteExchange.report": 1,
     "spark/run/apart.py RunningApart._batch_written": 1,
     "spark/run/apart.py RunningApart._start": 1,
-    "spark/run/explain.py _built": 1,
+    "spark/run/explain.py explain": 1,
     "spark/run/together.py RunningTopology._start": 1,
     "spark/run/together.py RunningTopology._start_query": 1,
     "spark/run/together.py RunningTopology._written": 2,

@@ -80,3 +80,16 @@ def test_the_share_is_in_time_where_its_latency_is_within_the_bound(seed: int) -
         assert seen is not None
         assert (seen.share_s <= bound_s) == (seen.in_time_share >= share)
         assert 0 < seen.share_s <= seen.max_s
+
+
+@pytest.mark.parametrize("bound_s", [0.1, 2.5, 4.4, 4.9, 4.95, 5.0])
+def test_they_are_one_promise_where_the_clock_was_set_back_within_a_batch(bound_s: float) -> None:
+    """Rows that seem to have come after their results took no time, others what they did."""
+    entries = [LedgerEntry("q", 0, (Arrivals(100.0, 0.0, 10.0),), 5.0)]
+    seen = summarise(entries, bound_s, share=0.99)
+    assert seen is not None
+    assert (seen.share_s, seen.p95_s, seen.max_s) == pytest.approx((4.9, 4.5, 5.0))
+    assert (seen.share_s <= bound_s) == (seen.in_time_share >= 0.99)
+    none = summarise([LedgerEntry("q", 0, (Arrivals(100.0, 6.0, 10.0),), 5.0)], bound_s)
+    assert none is not None
+    assert (none.share_s, none.p95_s, none.max_s, none.in_time_share) == (0.0, 0.0, 0.0, 1.0)

@@ -75,7 +75,9 @@ def run(
     explained: Annotated[
         bool,
         typer.Option(
-            "--explain", help="Show queries, components and keys without running anything."
+            "--explain",
+            help="Show queries, components and keys without running anything; with a "
+            "--checkpoint, as it was started.",
         ),
     ] = False,
     plan: Annotated[
@@ -129,7 +131,7 @@ def run(
         )
     topology = load_topology(spec)
     if explained:
-        _explain(topology, settings, as_json, apart, plan)
+        _explain(topology, settings, as_json, apart, plan, checkpoint)
         return
     from penstock.spark.run.place import Place
 
@@ -160,16 +162,18 @@ def _processors(text: str | None, apart: bool) -> dict[str, int] | None:
 
 
 def _explain(
-    topology: Topology, settings: Settings, as_json: bool, apart: bool, plan: str | None
-) -> None:
+    topology: Topology, settings: Settings, as_json: bool, apart: bool, plan: str | None,
+    checkpoint: Path | None,
+) -> None:  # fmt: skip
     import tempfile
 
     from penstock.spark.run.explain import explain
 
     with tempfile.TemporaryDirectory(prefix="penstock-") as folder:
         explanation = explain(
-            topology, settings.key_groups, Path(folder) / "spark.log", apart, plan, settings.history
-        )
+            topology, settings.key_groups, Path(folder) / "spark.log", apart, plan,
+            settings.history, checkpoint,
+        )  # fmt: skip
     if as_json:
         print_json(explanation)
     else:

@@ -118,6 +118,10 @@ class Checkpoint:
         moved = record["directories"].get(name, name) if record is not None else name
         return self.directory / "queries" / str(moved)
 
+    def has_batches(self) -> bool:
+        """Whether a query has planned any."""
+        return any(_with_batches(self.directory, "offsets"))
+
     def plan(self) -> dict[str, Any] | None:
         """What was recorded of the plan; None before the first start with one."""
         file = self._ours / "plan.json"

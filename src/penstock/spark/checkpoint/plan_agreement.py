@@ -1,6 +1,6 @@
 """What a checkpoint and whoever goes on with it must agree on: the plan, and all else."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from pyspark.sql import SparkSession
 
@@ -46,6 +46,14 @@ def recorded_plan(checkpoint: Checkpoint) -> PlanRecord | None:
     """The plan that a checkpoint was created with, or carried over to."""
     found = checkpoint.plan()
     return None if found is None else PlanRecord.from_json(found)
+
+
+def read_again_since(checkpoint: Checkpoint) -> Mapping[str, Collection[str]] | None:
+    """By query, the sources that each consumer reads again since it began; None: none began."""
+    record = recorded_plan(checkpoint)
+    if record is not None:
+        return record.again
+    return {} if checkpoint.has_batches() else None  # of a version that recorded no plan
 
 
 def agree_on_plan(

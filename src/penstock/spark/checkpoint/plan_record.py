@@ -146,6 +146,16 @@ class PlanRecord:
         return replace(self, superseded={**self.superseded, query: added})
 
 
+def together_with(wanted: Orders, before: Orders) -> Orders:
+    """The orders that are wanted, and of other runs of operators those they ran in before.
+
+    >>> together_with((("b", "a"),), (("a", "b"), ("d", "c")))
+    (('b', 'a'), ('d', 'c'))
+    """
+    by_run = {frozenset(order): order for order in (*before, *wanted)}
+    return tuple(by_run.values())
+
+
 def record_of(built: PlannedTopology, before: PlanRecord | None) -> PlanRecord:
     """The record of a plan that is about to run where another one, or none, ran before."""
     prints = {query.plan.name: fingerprint(query) for query in built.queries}

@@ -1,8 +1,8 @@
 """Which nodes of a topology run once per batch for all of their consumers."""
 
 from collections import Counter
-from collections.abc import Collection
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
 
 import networkx as nx
 
@@ -20,6 +20,7 @@ class Sharing:
     shared: tuple[str, ...]
     copies: dict[str, int]
     unshared: frozenset[str] = frozenset()  # could be shared, and runs for each consumer instead
+    consumers: Mapping[str, int] = field(default_factory=dict)  # of each that is shared
 
     @property
     def repeated(self) -> tuple[str, ...]:
@@ -41,7 +42,7 @@ def plan_sharing(
     stateful = {name for name, analysis in inspection.operators.items() if analysis.stateful}
     # All sinks of a node are handed the same rows, so together they are one consumer of it.
     needed = Counter({sink.upstream for sink in sinks})
-    shared = []
+    shared: dict[str, int] = {}
     others = {o.name: len(o.other_forms) for o in topology.operators}
     order = [node for node in nx.topological_sort(graph) if node not in topology.sink_names]
     for node in reversed(order):
@@ -49,13 +50,13 @@ def plan_sharing(
             timed = node in inspection.watermarked
             hides_watermark = timed and stateful & nx.descendants(graph, node)
             if not hides_watermark and not stateful & nx.ancestors(graph, node):
-                shared.append(node)
+                shared[node] = needed[node]
                 needed[node] = 1
         forms = 1 + others.get(node, 0)
         for upstream in upstreams.get(node, ()):
             needed[upstream] += forms * needed[node]
     return Sharing(
-        tuple(sorted(shared)), {node: n for node, n in needed.items() if n > 0}, unshared
+        tuple(sorted(shared)), {node: n for node, n in needed.items() if n > 0}, unshared, shared
     )
 
 

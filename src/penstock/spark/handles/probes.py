@@ -27,7 +27,7 @@ from penstock.spark.handles.driver import (
     synchronized,
 )
 from penstock.spark.handles.exchange_insertion import divide_inputs
-from penstock.spark.handles.file_scans import columns_read, file_scan
+from penstock.spark.handles.file_scans import OPTIONS, columns_read, file_scan
 from penstock.spark.handles.gateway import (
     STREAMING,
     asking,
@@ -194,7 +194,8 @@ def can_read_operators(spark: SparkSession) -> None:
     if list(columns_read(_rows(spark).select("key"))) != [""]:
         raise Unavailable("Spark could not see which columns a query reads.")
     with asking("see which files a stream reads"):
-        require_methods(spark, _STREAM, "dataSource")
+        require_methods(spark, _STREAM, "dataSource", "schema")
+        require_methods(spark, f"{OPTIONS}$", "apply")
 
 
 def can_change_plans(spark: SparkSession) -> None:

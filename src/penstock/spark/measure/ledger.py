@@ -204,11 +204,11 @@ def summarise(
     count = sum(part.rows for part, _ in parts)
     if count == 0:
         return None
-    # Below 0 where the machine's clock was set back meanwhile.
+    # Below 0 where the machine's clock was set back meanwhile: so many rows took no time.
     spread = SpreadLatencies(
         np.array([part.rows for part, _ in parts], dtype=np.float64),
-        np.array([max(0.0, done_s - part.last_s) for part, done_s in parts]),
-        np.array([max(0.0, done_s - part.first_s) for part, done_s in parts]),
+        np.array([done_s - part.last_s for part, done_s in parts]),
+        np.array([done_s - part.first_s for part, done_s in parts]),
     )
     in_time = sum(
         part.later_than(
@@ -222,8 +222,8 @@ def summarise(
     return LatencyObservation(
         count=max(1, round(count)),
         mean_s=mean_s,
-        p95_s=spread.quantile_s(0.95),
-        max_s=float(spread.most_s.max()),
+        p95_s=max(0.0, spread.quantile_s(0.95)),
+        max_s=max(0.0, float(spread.most_s.max())),
         in_time_share=in_time / count,
-        share_s=spread.quantile_s(share),
+        share_s=max(0.0, spread.quantile_s(share)),
     )

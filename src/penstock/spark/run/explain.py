@@ -11,6 +11,9 @@ from penstock.control.history.store import HistoryStore
 from penstock.model.plan import Orders, TopologyPlan
 from penstock.model.plan_document import Group
 from penstock.model.topology import Topology
+from penstock.spark.checkpoint.layout import Checkpoint
+from penstock.spark.checkpoint.plan_agreement import read_again_since, recorded_plan
+from penstock.spark.checkpoint.plan_record import PlanRecord, together_with
 from penstock.spark.compile.apart import build_apart
 from penstock.spark.compile.builder import BuiltQuery, BuiltTopology, build
 from penstock.spark.compile.fused import relaxed
@@ -61,15 +64,22 @@ class _Wanted:
 
 def explain(
     topology: Topology, key_groups: int, log_file: Path | None = None, apart: bool = False,
-    plan: PlanName = None, history: str | None = None,
+    plan: PlanName = None, history: str | None = None, checkpoint: Path | None = None,
 ) -> Explanation:  # fmt: skip
-    """Build a topology's queries on a local session and say what they are."""
+    """Build a topology's queries on a local session and say what they are.
+
+    What a checkpoint began with is kept, as a run that goes on with it would.
+    """
+    begun = None if checkpoint is None else Checkpoint(checkpoint)
     wanted = _wanted(plan, topology.name, history)
+    if begun is not None and plan != "none":
+        wanted = _going_on(wanted, recorded_plan(begun), apart)
+    reading = Reading(time.time(), again=None if begun is None else read_again_since(begun))
     session = build_session(
         "penstock-explain", "local[1]", key_groups=key_groups, log_file=log_file
     )
     try:
-        built = _built(topology, session, apart, wanted)
+        built = _built(topology, session, apart, wanted, reading)
         shared = {name for query in built.queries for name in query.sharing.shared}
         return Explanation(
             topology.name,
@@ -97,15 +107,25 @@ def routes_in_words(declared: Topology, built: Topology) -> dict[str, str]:
 
 
 def _built(
-    topology: Topology, session: SparkSession, apart: bool, wanted: _Wanted
+    topology: Topology, session: SparkSession, apart: bool, wanted: _Wanted, reading: Reading
 ) -> BuiltTopology:
-    reading = Reading(time.time())
     if not apart:
         return build(topology, session, reading, wanted.plan, wanted.orders)
     with tempfile.TemporaryDirectory(prefix="penstock-explain-") as folder:
         return build_apart(
             topology, session, reading, Path(folder).joinpath, wanted=wanted.plan
         ).built
+
+
+def _going_on(wanted: _Wanted, record: PlanRecord | None, apart: bool) -> _Wanted:
+    """What a run takes up of a checkpoint, if it is not told otherwise."""
+    if record is None:
+        return wanted
+    begun: TopologyPlan | tuple[Group, ...] | None = None
+    if apart or record.fingerprints:
+        begun = record.fused_groups() if apart else record.plan
+    plan = begun if wanted.plan is None else wanted.plan
+    return _Wanted(plan, together_with(wanted.orders, record.orders))
 
 
 def _wanted(plan: PlanName, topology: str, history: str | None) -> _Wanted:

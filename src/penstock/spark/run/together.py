@@ -23,7 +23,13 @@ from penstock.spark.checkpoint.driver_lock import held_by_driver
 from penstock.spark.checkpoint.last_batches import LastBatches
 from penstock.spark.checkpoint.layout import Checkpoint, begun
 from penstock.spark.checkpoint.operators import operators_record
-from penstock.spark.checkpoint.plan_agreement import agree_on_plan, identity, recorded_plan
+from penstock.spark.checkpoint.plan_agreement import (
+    agree_on_plan,
+    identity,
+    read_again_since,
+    recorded_plan,
+)
+from penstock.spark.checkpoint.plan_record import together_with
 from penstock.spark.checkpoint.room import have_room
 from penstock.spark.checkpoint.superseded import Superseded
 from penstock.spark.compile.builder import BuiltQuery, BuiltTopology, build
@@ -262,8 +268,7 @@ class RunningTopology:
 
     def _as_begun(self, reading: Reading) -> Reading:
         """Sources are read again, or shared, as they were since the checkpoint began."""
-        record = recorded_plan(self._checkpoint)
-        return reading if record is None else replace(reading, again=record.again)
+        return replace(reading, again=read_again_since(self._checkpoint))
 
     def _tasks_at_once(self) -> int | None:
         """As many as run at once, where there is one executor; elsewhere key groups are placed."""
@@ -274,8 +279,7 @@ class RunningTopology:
         """The orders that are wanted, and of other runs those they ran in before."""
         if self._choice.as_declared:
             return ()
-        new = {frozenset(order): order for order in self._choice.orders}
-        return tuple(({frozenset(order): order for order in before} | new).values())
+        return together_with(self._choice.orders, before)
 
     def _writer(self, query: BuiltQuery) -> BatchWriter:
         name = query.plan.name
