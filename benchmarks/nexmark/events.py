@@ -107,7 +107,9 @@ class Events:
         return pa.DictionaryArray.from_arrays(pa.array(index), pa.array(words)).cast(pa.string())
 
     def _at(self, number: Ints) -> pa.Array:
-        at_s = self._rate.arrival_s(number)
+        # Between two events, so that no window ends with the last: a query that waits for other
+        # inputs too would leave it open, and one of its own would not.
+        at_s = self._rate.arrival_s(number - 0.5)
         if not np.isfinite(at_s).all():
             raise InvalidInput("rate ends at 0 before so many events; give one that goes on.")
         return pa.array(self._begin_us + np.rint(at_s * 1e6).astype(np.int64), _TIME)
