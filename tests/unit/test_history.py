@@ -4,6 +4,8 @@ import math
 import os
 import sqlite3
 import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,7 +19,7 @@ from contract.fakes import observation, rich_observation
 from contract.same import same
 from penstock.control.actions import Outcome, SetExecutors
 from penstock.control.history import store as history_module
-from penstock.control.history.store import HistoryStore, Within
+from penstock.control.history.store import HistoryStore, RunHistory, Within
 from penstock.control.history.tables import SCHEMA_VERSION
 from penstock.control.records import ActionRecord, FailureRecord, RunRecord
 from penstock.errors import InvalidInput, PenstockError, Unavailable
@@ -230,17 +232,22 @@ def test_a_password_is_never_shown() -> None:
     assert "hunter2" not in str(refusal.value)
 
 
-def test_what_could_not_be_written_is_written_later(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@contextmanager
+def unreachable(run: RunHistory) -> Iterator[None]:
+    """The run's database is away meanwhile."""
+
+    def refuse() -> None:
+        raise OperationalError("insert", {}, Exception("away"))
+
+    with pytest.MonkeyPatch.context() as away:
+        away.setattr(run._engine, "begin", refuse)
+        yield
+
+
+def test_what_could_not_be_written_is_written_later(tmp_path: Path) -> None:
     with HistoryStore(str(tmp_path / "h.sqlite")) as store:
         run = store.begin(RUN)
-        with monkeypatch.context() as away:
-
-            def refuse() -> None:
-                raise OperationalError("insert", {}, Exception("away"))
-
-            away.setattr(run._engine, "begin", refuse)
+        with unreachable(run):
             run.observed(observation(1000.0))
             with pytest.raises(OperationalError):
                 run.flush()
@@ -257,12 +264,7 @@ def test_what_waits_is_bounded_by_dropping_the_oldest_periods(
     monkeypatch.setattr(history_module, "MOST_WAITING_ROWS", 17)
     with HistoryStore(str(tmp_path / "h.sqlite")) as store:
         run = store.begin(RUN)
-        with monkeypatch.context() as away:
-
-            def refuse() -> None:
-                raise OperationalError("insert", {}, Exception("away"))
-
-            away.setattr(run._engine, "begin", refuse)
+        with unreachable(run):
             for k in range(4):  # 8 rows each
                 run.observed(rich_observation(1000.0 + k))
                 with pytest.raises(OperationalError):
@@ -279,12 +281,7 @@ def test_failures_that_wait_go_one_by_one_and_not_all_at_once(
     monkeypatch.setattr(history_module, "MOST_WAITING_ROWS", 10)
     with HistoryStore(str(tmp_path / "h.sqlite")) as store:
         run = store.begin(RUN)
-        with monkeypatch.context() as away:
-
-            def refuse() -> None:
-                raise OperationalError("insert", {}, Exception("away"))
-
-            away.setattr(run._engine, "begin", refuse)
+        with unreachable(run):
             for k in range(12):
                 run.failed(FailureRecord(1000.0 + k, "observe", "away"))
             with pytest.raises(OperationalError):
@@ -304,12 +301,7 @@ def test_many_key_groups_count_as_many_rows_while_they_wait(
     heavy = ComponentObservation("c", ("a",), 1.0, 1.0, 1, 1.0, key_groups=groups)
     with HistoryStore(str(tmp_path / "h.sqlite")) as store:
         run = store.begin(RUN)
-        with monkeypatch.context() as away:
-
-            def refuse() -> None:
-                raise OperationalError("insert", {}, Exception("away"))
-
-            away.setattr(run._engine, "begin", refuse)
+        with unreachable(run):
             for k in range(5):
                 run.observed(observation(1000.0 + k, components=(heavy,)))
                 with pytest.raises(OperationalError):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from penstock.cli.output import is_quiet, one_line
 from penstock.control.step import clock_time
-from penstock.model.promised_quantile import promised_quantile
+from penstock.model.promised_quantile import is_late, promised_quantile
 from penstock.model.start_up import StartUp
 
 if TYPE_CHECKING:
@@ -129,8 +129,8 @@ class LiveView:
             step, seen = self._last, self._last.observation
             grid.add_row("time", clock_time(step.at_s))
             grid.add_row("load", self._rates(step))
-            _, (kept_s,) = promised_quantile([seen.latency], self._share)
-            late = kept_s > self._max_latency_s
+            latency = seen.latency
+            late = latency is not None and is_late(latency, self._share, self._max_latency_s)
             grid.add_row("latency", Text(self._latency(step), style="red" if late else "green"))
             nodes = "■" * len(seen.nodes)
             grid.add_row("executors", f"{len(seen.nodes)} {nodes} ({seen.processors} slots)")

@@ -33,3 +33,16 @@ def promised_quantile(
     if share is not None and any(map(math.isfinite, kept)):
         return quantile_text(share), kept
     return "95%", [math.nan if one is None else one.p95_s for one in seen]
+
+
+def is_late(seen: LatencyObservation, share: float | None, max_latency_s: float) -> bool:
+    """Whether fewer results were in time than are to be.
+
+    By the share, as sinks may have bounds of their own; by the 95th percentile where no share is
+    known.
+
+    >>> one = LatencyObservation(100, 1.0, 5.5, 6.0, 0.94)
+    >>> is_late(one, 0.9, 5.0), is_late(one, 0.99, 5.0), is_late(one, None, 5.0)
+    (False, True, True)
+    """
+    return seen.p95_s > max_latency_s if share is None else seen.in_time_share < share
